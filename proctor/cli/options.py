@@ -32,6 +32,9 @@ UserOption = Annotated[
 API_KEY_VARIABLE = "PROCTOR_API_KEY"
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
 PageOption = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
+StorageProject = Annotated[
+    int, typer.Option(min=0, help="Number of the project whose storage it counts towards; 0 is none.")
+]
 _METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'
 
 

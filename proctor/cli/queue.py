@@ -38,6 +38,7 @@ _LIMITS = {
     "max-bytes": "max_stored_bytes_per_user",
     "max-files": "max_stored_files_per_user",
     "max-rows": "max_stored_rows_per_user",
+    "max-project-bytes": "max_stored_bytes_per_project",
 }
 
 
@@ -88,6 +89,9 @@ class LimitOptions:
     max_rows: Annotated[
         int | None, typer.Option(min=1, max=_INT64_MAX, help="Rows that a user may store.")
     ] = None
+    max_project_bytes: Annotated[
+        int | None, typer.Option(min=1, max=_INT64_MAX, help="Bytes that a project may store.")
+    ] = None
     reset: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help=f"Return a limit to its setting: {', '.join(_LIMITS)}."),
@@ -103,6 +107,7 @@ async def limits(session: Session, options: LimitOptions) -> None:
         max_stored_bytes_per_user=options.max_bytes,
         max_stored_files_per_user=options.max_files,
         max_stored_rows_per_user=options.max_rows,
+        max_stored_bytes_per_project=options.max_project_bytes,
     )
     for field, seconds in (
         (changes.run_time_limit, options.time_limit),
@@ -192,6 +197,7 @@ def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
         ("storage of a user", decimal(limits.max_stored_bytes_per_user), "--max-bytes"),
         ("stored files of a user", f"{limits.max_stored_files_per_user:,}", "--max-files"),
         ("stored rows of a user", f"{limits.max_stored_rows_per_user:,}", "--max-rows"),
+        ("storage of a project", _size_limit(limits.max_stored_bytes_per_project), "--max-project-bytes"),
     ]
     for each in limits.priorities:
         user = "all others" if each.user == "*" else each.user
@@ -251,6 +257,10 @@ def _load(load: model_pb2.EngineLoad) -> str:
     if not load.prefix_cache_queries:
         return shown
     return f"{shown}, prefix hits {load.prefix_cache_hits / load.prefix_cache_queries:.0%}"
+
+
+def _size_limit(size_bytes: int) -> str:
+    return decimal(size_bytes) if size_bytes else "no limit"
 
 
 def _time(duration: Duration) -> str:

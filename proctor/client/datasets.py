@@ -36,6 +36,7 @@ class Upload:
     on_read: Callable[[int], None] = _ignore
     request_id: str = ""
     digest: str = ""
+    project_id: int = 0
 
 
 class DatasetClient:
@@ -95,6 +96,7 @@ class DatasetClient:
             format=upload.format,
             request_id=upload.request_id or str(uuid.uuid4()),
             digest=upload.digest,
+            project_id=upload.project_id,
         )
         yield dataset_pb2.UploadDatasetRequest(header=header)
         sent = 0

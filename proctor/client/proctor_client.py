@@ -47,9 +47,9 @@ class SuiteClient:
     async def check(self, document: suite_pb2.SuiteDocument) -> suite_pb2.CheckSuiteResponse:
         return await self._calls.call(self._stub.CheckSuite, suite_pb2.CheckSuiteRequest(document=document))
 
-    async def add(self, document: suite_pb2.SuiteDocument) -> suite_pb2.AddSuiteResponse:
+    async def add(self, document: suite_pb2.SuiteDocument, project_id: int = 0) -> suite_pb2.AddSuiteResponse:
         """The same content added twice is one version."""
-        request = suite_pb2.AddSuiteRequest(document=document, user=self._user)
+        request = suite_pb2.AddSuiteRequest(document=document, user=self._user, project_id=project_id)
         return await self._calls.call(self._stub.AddSuite, request)
 
     async def delete(self, suite: str, version: int) -> None:

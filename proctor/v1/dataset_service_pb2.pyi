@@ -59,6 +59,7 @@ class DatasetHeader(_message.Message):
     FORMAT_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the file, 1 to 255 characters; need not be unique."""
     user: _builtins.str
@@ -73,6 +74,8 @@ class DatasetHeader(_message.Message):
     """SHA-256 of the content in hexadecimal digits. A repeated upload with this request_id then returns before its content
     is sent. Empty means that the digest is computed from the content.
     """
+    project_id: _builtins.int
+    """Project whose storage it counts towards; 0 means none."""
     def __init__(
         self,
         *,
@@ -81,10 +84,11 @@ class DatasetHeader(_message.Message):
         format: Global___DatasetFormat.ValueType = ...,
         request_id: _builtins.str = ...,
         digest: _builtins.str = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "format", b"format", "name", b"name", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "format", b"format", "name", b"name", "project_id", b"project_id", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -144,6 +144,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
     ERROR_REASON_ARTIFACT_NOT_FOUND: _ErrorReason.ValueType  # 60
     """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
+    ERROR_REASON_PROJECT_STORAGE_EXCEEDED: _ErrorReason.ValueType  # 61
+    """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -270,4 +272,6 @@ ERROR_REASON_TASKS_NOT_FOUND: ErrorReason.ValueType  # 59
 """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
 ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
 """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
+ERROR_REASON_PROJECT_STORAGE_EXCEEDED: ErrorReason.ValueType  # 61
+"""RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -120,6 +120,7 @@ class FileHeader(_message.Message):
     PURPOSE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     EXPIRES_AFTER_SECONDS_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name, 1 to 255 characters."""
     user: _builtins.str
@@ -132,6 +133,8 @@ class FileHeader(_message.Message):
     """
     expires_after_seconds: _builtins.int
     """Lifetime in seconds, 3,600 to 2,592,000; unset means unlimited."""
+    project_id: _builtins.int
+    """Project whose storage it counts towards, and of the batches over it; 0 means none."""
     def __init__(
         self,
         *,
@@ -140,10 +143,11 @@ class FileHeader(_message.Message):
         purpose: Global___FilePurpose.ValueType = ...,
         request_id: _builtins.str = ...,
         expires_after_seconds: _builtins.int | None = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expires_after_seconds", b"_expires_after_seconds", "expires_after_seconds", b"expires_after_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_after_seconds", b"_expires_after_seconds", "expires_after_seconds", b"expires_after_seconds", "name", b"name", "purpose", b"purpose", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_after_seconds", b"_expires_after_seconds", "expires_after_seconds", b"expires_after_seconds", "name", b"name", "project_id", b"project_id", "purpose", b"purpose", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expires_after_seconds: _TypeAlias = _typing.Literal["expires_after_seconds"]  # noqa: Y015
     _WhichOneofArgType__expires_after_seconds: _TypeAlias = _typing.Literal["_expires_after_seconds", b"_expires_after_seconds"]  # noqa: Y015

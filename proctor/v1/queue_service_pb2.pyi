@@ -64,6 +64,7 @@ class QueueLimits(_message.Message):
     MAX_STORED_BYTES_PER_USER_FIELD_NUMBER: _builtins.int
     MAX_STORED_FILES_PER_USER_FIELD_NUMBER: _builtins.int
     MAX_STORED_ROWS_PER_USER_FIELD_NUMBER: _builtins.int
+    MAX_STORED_BYTES_PER_PROJECT_FIELD_NUMBER: _builtins.int
     max_running_runs: _builtins.int
     """Run slots: runs that may run at the same time, at least 1."""
     max_pending_runs_per_user: _builtins.int
@@ -76,6 +77,10 @@ class QueueLimits(_message.Message):
     """Data sets, files, batch outputs and versions of suites of a user, at least 1."""
     max_stored_rows_per_user: _builtins.int
     """Rows of the data sets and files of a user, at least 1."""
+    max_stored_bytes_per_project: _builtins.int
+    """Bytes that the data sets, files, batch outputs, suites and artifacts of a project may take, at least 1; 0 in a
+    response means no limit. What is of no project, 0, has none.
+    """
     @_builtins.property
     def run_time_limit(self) -> _duration_pb2.Duration:
         """Total time that a run may be running before it fails as timed out, above 0."""
@@ -100,10 +105,11 @@ class QueueLimits(_message.Message):
         max_stored_bytes_per_user: _builtins.int | None = ...,
         max_stored_files_per_user: _builtins.int | None = ...,
         max_stored_rows_per_user: _builtins.int | None = ...,
+        max_stored_bytes_per_project: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "run_time_limit", b"run_time_limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_project", b"_max_stored_bytes_per_project", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_project", b"max_stored_bytes_per_project", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "run_time_limit", b"run_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "priorities", b"priorities", "run_time_limit", b"run_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_project", b"_max_stored_bytes_per_project", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_project", b"max_stored_bytes_per_project", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "priorities", b"priorities", "run_time_limit", b"run_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_pending_runs_per_user: _TypeAlias = _typing.Literal["max_pending_runs_per_user"]  # noqa: Y015
     _WhichOneofArgType__max_pending_runs_per_user: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user"]  # noqa: Y015
@@ -111,6 +117,8 @@ class QueueLimits(_message.Message):
     _WhichOneofArgType__max_requests_per_minute: _TypeAlias = _typing.Literal["_max_requests_per_minute", b"_max_requests_per_minute"]  # noqa: Y015
     _WhichOneofReturnType__max_running_runs: _TypeAlias = _typing.Literal["max_running_runs"]  # noqa: Y015
     _WhichOneofArgType__max_running_runs: _TypeAlias = _typing.Literal["_max_running_runs", b"_max_running_runs"]  # noqa: Y015
+    _WhichOneofReturnType__max_stored_bytes_per_project: _TypeAlias = _typing.Literal["max_stored_bytes_per_project"]  # noqa: Y015
+    _WhichOneofArgType__max_stored_bytes_per_project: _TypeAlias = _typing.Literal["_max_stored_bytes_per_project", b"_max_stored_bytes_per_project"]  # noqa: Y015
     _WhichOneofReturnType__max_stored_bytes_per_user: _TypeAlias = _typing.Literal["max_stored_bytes_per_user"]  # noqa: Y015
     _WhichOneofArgType__max_stored_bytes_per_user: _TypeAlias = _typing.Literal["_max_stored_bytes_per_user", b"_max_stored_bytes_per_user"]  # noqa: Y015
     _WhichOneofReturnType__max_stored_files_per_user: _TypeAlias = _typing.Literal["max_stored_files_per_user"]  # noqa: Y015
@@ -123,6 +131,8 @@ class QueueLimits(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_requests_per_minute) -> _WhichOneofReturnType__max_requests_per_minute | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_running_runs) -> _WhichOneofReturnType__max_running_runs | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_stored_bytes_per_project) -> _WhichOneofReturnType__max_stored_bytes_per_project | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_stored_bytes_per_user) -> _WhichOneofReturnType__max_stored_bytes_per_user | None: ...
     @_typing.overload

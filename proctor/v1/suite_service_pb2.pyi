@@ -168,8 +168,11 @@ class AddSuiteRequest(_message.Message):
 
     DOCUMENT_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     user: _builtins.str
     """User who adds it; empty means "local"."""
+    project_id: _builtins.int
+    """Project whose storage a new version counts towards; 0 means none."""
     @_builtins.property
     def document(self) -> Global___SuiteDocument:
         """The suite to register."""
@@ -179,10 +182,11 @@ class AddSuiteRequest(_message.Message):
         *,
         document: Global___SuiteDocument | None = ...,
         user: _builtins.str = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "project_id", b"project_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

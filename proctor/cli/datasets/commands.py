@@ -12,7 +12,7 @@ from rich.text import Text
 
 from proctor.cli.datasets.upload import LocalFile, report_faults, upload_file
 from proctor.cli.gateway import Session, command_group, program_name
-from proctor.cli.options import PageOption
+from proctor.cli.options import PageOption, StorageProject
 from proctor.cli.render.table import Cell, Column, date_and_time, numbers, table, two_lines
 from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import document, option_value
@@ -46,10 +46,11 @@ async def upload(
             "--format", metavar="NAME", help="jsonl, csv or parquet; default: by the file's name and content."
         ),
     ] = "",
+    project: StorageProject = 0,
 ) -> ExitCode:
     """Upload a file of prompts. Every faulty line is reported, and nothing of a rejected file is stored."""
     chosen = option_value(dataset_pb2.DatasetFormat, form, "--format")
-    local = LocalFile(file, name or file.name, chosen)
+    local = LocalFile(file, name or file.name, chosen, project_id=project)
     uploaded = await upload_file(session.client, local, session.terminal.err)
     if not uploaded.HasField("dataset"):
         report_faults(session.terminal, local.name, uploaded)

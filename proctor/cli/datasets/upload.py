@@ -31,6 +31,7 @@ class LocalFile:
     name: str
     format: dataset_pb2.DatasetFormat.ValueType = dataset_pb2.DATASET_FORMAT_UNSPECIFIED
     is_reused: bool = False
+    project_id: int = 0
 
 
 async def upload_file(
@@ -39,18 +40,20 @@ async def upload_file(
     with _opened(file.path) as content:
         size = _size(content)
         with _upload_bar(console, size) as bar:
-            upload = Upload(content, file.name, file.format, bar.on_sent, on_read=bar.on_read)
+            upload = Upload(
+                content, file.name, file.format, bar.on_sent, bar.on_read, project_id=file.project_id
+            )
             # A pipe can be read only once.
             if file.is_reused and size is not None:
                 return await client.datasets.upload_once(upload)
             return await client.datasets.upload(upload)
 
 
-async def dataset_id_of(client: ProctorClient, named: str, terminal: Terminal) -> str | None:
+async def dataset_id_of(client: ProctorClient, named: str, terminal: Terminal, project_id: int) -> str | None:
     """`named` if it is an id, else the id of the file, uploaded now; None after its faults are printed."""
     if _ID.fullmatch(named):
         return named
-    file = LocalFile(Path(named), Path(named).name, is_reused=True)
+    file = LocalFile(Path(named), Path(named).name, is_reused=True, project_id=project_id)
     if not file.path.exists():
         raise Refused(f"{named} is neither a file nor the id of a data set (see `proctor datasets`).")
     uploaded = await upload_file(client, file, terminal.err)

@@ -31,7 +31,7 @@ async def run(
     order = order_of(options)
     if order.dataset_id:
         # A file named in place of a data set is uploaded first.
-        dataset_id = await dataset_id_of(session.client, order.dataset_id, session.terminal)
+        dataset_id = await dataset_id_of(session.client, order.dataset_id, session.terminal, order.project_id)
         if dataset_id is None:
             return ExitCode.REFUSED
         order.dataset_id = dataset_id

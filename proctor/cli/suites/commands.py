@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.gateway import Session, command_group, program_name
+from proctor.cli.options import StorageProject
 from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, quoted, say, write_verbatim
 from proctor.cli.render.words import document
@@ -43,7 +44,7 @@ async def check(session: Session, *, file: SuiteFile) -> ExitCode:
     return ExitCode.REFUSED if checked.problems else ExitCode.OK
 
 
-async def add(session: Session, *, file: SuiteFile) -> ExitCode:
+async def add(session: Session, *, file: SuiteFile, project: StorageProject = 0) -> ExitCode:
     """Register a suite of your own with its data files. New content becomes a new version."""
     sent = suite_document(file)
     checked = await session.client.suites.check(sent)
@@ -51,9 +52,8 @@ async def add(session: Session, *, file: SuiteFile) -> ExitCode:
         _report_checked(session.terminal, file, checked)
         return ExitCode.REFUSED
     files = f" with {', '.join(sorted(sent.files))}" if sent.files else ""
-    session.terminal.show(
-        await session.client.suites.add(sent), lambda console, added: _print_added(console, added, files)
-    )
+    added = await session.client.suites.add(sent, project)
+    session.terminal.show(added, lambda console, shown: _print_added(console, shown, files))
     return ExitCode.OK
 
 

@@ -49,3 +49,9 @@ def user_problem(user: str) -> Problem | None:
         return None
     shape = f"1 to {MAX_USER_LETTERS} printable characters without blanks around them"
     return Problem("user", f"user is {user[:MAX_USER_LETTERS]!a}, but must be {shape}, and not {EVERYBODY}.")
+
+
+def project_problem(project_id: int) -> Problem | None:
+    if project_id >= 0:
+        return None
+    return Problem("project_id", f"project_id is {project_id}, but must be at least 0.")

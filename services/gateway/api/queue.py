@@ -105,6 +105,9 @@ class Limits(BaseModel):
         description="Data sets, files, batch outputs and versions of suites of a user"
     )
     max_stored_rows_per_user: int = Field(description="Rows of the data sets and files of a user")
+    max_stored_bytes_per_project: int = Field(
+        description="Of data sets, files, batch outputs, suites and artifacts, as stored; 0 is no limit"
+    )
 
 
 class LimitsShown(Limits):
@@ -126,6 +129,7 @@ class LimitsPatch(RequestBody):
     max_stored_bytes_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED)
     max_stored_files_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED_FILES)
     max_stored_rows_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED)
+    max_stored_bytes_per_project: int | None = Field(default=None, ge=1, le=_MAX_STORED)
 
     def to_proto(self) -> queue_pb2.SetLimitsRequest:
         limits = queue_pb2.QueueLimits(
@@ -141,6 +145,7 @@ class LimitsPatch(RequestBody):
             max_stored_bytes_per_user=self.max_stored_bytes_per_user,
             max_stored_files_per_user=self.max_stored_files_per_user,
             max_stored_rows_per_user=self.max_stored_rows_per_user,
+            max_stored_bytes_per_project=self.max_stored_bytes_per_project,
         )
         nulls = [name for name in sorted(self.model_fields_set) if getattr(self, name) is None]
         return queue_pb2.SetLimitsRequest(

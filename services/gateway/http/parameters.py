@@ -52,6 +52,9 @@ class Keywords:
 NO_NUL = r"^[^\x00]*$"
 Text = Annotated[str, AfterValidator(_utf8), Keywords({"pattern": NO_NUL})]
 Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
+ProjectQuery = Annotated[
+    int, Query(ge=0, le=JSON_INT_MAX, description="Project whose storage it counts towards; 0 is none")
+]
 Cursor = Annotated[
     str,
     Keywords({"pattern": "^[A-Za-z0-9_=-]*$"}),

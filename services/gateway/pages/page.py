@@ -159,7 +159,7 @@ def _local(url: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    """Without any part for a text that is no address, such as "http://["."""
+    """The parts of an address; none of a text that is no address, such as "http://["."""
     try:
         return urlsplit(url)
     except ValueError:

@@ -39,7 +39,9 @@ class PostgresBatches:
             if ordered is None:
                 if batch.run is not None:
                     # Its files are written in the end, whatever their size, so there must be room now.
-                    await self._storage.check_room(transaction, batch.user, MIN_FILE)
+                    await self._storage.check_room(
+                        transaction, batch.user, batch.run.order.project_id, MIN_FILE
+                    )
                     await self._runs.add_in(transaction, batch.run, "")
                 await transaction.execute("add_batch", *_batch_values(batch), request)
             # Read again: another call may have stored the batch under this id.

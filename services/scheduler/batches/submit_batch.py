@@ -25,6 +25,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.uploads.checking.row_fields import ENDPOINTS
+from services.scheduler.uploads.dataset import RowFacts
 from services.scheduler.uploads.errors import DatasetNotFound, FaultKind, FileNotFound
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.ports import FileStore
@@ -138,7 +139,7 @@ class SubmitBatch:
         if model is None:
             return Batch(batch_id, user, order, now, problems=(no_such_model(facts.models[0]),))
         try:
-            run = await self._run(submission, model, facts.models)
+            run = await self._run(submission, model, file, facts)
         except DomainError as error:
             # An order that can never run makes a failed batch, as in the protocol. An outage is raised.
             if error.kind not in (ErrorKind.INVALID, ErrorKind.CONFLICT):
@@ -146,14 +147,15 @@ class SubmitBatch:
             return Batch(batch_id, user, order, now, problems=(problem_of_refusal(error),))
         return Batch(batch_id, user, order, run.created_at, facts.row_count, run)
 
-    async def _run(self, submission: BatchSubmission, model: str, line_models: Sequence[str]) -> Run:
+    async def _run(self, submission: BatchSubmission, model: str, file: StoredFile, facts: RowFacts) -> Run:
         window = window_of(submission.order.completion_window)
         limits = await self.limits.limits()
         order = RunOrder(
             suite="",
             model=model,
-            dataset_id=submission.order.input_file_id,
-            line_models=tuple(line_models),
+            dataset_id=file.file_id,
+            line_models=facts.models,
+            project_id=file.project_id,
             priority=default_priority(is_background=True).limited_to(
                 limits.highest_priority(submission.user)
             ),

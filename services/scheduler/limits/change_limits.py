@@ -42,6 +42,7 @@ def _problems(changes: LimitChanges) -> Iterator[Problem]:
         ("max_stored_bytes_per_user", changes.max_stored_bytes_per_user, _MAX_BYTES),
         ("max_stored_files_per_user", changes.max_stored_files_per_user, _MAX_FILES),
         ("max_stored_rows_per_user", changes.max_stored_rows_per_user, _MAX_ROWS),
+        ("max_stored_bytes_per_project", changes.max_stored_bytes_per_project, _MAX_BYTES),
     )
     for field, count, most in counts:
         if count is not None and not 1 <= count <= most:

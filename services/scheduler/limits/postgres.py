@@ -91,6 +91,9 @@ def _limits_from_row(row: asyncpg.Record | None, settings: QueueLimits) -> Queue
         max_stored_bytes_per_user=row["max_stored_bytes_per_user"] or settings.max_stored_bytes_per_user,
         max_stored_files_per_user=row["max_stored_files_per_user"] or settings.max_stored_files_per_user,
         max_stored_rows_per_user=row["max_stored_rows_per_user"] or settings.max_stored_rows_per_user,
+        max_stored_bytes_per_project=(
+            row["max_stored_bytes_per_project"] or settings.max_stored_bytes_per_project
+        ),
     )
 
 
@@ -105,4 +108,5 @@ def _changed_values(changes: LimitChanges) -> tuple[int | float | list[str] | No
         changes.max_stored_bytes_per_user,
         changes.max_stored_files_per_user,
         changes.max_stored_rows_per_user,
+        changes.max_stored_bytes_per_project,
     )

@@ -2,6 +2,7 @@
 SELECT
     max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds,
     min_run_time_seconds, max_stored_bytes_per_user, max_stored_files_per_user, max_stored_rows_per_user,
+    max_stored_bytes_per_project,
     ARRAY(SELECT username FROM user_priorities ORDER BY username) AS usernames,
     ARRAY(SELECT highest FROM user_priorities ORDER BY username) AS highest_priorities
 FROM limits;
@@ -9,7 +10,7 @@ FROM limits;
 -- name: lock_limits: Keep the limits from changing before this transaction ends ()
 SELECT is_only FROM limits FOR SHARE;
 
--- name: change_limits: Set the limits that are given and reset those that are named ($1 running runs, $2 pending runs of a user, $3 requests in a minute, $4 seconds that a run may take, $5 seconds before preemption, $6 names to reset, $7 bytes, $8 files and $9 rows that a user may store)
+-- name: change_limits: Set the limits that are given and reset those that are named ($1 running runs, $2 pending runs of a user, $3 requests in a minute, $4 seconds that a run may take, $5 seconds before preemption, $6 names to reset, $7 bytes, $8 files and $9 rows that a user may store, $10 bytes that a project may store)
 UPDATE limits
 SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6) THEN max_running_runs END),
     max_pending_runs_per_user = coalesce(
@@ -28,6 +29,9 @@ SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6) THE
     ),
     max_stored_rows_per_user = coalesce(
         $9, CASE WHEN 'max_stored_rows_per_user' <> ALL ($6) THEN max_stored_rows_per_user END
+    ),
+    max_stored_bytes_per_project = coalesce(
+        $10, CASE WHEN 'max_stored_bytes_per_project' <> ALL ($6) THEN max_stored_bytes_per_project END
     );
 
 -- name: delete_user_priorities: Delete the highest priorities of all users ()

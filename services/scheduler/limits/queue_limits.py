@@ -33,6 +33,8 @@ class QueueLimits:
     max_stored_bytes_per_user: int
     max_stored_files_per_user: int
     max_stored_rows_per_user: int
+    # 0 means no limit.
+    max_stored_bytes_per_project: int
 
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
         """Priorities that the user may order, the highest first."""
@@ -54,6 +56,7 @@ class LimitName(StrEnum):
     MAX_STORED_BYTES_PER_USER = "max_stored_bytes_per_user"
     MAX_STORED_FILES_PER_USER = "max_stored_files_per_user"
     MAX_STORED_ROWS_PER_USER = "max_stored_rows_per_user"
+    MAX_STORED_BYTES_PER_PROJECT = "max_stored_bytes_per_project"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class LimitChanges:
     max_stored_bytes_per_user: int | None = None
     max_stored_files_per_user: int | None = None
     max_stored_rows_per_user: int | None = None
+    max_stored_bytes_per_project: int | None = None
     reset: frozenset[LimitName] = frozenset()
 
 

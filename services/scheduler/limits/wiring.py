@@ -20,5 +20,6 @@ def make_limits(settings: SchedulerSettings, connections: Connections) -> Postgr
         max_stored_bytes_per_user=settings.max_stored_bytes_per_user,
         max_stored_files_per_user=settings.max_stored_files_per_user,
         max_stored_rows_per_user=settings.max_stored_rows_per_user,
+        max_stored_bytes_per_project=settings.max_stored_bytes_per_project,
     )
     return PostgresLimits(session=connections.postgres, settings=limits)

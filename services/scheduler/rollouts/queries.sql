@@ -86,6 +86,12 @@ SELECT
 FROM rollout_artifacts
 WHERE username = $1;
 
+-- name: sum_project_artifacts: Sum up what workers stored of the rollouts of a project ($1 project)
+SELECT coalesce(sum(size_bytes), 0)::bigint AS bytes
+FROM rollout_artifacts
+JOIN runs USING (run_id)
+WHERE project_id = $1;
+
 -- name: list_artifacts: Return the artifacts of a rollout ($1 run, $2 sample, $3 rollout, $4 most)
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
 FROM rollout_artifacts

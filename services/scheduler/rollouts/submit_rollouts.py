@@ -18,6 +18,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.add_suite import AddSuite
+from services.scheduler.suites.suite import SuiteOwner
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
 from services.scheduler.uploads.task_sets.find_tasks import FindStoredTasks
 from services.scheduler.uploads.task_sets.task_set import TasksHeader
@@ -44,7 +45,7 @@ class SubmitRollouts:
         tasks = await self.find_tasks.tasks(digest, order.user)
         document = await asyncio.to_thread(self.write, order.name, tasks, order.agent)
         await self.find_tasks.keep_for_suite(digest, order.user, document.digest)
-        added = await self.suites.add(document, order.user)
+        added = await self.suites.add(document, SuiteOwner(order.user, order.project_id))
         suite = versioned_name(added.suite.name, added.suite.version)
         highest = (await self.limits.limits()).highest_priority(order.user)
         priority = default_priority(is_background=True).limited_to(highest)

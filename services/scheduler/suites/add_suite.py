@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from proctor.values.run import Principal
 from services.common.checked_fields import checked_text, refuse
 from services.common.clock import Clock
-from services.common.requests.request_fields import check_owner, hidden_problem, user_problem
+from services.common.requests.request_fields import check_owner, hidden_problem, project_problem, user_problem
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.changes.user_change import Author
 from services.scheduler.suites.errors import NoSuchVersion, SuiteOfInstallation, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
 from services.scheduler.suites.ports import InstalledSuites, ReadDocument, UserSuiteStore
-from services.scheduler.suites.suite import SuiteDefinition
+from services.scheduler.suites.suite import SuiteDefinition, SuiteOwner
 
 # Threads for files of users, which may be made to take long; planning has threads of its own.
 AT_A_TIME = 2
@@ -52,12 +52,13 @@ class AddSuite:
     stored: UserSuiteStore
     clock: Clock
 
-    async def add(self, document: SuiteDocument, user: str) -> RegisteredSuite:
-        refuse(user_problem(user) or hidden_problem("document.file_name", document.file_name))
+    async def add(self, document: SuiteDocument, owner: SuiteOwner) -> RegisteredSuite:
+        refuse(user_problem(owner.user) or project_problem(owner.project_id))
+        refuse(hidden_problem("document.file_name", document.file_name))
         reading = await self.check_suite.check(document)
         if reading.suite is None:
             raise reading.error(document.name)
-        added = await self.stored.add(reading.suite.name, document, user, self.clock.now())
+        added = await self.stored.add(reading.suite.name, document, owner, self.clock.now())
         return RegisteredSuite(reading.suite.as_stored(added.stored), added.is_known)
 
 

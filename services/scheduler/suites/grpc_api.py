@@ -17,7 +17,7 @@ from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuit
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.show_sample import SamplePreview, SampleRequest, ShowSample
-from services.scheduler.suites.suite import SuiteListing, TaskListing, summary_of
+from services.scheduler.suites.suite import SuiteListing, SuiteOwner, TaskListing, summary_of
 
 DOCUMENT = Codec(SuiteDocument, messages.SuiteDocument)
 PROBLEM = Codec(SuiteProblem, messages.SuiteProblem)
@@ -80,7 +80,8 @@ class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
         self, request: messages.AddSuiteRequest, context: RpcContext
     ) -> messages.AddSuiteResponse:
         document = DOCUMENT.from_proto(request.document)
-        registered = await self.add.add(document, request.user or LOCAL_USER)
+        owner = SuiteOwner(request.user or LOCAL_USER, request.project_id)
+        registered = await self.add.add(document, owner)
         suite = suite_to_proto(summary_of(registered.suite))
         return messages.AddSuiteResponse(suite=suite, is_known=registered.is_known)
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from services.scheduler.changes.user_change import Author
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteReading
-from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteDefinition, SuiteListing
+from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteDefinition, SuiteListing, SuiteOwner
 
 # Reads a user's document; the second argument are the names of other suites.
 ReadDocument = Callable[[SuiteDocument, Collection[str]], SuiteReading]
@@ -67,7 +67,7 @@ class SuiteCache(Protocol):
 class UserSuiteStore(Protocol):
     """Users' suites by name and version."""
 
-    async def add(self, suite: str, document: SuiteDocument, user: str, now: datetime) -> AddedSuite:
+    async def add(self, suite: str, document: SuiteDocument, owner: SuiteOwner, now: datetime) -> AddedSuite:
         """New content becomes the next version; known content keeps its version.
 
         Raises `StorageQuotaExceeded`.

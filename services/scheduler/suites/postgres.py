@@ -11,10 +11,10 @@ from services.scheduler.changes.postgres import record_change
 from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.suite import AddedSuite, StoredSuite
+from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteOwner
 
-# Raises why a user's version of so many bytes does not fit, in the transaction that added it.
-CheckStorage = Callable[[PostgresTransaction, str, int], Awaitable[None]]
+# Raises why so many bytes of a user and project do not fit, in the transaction that added them.
+CheckStorage = Callable[[PostgresTransaction, str, int, int], Awaitable[None]]
 
 
 class PostgresUserSuites:
@@ -22,8 +22,8 @@ class PostgresUserSuites:
         self._session = session
         self._check_storage = check_storage
 
-    async def add(self, suite: str, document: SuiteDocument, user: str, now: datetime) -> AddedSuite:
-        digest = document.digest
+    async def add(self, suite: str, document: SuiteDocument, owner: SuiteOwner, now: datetime) -> AddedSuite:
+        digest, user, project_id = document.digest, owner.user, owner.project_id
 
         async def add(transaction: PostgresTransaction) -> AddedSuite:
             await transaction.execute("lock_suite", suite)
@@ -31,11 +31,11 @@ class PostgresUserSuites:
             if known is not None:
                 return AddedSuite(StoredSuite(suite, digest=digest, **known), is_known=True)
             version = await transaction.fetchval(
-                "add_suite_version", suite, digest, document.text, document.file_name, user, now
+                "add_suite_version", suite, digest, document.text, document.file_name, user, now, project_id
             )
             paths, contents = list(document.files), list(document.files.values())
             await transaction.execute("add_suite_files", suite, version, paths, contents)
-            await self._check_storage(transaction, user, document.size_bytes)
+            await self._check_storage(transaction, user, project_id, document.size_bytes)
             return AddedSuite(StoredSuite(suite, version, digest, user))
 
         return await self._session.run(add)

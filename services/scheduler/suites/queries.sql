@@ -5,12 +5,12 @@ ON CONFLICT (suite) DO UPDATE SET suite = excluded.suite;
 -- name: find_suite_content: Return the version that has this content ($1 suite, $2 digest)
 SELECT version, username AS user FROM user_suite_versions WHERE suite = $1 AND digest = $2;
 
--- name: add_suite_version: Store the next version ($1 suite, $2 digest, $3 document, $4 file name, $5 user, $6 time)
+-- name: add_suite_version: Store the next version ($1 suite, $2 digest, $3 document, $4 file name, $5 user, $6 time, $7 project)
 WITH counted AS (
     UPDATE user_suites SET last_version = last_version + 1 WHERE suite = $1 RETURNING last_version
 )
-INSERT INTO user_suite_versions (suite, version, digest, document, file_name, username, created_at)
-SELECT $1, last_version, $2, $3, $4, $5, $6 FROM counted
+INSERT INTO user_suite_versions (suite, version, digest, document, file_name, username, created_at, project_id)
+SELECT $1, last_version, $2, $3, $4, $5, $6, $7 FROM counted
 RETURNING version;
 
 -- name: add_suite_files: Store the files of a version ($1 suite, $2 version, $3 paths, $4 contents)

@@ -152,6 +152,14 @@ def _task(task: TaskDefinition) -> TaskListing:
 
 
 @dataclass(frozen=True, slots=True)
+class SuiteOwner:
+    """The user and the project whose storage a version counts towards; project 0 is none."""
+
+    user: str
+    project_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StoredSuite:
     """`digest` identifies the document with its files; versions count from 1. `user` added it."""
 

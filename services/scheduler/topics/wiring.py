@@ -21,7 +21,7 @@ from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.wiring import ProgressParts, make_progress
 from services.scheduler.rate_limits.wiring import RateLimitParts, make_rate_limits
-from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERY
+from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERIES
 from services.scheduler.rollouts.wiring import OrderParts, RolloutParts, make_artifact_deletion, make_rollouts
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.wiring import OrderSources, RunParts, RunRecords, RunSignals, make_runs
@@ -129,7 +129,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     """Makes each topic of those before it."""
     pools = definitions.pools.pools
     limits = make_limits(settings, connections)
-    storage = PostgresStorage(session=connections.postgres, limits=limits, queries=[STORAGE_QUERY])
+    storage = PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
     suites = make_suites(
         settings, connections, installed=definitions.suites, check_storage=storage.check_suite
     )

@@ -8,7 +8,7 @@ from functools import partial
 from services.common.checked_fields import refuse
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter
-from services.common.requests.request_fields import hidden_problem, user_problem
+from services.common.requests.request_fields import hidden_problem, project_problem, user_problem
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.dataset import (
@@ -54,7 +54,7 @@ class AddDataset:
 
         Raises `UploadRequestTaken`, `TooManyUploads`, `StorageQuotaExceeded`.
         """
-        check_header(header.name, header.user)
+        check_header(header.name, header.user, header.project_id)
         known = None
         if header.request_id:
             known = await self.datasets.find_by_request(header.request_id, header.user)
@@ -63,7 +63,7 @@ class AddDataset:
             if header.digest == known.content.digest:
                 return AddedDataset(known)
         with self.uploads.slot(header.user):
-            quota = (await self.storage.of(header.user)).quota
+            quota = await self.storage.quota(header.user, header.project_id)
             quota.check(MIN_FILE)
             await self.datasets.register_prefix(prefix_of(dataset_id))
             checked = await self._check(dataset_id, header, chunks, quota)
@@ -92,7 +92,7 @@ class AddDataset:
     ) -> AddedDataset:
         prefix = prefix_of(dataset_id)
         content = content_of(checked, facts, prefix)
-        dataset = Dataset(dataset_id, header.name, header.user, self.clock.now(), content)
+        dataset = Dataset(dataset_id, header.name, header.user, self.clock.now(), content, header.project_id)
         try:
             # If this fails, the data set may be stored or not; if not, its objects are collected later.
             stored = await self.datasets.add(dataset, header.request_id)
@@ -124,9 +124,9 @@ def check_same_name(stored: str, name: str, request_id: str) -> None:
         raise UploadRequestTaken(request_id=request_id, name=stored)
 
 
-def check_header(name: str, user: str) -> None:
+def check_header(name: str, user: str, project_id: int = 0) -> None:
     """Checks the header of an upload. Raises `InvalidParameter`."""
-    refuse(hidden_problem("name", name) or user_problem(user))
+    refuse(hidden_problem("name", name) or user_problem(user) or project_problem(project_id))
     if not 0 < len(name) <= MAX_NAME_LETTERS:
         sentence = f"name has {len(name)} letters, but must have 1 to {MAX_NAME_LETTERS}."
         raise InvalidParameter(field="header.name", sentence=sentence)

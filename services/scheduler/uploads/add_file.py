@@ -115,7 +115,7 @@ class AddFile:
             if known is not None:
                 check_same_name(known.name, header.name, header.request_id)
         with self.uploads.slot(header.user):
-            quota = (await self.storage.of(header.user)).quota
+            quota = await self.storage.quota(header.user, header.project_id)
             # A user without room is refused before a byte is read.
             quota.check(MIN_FILE)
             # Before the first object: a crash leaves a note by which they are collected.
@@ -149,6 +149,7 @@ class AddFile:
             expires_at=None if lifetime is None else now + timedelta(seconds=lifetime),
             content=checked.content,
             faults=checked.faults,
+            project_id=header.project_id,
         )
         try:
             # If this fails, the file may be stored or not; if not, its objects are collected later.
@@ -178,7 +179,7 @@ def _fingerprint(file: StoredFile) -> tuple[int, str, FileFaults]:
 
 
 def _check_header(header: FileHeader) -> None:
-    check_header(header.name, header.user)
+    check_header(header.name, header.user, header.project_id)
     sentence = expiry_problem("expires_after_seconds", header.expires_after_seconds)
     if sentence:
         raise InvalidParameter(field="header.expires_after_seconds", sentence=sentence)

@@ -38,7 +38,13 @@ _LAST_SECONDS = 5.0
 _HEAD = struct.Struct("<cQ")
 _KEY = struct.Struct("<H")
 _JOB, _PIECE, _END, _PUT, _RESULT, _ERROR = (bytes([sign]) for sign in b"JCEPRX")
-_ERRORS = ("DatasetTooLarge", "FileTooLarge", "ObjectStoreUnavailable", "StorageQuotaExceeded")
+_ERRORS = (
+    "DatasetTooLarge",
+    "FileTooLarge",
+    "ObjectStoreUnavailable",
+    "ProjectStorageExceeded",
+    "StorageQuotaExceeded",
+)
 _RESULT_MODULES = "services.scheduler.uploads."
 
 

@@ -36,6 +36,7 @@ class DatasetHeader:
     format: DatasetFormat | None = None
     request_id: str = ""
     digest: str = ""
+    project_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class Dataset:
     user: str
     uploaded_at: datetime
     content: DatasetContent
+    project_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,12 @@ class StorageQuotaExceeded(DomainError):
     reason = "STORAGE_QUOTA_EXCEEDED"
 
 
+class ProjectStorageExceeded(StorageQuotaExceeded):
+    """Project {project_id} stores {used} of {limit} bytes, and has no room for {added} more."""
+
+    reason = "PROJECT_STORAGE_EXCEEDED"
+
+
 class TasksNotFound(DomainError):
     """There are no tasks {tasks_digest}. Upload them, and order within a day."""
 

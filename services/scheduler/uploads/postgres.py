@@ -22,11 +22,7 @@ from services.scheduler.uploads.dataset import (
     NamedContent,
     RowFacts,
 )
-from services.scheduler.uploads.errors import (
-    DatasetNotFound,
-    FaultKind,
-    FileNotFound,
-)
+from services.scheduler.uploads.errors import DatasetNotFound, FaultKind, FileNotFound
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.stored_file import (
@@ -75,7 +71,7 @@ class PostgresDatasets:
             if row is None:
                 raise _RepeatedRequest
             stored = dataset_from_row(row)
-            await self._storage.check_added(transaction, dataset.user, stored.content.use)
+            await self._storage.check_added(transaction, stored.user, stored.project_id, stored.content.use)
             # From now on the prefix is referenced: no sweep deletes its objects.
             await transaction.execute("delete_unreferenced_prefix", stored.content.prefix)
             return stored
@@ -160,6 +156,7 @@ def dataset_from_row(row: asyncpg.Record) -> Dataset:
         user=row["username"],
         uploaded_at=row["uploaded_at"],
         content=content_from_row(row),
+        project_id=row["project_id"],
     )
 
 
@@ -192,7 +189,7 @@ def content_values(content: DatasetContent) -> tuple[object, ...]:
 
 def _dataset_values(dataset: Dataset) -> tuple[object, ...]:
     content, named = dataset.content, (dataset.dataset_id, dataset.name, dataset.user)
-    return (*named, dataset.uploaded_at, content.digest, content.format)
+    return (*named, dataset.uploaded_at, content.digest, content.format, dataset.project_id)
 
 
 class PostgresFiles:
@@ -212,7 +209,7 @@ class PostgresFiles:
     async def add(self, file: StoredFile, request_id: str) -> StoredFile:
         async def add(transaction: PostgresTransaction) -> StoredFile:
             stored = await add_file_in(transaction, file, request_id)
-            await self._storage.check_added(transaction, file.user, stored.use)
+            await self._storage.check_added(transaction, file.user, file.project_id, stored.use)
             return stored
 
         try:
@@ -304,6 +301,7 @@ def file_from_row(row: asyncpg.Record) -> StoredFile:
         expires_at=row["expires_at"],
         content=content_from_row(row) if row["digest"] else None,
         faults=FileFaults(_faults_from_json(row["faults"]), row["fault_count"]),
+        project_id=row["project_id"],
     )
 
 
@@ -322,6 +320,7 @@ def _file_values(file: StoredFile) -> tuple[object, ...]:
         content.format if content else None,
         json.dumps([asdict(fault) for fault in file.faults.first]),
         file.faults.count,
+        file.project_id,
     )
 
 

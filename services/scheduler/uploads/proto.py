@@ -44,6 +44,7 @@ def header_from_proto(message: datasets.DatasetHeader) -> DatasetHeader:
         format=member_of(DatasetFormat, message.format),
         request_id=checked_request_id(message.request_id),
         digest=message.digest,
+        project_id=message.project_id,
     )
 
 
@@ -100,6 +101,7 @@ def file_header_from_proto(message: files.FileHeader) -> FileHeader:
         user=message.user or LOCAL_USER,
         request_id=checked_request_id(message.request_id),
         expires_after_seconds=lifetime,
+        project_id=message.project_id,
     )
 
 

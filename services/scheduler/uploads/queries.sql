@@ -7,9 +7,9 @@ INSERT INTO dataset_contents (
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (digest, format) DO UPDATE SET digest = excluded.digest;
 
--- name: add_dataset: Store a data set, unless the same request has stored one ($1 data set, $2 name, $3 user, $4 time, $5 digest, $6 format, $7 request)
-INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format, request_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+-- name: add_dataset: Store a data set, unless the same request has stored one ($1 data set, $2 name, $3 user, $4 time, $5 digest, $6 format, $7 project, $8 request)
+INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format, project_id, request_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT DO NOTHING;
 
 -- name: read_dataset: Return a data set with its content ($1 data set)
@@ -70,12 +70,12 @@ SELECT prefix FROM unreferenced_prefixes WHERE since < $1 ORDER BY since;
 -- name: delete_unreferenced_prefix: Delete the record of a prefix that is empty or referenced now ($1 prefix)
 DELETE FROM unreferenced_prefixes WHERE prefix = $1;
 
--- name: add_file: Store a file, unless the same request has stored one ($1 file, $2 name, $3 user, $4 purpose, $5 bytes, $6 time, $7 expiry or null, $8 prefix, $9 digest of the content or null, $10 its format or null, $11 first faults, $12 number of faults, $13 request)
+-- name: add_file: Store a file, unless the same request has stored one ($1 file, $2 name, $3 user, $4 purpose, $5 bytes, $6 time, $7 expiry or null, $8 prefix, $9 digest of the content or null, $10 its format or null, $11 first faults, $12 number of faults, $13 project, $14 request)
 INSERT INTO files (
     file_id, name, username, purpose, size_bytes, created_at, expires_at, prefix, digest, format, faults, fault_count,
-    request_id
+    project_id, request_id
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT DO NOTHING;
 
 -- name: read_file: Return a file with its faults, and with its content if it has one ($1 file)
@@ -141,3 +141,24 @@ UNION ALL
 SELECT 'tasks', count(*), coalesce(sum(size_bytes), 0)::bigint, 0
 FROM task_sets
 WHERE digest IN (SELECT set_digest FROM task_set_uses WHERE username = $1);
+
+-- name: lock_project_storage: Let one transaction after the other check what a project stores ($1 project)
+SELECT pg_advisory_xact_lock(hashtext('proctor project storage'), hashint8($1));
+
+-- name: sum_project_storage: Sum up the bytes that a project stores; a file that has expired counts no more ($1 project)
+SELECT coalesce(sum(stored_bytes), 0)::bigint AS bytes
+FROM dataset_rows
+WHERE project_id = $1
+UNION ALL
+SELECT coalesce(sum(file_bytes + coalesce(stored_bytes, 0)), 0)::bigint
+FROM file_rows
+WHERE project_id = $1 AND (expires_at IS NULL OR expires_at > now())
+UNION ALL
+SELECT coalesce(sum(octet_length(document) + files.bytes), 0)::bigint
+FROM user_suite_versions AS version
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(octet_length(content)), 0) AS bytes
+    FROM user_suite_files AS file
+    WHERE file.suite = version.suite AND file.version = version.version
+) AS files
+WHERE project_id = $1;

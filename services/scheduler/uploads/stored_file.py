@@ -32,6 +32,7 @@ class FileHeader:
     user: str
     request_id: str = ""
     expires_after_seconds: int | None = None
+    project_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class StoredFile:
     expires_at: datetime | None = None
     content: DatasetContent | None = None
     faults: FileFaults = FileFaults()
+    project_id: int = 0
 
     @property
     def use(self) -> StorageUse:

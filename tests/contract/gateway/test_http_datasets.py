@@ -68,11 +68,12 @@ async def test_file_may_be_the_body_itself_with_name_and_format_beside_it(
 ) -> None:
     key = str(uuid.uuid4())
     headers = {"Content-Type": "text/csv", "Idempotency-Key": key}
-    path = f"{UPLOAD}?name=rows&format=csv"
+    path = f"{UPLOAD}?name=rows&format=csv&project_id=7"
     status, body, _ = await call(harness, "POST", path, data=ROWS, headers=headers)
     assert (status, body["name"]) == (200, "rows")
     [header] = datasets.headers
-    assert (header.format, header.request_id) == (dataset_pb2.DATASET_FORMAT_CSV, key)
+    expected = (dataset_pb2.DATASET_FORMAT_CSV, key, 7)
+    assert (header.format, header.request_id, header.project_id) == expected
     assert datasets.content == ROWS
 
 
@@ -162,6 +163,7 @@ async def test_file_without_a_name_is_422(
     [
         ("?format=xlsx", {}, "format"),
         ("?nome=x", {}, "nome"),
+        ("?project_id=-1", {}, "project_id"),
         ("", {"Idempotency-Key": "again"}, "idempotency-key"),
     ],
 )
@@ -178,6 +180,7 @@ async def test_what_is_said_beside_the_file_is_checked(
         (refused(ErrorKind.EXHAUSTED, "QUEUE_FULL", "No more of it.", limit="1"), 429),
         (refused(ErrorKind.INVALID, "DATASET_TOO_LARGE", "No more of it.", limit="1"), 413),
         (refused(ErrorKind.EXHAUSTED, "STORAGE_QUOTA_EXCEEDED", "No more of it.", limit="1"), 413),
+        (refused(ErrorKind.EXHAUSTED, "PROJECT_STORAGE_EXCEEDED", "No more of it.", limit="1"), 413),
         (refused(ErrorKind.UNAVAILABLE, "OBJECT_STORE_UNAVAILABLE", "No room.", dependency="s3"), 503),
     ],
 )

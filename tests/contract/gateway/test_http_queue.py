@@ -26,6 +26,7 @@ LIMITS = {
     "max_stored_bytes_per_user": 100_000_000_000,
     "max_stored_files_per_user": 10_000,
     "max_stored_rows_per_user": 200_000_000,
+    "max_stored_bytes_per_project": 0,
 }
 
 

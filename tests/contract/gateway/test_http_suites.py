@@ -58,11 +58,12 @@ async def test_file_that_is_neither_text_nor_base64_is_named_once(
 
 
 async def test_yaml_is_taken_as_it_is(harness: GatewayHarness) -> None:
-    path = f"{SUITES}?file_name=mine.yaml"
+    path = f"{SUITES}?file_name=mine.yaml&project_id=7"
     status, _, _ = await call(harness, "POST", path, data=DOCUMENT.encode(), headers=YAML)
     assert status == 201
-    document = harness.scheduler.suites.added[0].document
-    assert (document.text, document.file_name) == (DOCUMENT, "mine.yaml")
+    [added] = harness.scheduler.suites.added
+    assert (added.document.text, added.document.file_name) == (DOCUMENT, "mine.yaml")
+    assert added.project_id == 7
 
 
 async def test_yaml_that_is_no_text_is_422(harness: GatewayHarness) -> None:

@@ -32,6 +32,7 @@ def first_limits() -> queue_pb2.QueueLimits:
         max_stored_bytes_per_user=100_000_000_000,
         max_stored_files_per_user=10_000,
         max_stored_rows_per_user=200_000_000,
+        max_stored_bytes_per_project=0,
     )
     limits.run_time_limit.FromSeconds(3 * 3600)
     limits.min_run_time.FromSeconds(60)

@@ -7,7 +7,7 @@ from datetime import datetime
 from services.scheduler.changes.user_change import Author
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
-from services.scheduler.suites.suite import AddedSuite, StoredSuite
+from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteOwner
 
 
 @dataclass
@@ -18,14 +18,14 @@ class InMemoryUserSuites:
     used: set[tuple[str, int]] = field(default_factory=set)
     on_document: Callable[[str], object] = lambda _: None
 
-    async def add(self, suite: str, document: SuiteDocument, user: str, now: datetime) -> AddedSuite:  # noqa: ARG002  # as the port has it
+    async def add(self, suite: str, document: SuiteDocument, owner: SuiteOwner, now: datetime) -> AddedSuite:  # noqa: ARG002  # as the port has it
         for stored in self.documents:
             if (stored.suite, stored.digest) == (suite, document.digest):
                 return AddedSuite(stored, is_known=True)
         self.last_versions[suite] = self.last_versions.get(suite, 0) + 1
-        stored = StoredSuite(suite, self.last_versions[suite], document.digest, user)
+        stored = StoredSuite(suite, self.last_versions[suite], document.digest, owner.user)
         self.documents[stored] = document
-        self.owners[stored] = user
+        self.owners[stored] = owner.user
         return AddedSuite(stored)
 
     async def find(self, suite: str, version: int | None) -> StoredSuite | None:

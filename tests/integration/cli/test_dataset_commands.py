@@ -25,8 +25,9 @@ async def test_file_is_uploaded_listed_shown_and_deleted(
     assert (header.user, header.format, len(header.request_id)) == ("bob", dataset_pb2.DATASET_FORMAT_CSV, 36)
     assert datasets.content == rows.read_bytes()
 
-    named = await proctor("datasets", "upload", str(rows), "--name", "mine", "--json")
+    named = await proctor("datasets", "upload", str(rows), "--name", "mine", "--project", "7", "--json")
     assert named.document["dataset"]["name"] == "mine"
+    assert datasets.headers[-1].project_id == 7
     listed = await proctor("datasets", "list", "--json")
     assert [each["name"] for each in listed.document["datasets"]] == ["mine", "rows.jsonl"]
     page = await proctor("datasets", "list", "--limit", "1")

@@ -75,10 +75,11 @@ async def test_storage_is_shown_with_its_limit_which_operators_change(proctor: C
     for row in ("storage of local", "data sets 1.5 MB 3 1,200", "limit 100.0 GB 10,000 200,000,000"):
         assert row in shown
     assert (await proctor("storage", "bob", "--json")).document["user"] == "bob"
-    options = ("--max-bytes", "5000000000", "--max-files", "7", "--max-rows", "8")
+    assert (await proctor("limits", "--json")).document["max_stored_bytes_per_project"] == 0
+    options = ("--max-bytes", "5000000000", "--max-files", "7", "--max-rows", "8", "--max-project-bytes", "9")
     changed = (await proctor("limits", *options, "--json")).document
-    names = ("max_stored_bytes_per_user", "max_stored_files_per_user", "max_stored_rows_per_user")
-    assert [changed[name] for name in names] == [5_000_000_000, 7, 8]
+    names = ("bytes_per_user", "files_per_user", "rows_per_user", "bytes_per_project")
+    assert [changed[f"max_stored_{name}"] for name in names] == [5_000_000_000, 7, 8, 9]
     assert "5.0 GB --max-bytes" in " ".join((await proctor("limits")).out.split())
     back = (await proctor("limits", "--reset", "max-bytes", "--json")).document
     assert back["max_stored_bytes_per_user"] == 100_000_000_000

@@ -30,7 +30,13 @@ from tests.fakes.storage.uploads import cut, upload
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-LIMITS = ("max_stored_bytes_per_user", "max_stored_files_per_user", "max_stored_rows_per_user")
+LIMITS = (
+    "max_stored_bytes_per_user",
+    "max_stored_files_per_user",
+    "max_stored_rows_per_user",
+    "max_stored_bytes_per_project",
+)
+IN_PROJECT = "PROJECT_STORAGE_EXCEEDED"
 SUITE = """\
 task: {name}
 version: "1"
@@ -39,6 +45,12 @@ output_type: generate_until
 doc_to_text: "{{{{q}}}}?"
 doc_to_target: "{{{{a}}}}"
 metric_list: [{{metric: exact_match}}]
+"""
+ARTIFACT = """\
+INSERT INTO rollout_artifacts (
+    run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at
+)
+VALUES ($1, 0, 0, 'first', 'diff.patch', 0, $2, 1000, now())
 """
 
 
@@ -101,12 +113,19 @@ def bytes_of(harness: BatchHarness, *parts: str) -> int:
     )
 
 
-async def refusal_of(call: Coroutine[Any, Any, object]) -> RemoteError:
+async def refusal_of(
+    call: Coroutine[Any, Any, object], reason: str = "STORAGE_QUOTA_EXCEEDED"
+) -> RemoteError:
     async with refused() as reported:
         await call
     [error] = reported
-    assert (error.kind, error.reason) == (ErrorKind.EXHAUSTED, "STORAGE_QUOTA_EXCEEDED")
+    assert (error.kind, error.reason) == (ErrorKind.EXHAUSTED, reason)
     return error
+
+
+def new_project() -> int:
+    """A project that stores nothing yet, of 48 bits."""
+    return uuid4().int >> 80
 
 
 async def test_use_is_what_lies_in_the_object_store_and_ends_with_a_deletion(
@@ -258,3 +277,69 @@ async def test_lowered_limit_deletes_nothing_and_takes_nothing_more(harness: Bat
     await refusal_of(harness.upload(lines(1, f"{user}-2"), user=user))
     assert (await used(harness, user))[1] == 2
     assert (await stored_by(harness, user)).limit.files == 1
+
+
+async def test_users_together_store_no_more_than_the_limit_of_their_project(
+    harness: BatchHarness, user: str
+) -> None:
+    """The limit has room for the first data set, and for half of another one."""
+    project_id, other = new_project(), f"{user}-2"
+    first = await add_dataset(harness, user, random_lines(20), project_id=project_id)
+    stored = bytes_of(harness, first)
+    await set_limits(harness, max_stored_bytes_per_project=stored * 3 // 2)
+    before = harness.objects()
+    content = random_lines(20)
+    error = await refusal_of(add_dataset(harness, other, content, project_id=project_id), IN_PROJECT)
+    assert (error.facts["project_id"], error.facts["used"]) == (str(project_id), str(stored))
+    await refusal_of(harness.upload(content, user=other, project_id=project_id), IN_PROJECT)
+    assert (await used(harness, other), harness.objects()) == ((0, 0, 0), before)
+    # Other projects have limits of their own, and what is of no project has none.
+    await add_dataset(harness, other, content, project_id=new_project())
+    await add_dataset(harness, other, content)
+    await delete_dataset(harness, first)
+    await add_dataset(harness, other, content, project_id=project_id)
+
+
+async def test_concurrent_uploads_do_not_exceed_the_limit_of_a_project(
+    harness: BatchHarness, user: str
+) -> None:
+    project_id, content = new_project(), random_lines(20)
+    stored = bytes_of(harness, await add_dataset(harness, user, content))
+    await set_limits(harness, max_stored_bytes_per_project=stored * 5 // 2)
+
+    async def try_one(number: int) -> bool:
+        try:
+            await add_dataset(harness, f"{user}-{number}", content, project_id=project_id)
+        except grpc.aio.AioRpcError as error:
+            refusals.append(remote_error(error).reason)
+            return False
+        return True
+
+    refusals: list[str] = []
+    assert sum(await asyncio.gather(*map(try_one, range(5)))) == 2
+    assert refusals == [IN_PROJECT] * 3
+
+
+async def test_batches_artifacts_and_suites_count_towards_their_project(
+    harness: BatchHarness, user: str
+) -> None:
+    project_id = new_project()
+    file = await harness.upload(lines(3, user), user=user, project_id=project_id)
+    batch = await harness.create(file.file_id, user=user)
+    recorded(harness, batch)
+    await end_run(harness, batch)
+    done = await harness.reaches(batch.batch_id, "completed")
+    await harness.execute(ARTIFACT, batch.run_id, user)
+    stored = bytes_of(harness, file.file_id, done.output_file_id, done.error_file_id) + 1000
+    await set_limits(harness, max_stored_bytes_per_project=stored)
+    text = SUITE.format(name=f"own{uuid4().hex}")
+    files = {"rows.jsonl": jsonl([{"q": "1+1", "a": "2"}])}
+    document = suite_service_pb2.SuiteDocument(text=text, file_name="own.yaml", files=files)
+    request = suite_service_pb2.AddSuiteRequest(document=document, user=user, project_id=project_id)
+
+    async def add_suite() -> None:
+        await harness.suites.AddSuite(request)
+
+    for adding in (add_suite(), harness.create(file.file_id, user=user)):
+        error = await refusal_of(adding, IN_PROJECT)
+        assert error.facts["used"] == str(stored)

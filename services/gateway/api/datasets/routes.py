@@ -16,7 +16,7 @@ from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.errors import DatasetRefused, FileFault
-from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
+from services.gateway.http.parameters import JSON_INT_MAX, Cursor, ProjectQuery, Text
 from services.gateway.http.paths import DATASETS, UPLOADS
 from services.gateway.http.presentation import Done, json_value, present
 from services.gateway.http.problem import problems
@@ -99,13 +99,14 @@ def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRowShown:
 
 @dataclass(frozen=True, slots=True)
 class UploadParameters:
-    """Name and format of a file, and the key of its upload."""
+    """Name, format and project of a file, and the key of its upload."""
 
     name: Annotated[Text, Query(max_length=255, description="Replaces the name of the file")] = ""
     form: Annotated[
         DatasetFormatName | None,
         Query(alias="format", description="Detected from the name and the content if unset"),
     ] = None
+    project_id: ProjectQuery = 0
     idempotency_key: Annotated[
         uuid.UUID | None, Header(description="A repeated upload returns the data set of the first one")
     ] = None
@@ -115,6 +116,7 @@ class UploadParameters:
             name=self.name,
             format=value_of(dataset_pb2.DatasetFormat, self.form or "unspecified"),
             request_id=str(self.idempotency_key or uuid.uuid4()),
+            project_id=self.project_id,
         )
 
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.values.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
 from services.gateway.http.errors import MalformedForm
+from services.gateway.http.parameters import JSON_INT_MAX
 from services.gateway.http.uploads import (
     FORM,
     FormPart,
@@ -24,7 +25,8 @@ FILE_FIELD = "file"
 PURPOSE = "purpose"
 ANCHOR = "expires_after[anchor]"
 SECONDS = "expires_after[seconds]"
-_FIELDS = (FILE_FIELD, PURPOSE, ANCHOR, SECONDS)
+PROJECT = "project_id"
+_FIELDS = (FILE_FIELD, PURPOSE, ANCHOR, SECONDS, PROJECT)
 # As in the scheduler, and on most file systems.
 _MAX_NAME = 255
 # Fields are collected in memory; all but the file are a word or a number.
@@ -76,8 +78,9 @@ class _FileForm:
             _refuse(f"{part.name:.80}", f"there is no such field; there are: {', '.join(_FIELDS)}")
         if part.name in self._values:
             _refuse(part.name, "it is there more than once")
-        if part.name in (ANCHOR, SECONDS) and FILE_FIELD in self._values:
-            _refuse("expires_after", f"it has to come before {FILE_FIELD} in the form")
+        if part.name in (ANCHOR, SECONDS, PROJECT) and FILE_FIELD in self._values:
+            field = PROJECT if part.name == PROJECT else "expires_after"
+            _refuse(field, f"it has to come before {FILE_FIELD} in the form")
         self._name = part.name
         self._values[part.name] = b""
         self._file_name = base_name(part.file_name or "")
@@ -95,6 +98,8 @@ class _FileForm:
         header.name, header.purpose = self._file_name, file_pb2.FILE_PURPOSE_BATCH
         if (seconds := self._expires_after_seconds()) is not None:
             header.expires_after_seconds = seconds
+        if PROJECT in self._values:
+            header.project_id = self._number(PROJECT, 0, JSON_INT_MAX)
 
     def check_whole(self) -> None:
         for name in (FILE_FIELD, PURPOSE):
@@ -111,12 +116,15 @@ class _FileForm:
             return None
         if self._text(ANCHOR) != "created_at":
             _refuse(ANCHOR, "it has to be created_at")
-        given = self._text(SECONDS)
+        return self._number(SECONDS, MIN_EXPIRY_SECONDS, MAX_EXPIRY_SECONDS)
+
+    def _number(self, name: str, least: int, most: int) -> int:
+        given = self._text(name)
         # isdecimal is also true for digits of other scripts, which int parses as well.
-        seconds = int(given) if given.isdecimal() and len(given) <= len(str(MAX_EXPIRY_SECONDS)) else 0
-        if not MIN_EXPIRY_SECONDS <= seconds <= MAX_EXPIRY_SECONDS:
-            _refuse(SECONDS, f"it has to be a number from {MIN_EXPIRY_SECONDS} to {MAX_EXPIRY_SECONDS}")
-        return seconds
+        number = int(given) if given.isdecimal() and len(given) <= len(str(most)) else -1
+        if not least <= number <= most:
+            _refuse(name, f"it has to be a number from {least} to {most}")
+        return number
 
     def _text(self, name: str) -> str:
         return self._values.get(name, b"").decode(errors="replace")

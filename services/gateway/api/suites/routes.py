@@ -25,7 +25,7 @@ from services.gateway.api.suites.schemas import (
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
-from services.gateway.http.parameters import INT32_MAX
+from services.gateway.http.parameters import INT32_MAX, ProjectQuery
 from services.gateway.http.paths import SUITES
 from services.gateway.http.presentation import Done, present
 from services.gateway.http.problem import Described, problems
@@ -71,6 +71,12 @@ async def _document(
         raise RequestValidationError(faults) from error
 
 
+async def _new_suite(
+    document: Annotated[suite_pb2.SuiteDocument, Depends(_document)], project_id: ProjectQuery = 0
+) -> suite_pb2.AddSuiteRequest:
+    return suite_pb2.AddSuiteRequest(document=document, project_id=project_id)
+
+
 @router.get("", responses=problems(503), summary="List suites, invalid ones with their problem")
 async def list_suites(scheduler: SchedulerCalls) -> SuiteList:
     return present(SuiteList, await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()))
@@ -87,14 +93,15 @@ async def add(
     scheduler: SchedulerCalls,
     user: User,
     response: Response,
-    document: Annotated[suite_pb2.SuiteDocument, Depends(_document)],
+    new: Annotated[suite_pb2.AddSuiteRequest, Depends(_new_suite)],
     *,
     dry_run: Annotated[bool, Query(description="Validate only")] = False,
 ) -> SuiteAdded:
     if dry_run:
         response.status_code = 200
-        return await _validated(scheduler, document)
-    added = await _added(scheduler, suite_pb2.AddSuiteRequest(document=document, user=user))
+        return await _validated(scheduler, new.document)
+    new.user = user
+    added = await _added(scheduler, new)
     response.status_code = 200 if added.is_known else 201
     return present(SuiteAdded, added)
 

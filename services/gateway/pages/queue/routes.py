@@ -27,6 +27,7 @@ _LIMITS = (
     "max_stored_bytes_per_user",
     "max_stored_files_per_user",
     "max_stored_rows_per_user",
+    "max_stored_bytes_per_project",
 )
 
 router = APIRouter(prefix="/queue", include_in_schema=False)

@@ -175,6 +175,13 @@ def _storage_limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
             "of data sets and files",
             "1",
         ),
+        Limit(
+            "max_stored_bytes_per_project",
+            "Storage of a project",
+            str(limits.max_stored_bytes_per_project or ""),
+            "bytes; empty: no limit",
+            "1",
+        ),
     ]
 
 

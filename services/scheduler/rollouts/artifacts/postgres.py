@@ -7,9 +7,10 @@ from services.common.clock import Clock
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, Artifact, ArtifactPart
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
+from services.scheduler.uploads.quotas.postgres import StorageQueries
 
-# The query by which they count towards the storage of a user.
-STORAGE_QUERY = "sum_artifact_storage"
+# By which they count towards the storage of a user and of a project.
+STORAGE_QUERIES = StorageQueries(["sum_artifact_storage"], ["sum_project_artifacts"])
 _MAX_LISTED = 200
 
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from services.scheduler.uploads.quotas.storage_use import UserStorage
+from services.scheduler.uploads.quotas.storage_use import StorageQuota, UserStorage
 
 
 class StorageSource(Protocol):
@@ -11,4 +11,8 @@ class StorageSource(Protocol):
 
         The store that adds something checks in its transaction.
         """
+        ...
+
+    async def quota(self, user: str, project_id: int) -> StorageQuota:
+        """The quota of what the user adds to a project; of none for 0."""
         ...

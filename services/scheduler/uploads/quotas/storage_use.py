@@ -1,10 +1,10 @@
 """Storage of a user, and its quota."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from services.scheduler.uploads.errors import StorageQuotaExceeded
+from services.scheduler.uploads.errors import ProjectStorageExceeded, StorageQuotaExceeded
 
 # The largest of a bigint and of an int64 of a message.
 _UNLIMITED = 2**63 - 1
@@ -37,15 +37,39 @@ class StorageUse:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectQuota:
+    """The bytes that a project stores, and may store."""
+
+    project_id: int
+    used: int
+    limit: int
+
+    def check(self, added: int) -> None:
+        """Raises `ProjectStorageExceeded` if `added` bytes do not fit beside what is stored."""
+        if added > 0 and self.used + added > self.limit:
+            raise ProjectStorageExceeded(
+                project_id=self.project_id, used=self.used, limit=self.limit, added=added
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class StorageQuota:
-    """A user's present storage, and its quota."""
+    """A user's present storage, and its quota. `project` is None where none limits what is added."""
 
     user: str
     used: StorageUse
     limit: StorageUse
+    project: ProjectQuota | None = None
+
+    def before(self, added: StorageUse) -> "StorageQuota":
+        """The quota as it was before `added` was stored."""
+        project = self.project and replace(self.project, used=self.project.used - added.bytes)
+        return replace(self, used=self.used - added, project=project)
 
     def check(self, added: StorageUse) -> None:
         """Raises `StorageQuotaExceeded` if `added` does not fit beside what is stored."""
+        if self.project:
+            self.project.check(added.bytes)
         for each in fields(StorageUse):
             used, more, limit = (getattr(one, each.name) for one in (self.used, added, self.limit))
             if more > 0 and used + more > limit:

@@ -50,7 +50,9 @@ class PostgresTaskSets:
         is_new = not await transaction.fetchval("uses_task_set", digest, user)
         await transaction.execute("use_task_set", *key, self._clock.now())
         if is_new:
-            await self._storage.check_added(transaction, user, StorageUse(bytes=size_bytes, files=1))
+            # Orders of several projects may use it, so it counts towards none.
+            added = StorageUse(bytes=size_bytes, files=1)
+            await self._storage.check_added(transaction, user, 0, added)
 
     async def prefix_of_bundle(self, digest: str) -> str | None:
         prefix: str | None = await self._session.fetchval("find_task_bundle", digest)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,16 @@ async def test_file_may_go_away_by_itself(client: AsyncOpenAI) -> None:
         expires_after={"anchor": "created_at", "seconds": 7200},
     )
     assert uploaded.expires_at == STARTED + 7200
+
+
+async def test_file_may_name_its_project(client: AsyncOpenAI, files: FakeFiles) -> None:
+    create = partial(client.files.create, file=("lines.jsonl", LINES), purpose="batch")
+    await create(extra_body={"project_id": 7})
+    assert files.headers[-1].project_id == 7
+    for wrong in (-1, 2**53, "seven"):
+        with pytest.raises(BadRequestError) as refused:
+            await create(extra_body={"project_id": wrong})
+        assert refused.value.param == "project_id"
 
 
 async def test_file_with_faults_is_kept_and_says_so(client: AsyncOpenAI) -> None:

@@ -29,6 +29,7 @@ from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.first_available_source import FirstAvailableSource
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
+from services.scheduler.suites.suite import SuiteOwner
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.surroundings import SetClock
@@ -36,6 +37,7 @@ from tests.fakes.suites.memory_user_suites import InMemoryUserSuites
 from tests.fakes.suites.suite_documents import document
 from tests.fakes.suites.suite_folder import CHOICE_TASK, write_suite
 
+ANN = SuiteOwner("ann")
 TASK = """\
 task: sums
 version: "1"
@@ -77,7 +79,7 @@ def harness(tmp_path: Path) -> Stand:
 
 
 async def test_added_suite_is_found_with_version_and_digest(harness: Stand) -> None:
-    added = await harness.adding.add(SUMS, "ann")
+    added = await harness.adding.add(SUMS, ANN)
     assert (added.suite.name, added.suite.version, added.is_known) == ("sums", 1, False)
     found = await harness.all.suite("sums")
     assert (found.version, found.digest) == (1, SUMS.digest)
@@ -85,7 +87,7 @@ async def test_added_suite_is_found_with_version_and_digest(harness: Stand) -> N
 
 async def test_new_content_is_a_new_version_and_known_content_keeps_its_own(harness: Stand) -> None:
     for added, version, is_known in ((SUMS, 1, False), (WARMER, 2, False), (SUMS, 1, True)):
-        registered = await harness.adding.add(added, "ann")
+        registered = await harness.adding.add(added, ANN)
         assert (registered.suite.version, registered.is_known) == (version, is_known)
     assert await harness.prompt("sums") == "How much is 0 + 1?"
     assert await harness.prompt("sums@1") == "What is 0 + 1?"
@@ -95,7 +97,7 @@ async def test_new_content_is_a_new_version_and_known_content_keeps_its_own(harn
     "name", ["sums@2", "sums@0", "sums@x", "sums@", "sums@99999999999", "nothing", "a\0"]
 )
 async def test_a_version_that_is_not_there_is_unknown(harness: Stand, name: str) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     with pytest.raises(UnknownSuite) as refused:
         await harness.all.suite(name)
     assert refused.value.facts["supported"] == "shades, sums"
@@ -103,7 +105,7 @@ async def test_a_version_that_is_not_there_is_unknown(harness: Stand, name: str)
 
 async def test_of_very_many_suites_a_refusal_names_some_and_counts_the_others(harness: Stand) -> None:
     for number in range(100):
-        await harness.stored.add(f"suite_with_a_long_name_{number:03}", SUMS, "ann", SetClock().now())
+        await harness.stored.add(f"suite_with_a_long_name_{number:03}", SUMS, ANN, SetClock().now())
     with pytest.raises(UnknownSuite) as refused:
         await harness.showing.show(SampleRequest("nothing", "sums", 0))
     assert "Supported: shades, suite_with_a_long_name_000, " in refused.value.message
@@ -115,7 +117,7 @@ async def test_suites_of_the_installation_come_first_and_their_names_are_taken(h
     reading = await harness.checking.check(mine)
     assert (reading.problems[0].line, reading.problems[0].key) == (1, "suite")
     assert "shades is a suite of the installation" in reading.problems[0].problem
-    await harness.stored.add("shades", SUMS, "ann", SetClock().now())
+    await harness.stored.add("shades", SUMS, ANN, SetClock().now())
     assert (await harness.all.suite("shades")).version == 0
     assert [suite.name for suite in await harness.all.suites()] == ["shades"]
 
@@ -123,7 +125,7 @@ async def test_suites_of_the_installation_come_first_and_their_names_are_taken(h
 async def test_a_broken_document_is_refused_with_file_line_and_key(harness: Stand) -> None:
     broken = SuiteDocument(TASK.replace("What is {{a}}", "{{ a "), "sums.yaml", SUMS.files)
     with pytest.raises(InvalidSuiteFile, match=r"sums\.yaml, line 5: doc_to_text: template error") as refused:
-        await harness.adding.add(broken, "ann")
+        await harness.adding.add(broken, ANN)
     assert refused.value.reason == "INVALID_SUITE_FILE"
     assert not harness.stored.documents
 
@@ -131,12 +133,12 @@ async def test_a_broken_document_is_refused_with_file_line_and_key(harness: Stan
 @pytest.mark.parametrize(("user", "file_name"), [("\0", "a"), ("u" * 200, "a"), ("ann", "\0")])
 async def test_names_that_cannot_be_stored_are_refused(harness: Stand, user: str, file_name: str) -> None:
     with pytest.raises(InvalidParameter):
-        await harness.adding.add(SuiteDocument(TASK, file_name, SUMS.files), user)
+        await harness.adding.add(SuiteDocument(TASK, file_name, SUMS.files), SuiteOwner(user))
 
 
 async def test_lists_hold_the_latest_versions_by_name(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
-    await harness.adding.add(WARMER, "ann")
+    await harness.adding.add(SUMS, ANN)
+    await harness.adding.add(WARMER, ANN)
     listed = await harness.all.suites()
     assert [(suite.name, suite.version, suite.digest) for suite in listed] == [
         ("shades", 0, ""),
@@ -145,13 +147,13 @@ async def test_lists_hold_the_latest_versions_by_name(harness: Stand) -> None:
 
 
 async def test_a_list_reads_each_document_once_however_many_there_are(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     await harness.all.suites()
     read: list[str] = []
     harness.stored.on_document = read.append
     for number in range(MAX_CACHED + 1):
         named = SuiteDocument(TASK.replace("sums", f"many{number}"), "many.yaml", SUMS.files)
-        await harness.stored.add(f"many{number}", named, "ann", SetClock().now())
+        await harness.stored.add(f"many{number}", named, ANN, SetClock().now())
     lists = [await harness.all.suites() for _ in range(2)]
     assert lists[0] == lists[1]
     assert len(read) == MAX_CACHED + 1
@@ -160,7 +162,7 @@ async def test_a_list_reads_each_document_once_however_many_there_are(harness: S
 
 
 async def test_a_stored_document_that_is_refused_by_now_is_listed_as_broken(harness: Stand) -> None:
-    await harness.stored.add("sums", SuiteDocument("suite: [", "old.yaml"), "ann", SetClock().now())
+    await harness.stored.add("sums", SuiteDocument("suite: [", "old.yaml"), ANN, SetClock().now())
     shades, broken = await harness.all.suites()
     assert isinstance(broken, BrokenSuite)
     assert (broken.name, broken.version) == ("sums", 1)
@@ -169,7 +171,7 @@ async def test_a_stored_document_that_is_refused_by_now_is_listed_as_broken(harn
 
 
 async def test_files_that_cannot_be_unpacked_spoil_no_list(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     harness.cache.write_text("a file where the folder should be")
     assert [suite.name for suite in await harness.all.suites()] == ["shades", "sums"]
     with pytest.raises(DatasetUnavailable, match=r"the suite's files: they cannot be unpacked \(.+\)"):
@@ -180,7 +182,7 @@ async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(harness:
     empty = SuiteDocument(
         TASK.replace("rows.jsonl", "rows.csv"), "sums.yaml", {**SUMS.files, "data/rows.csv": b""}
     )
-    await harness.adding.add(empty, "ann")
+    await harness.adding.add(empty, ANN)
     harness.showing = ShowSample(harness.all, FirstAvailableSource(FileRows(), []))
     with pytest.raises(DatasetUnavailable) as refused:
         await harness.prompt("sums")
@@ -189,7 +191,7 @@ async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(harness:
 
 
 async def test_files_that_were_removed_are_unpacked_again(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     before = await harness.prompt("sums", 3)
     (harness.cache / SUMS.digest / "data" / "rows.jsonl").unlink()
     assert await harness.prompt("sums", 3) == before
@@ -200,13 +202,13 @@ async def test_files_that_were_removed_are_unpacked_again(harness: Stand) -> Non
 
 
 async def test_another_replica_unpacks_for_itself(harness: Stand, tmp_path: Path) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     other = Stand(tmp_path / "other", harness.stored)
     assert await other.prompt("sums@1", 4) == "What is 4 + 1?"
 
 
 async def test_a_version_is_deleted_unless_a_run_used_it(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     harness.stored.used.add(("sums", 1))
     with pytest.raises(SuiteInUse, match="Version 1 of the suite sums was used by a run"):
         await harness.deleting.delete("sums", 1, OPERATOR)
@@ -215,8 +217,8 @@ async def test_a_version_is_deleted_unless_a_run_used_it(harness: Stand) -> None
 
 
 async def test_a_version_is_deleted_by_who_added_it_and_by_operators_only(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
-    await harness.adding.add(WARMER, "ann")
+    await harness.adding.add(SUMS, ANN)
+    await harness.adding.add(WARMER, ANN)
     with pytest.raises(BelongsToAnother, match="Version 1 of the suite sums belongs to ann"):
         await harness.deleting.delete("sums", 1, Principal("bob"))
     await harness.deleting.delete("sums", 1, Principal("ann"))
@@ -225,7 +227,7 @@ async def test_a_version_is_deleted_by_who_added_it_and_by_operators_only(harnes
 
 
 async def test_what_is_not_there_to_delete_is_reported(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     with pytest.raises(NoSuchVersion) as refused:
         await harness.deleting.delete("sums", 9, OPERATOR)
     assert refused.value.kind is ErrorKind.NOT_FOUND
@@ -236,13 +238,13 @@ async def test_what_is_not_there_to_delete_is_reported(harness: Stand) -> None:
 
 
 async def test_a_number_that_was_deleted_is_not_given_again(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     await harness.deleting.delete("sums", 1, OPERATOR)
-    assert (await harness.adding.add(WARMER, "ann")).suite.version == 2
+    assert (await harness.adding.add(WARMER, ANN)).suite.version == 2
 
 
 async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     shown = await harness.showing.show(SampleRequest("sums", "sums", 3, num_fewshot=1))
     example, question = shown.sample.prompt.as_text.split("\n\n")
     assert question == "What is 3 + 1?"
@@ -269,7 +271,7 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
 async def test_a_sample_that_is_not_there_is_refused(
     harness: Stand, wanted: SampleRequest, refusal: type[DomainError]
 ) -> None:
-    await harness.adding.add(SUMS, "ann")
+    await harness.adding.add(SUMS, ANN)
     with pytest.raises(refusal) as refused:
         await harness.showing.show(wanted)
     if refusal is NoSuchRow:
