@@ -1,4 +1,4 @@
-"""What a pod costs by what its worker has in flight."""
+"""The deletion cost of a pod, by what its worker has in flight."""
 
 from services.scheduler.scaling.mark_pods import deletion_costs
 from services.scheduler.workers.worker import Worker
