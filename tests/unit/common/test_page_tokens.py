@@ -10,7 +10,10 @@ from hypothesis import strategies as some
 from services.common.checked_fields import read_page_token, write_page_token
 from services.common.errors import InvalidPageToken
 
-drawn = settings(max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "100")), deadline=None)
+CASES = int(os.environ.get("PROCTOR_PROPERTY_CASES", "100"))
+# A hundred thousand cases take longer than any other test.
+pytestmark = pytest.mark.timeout(600 + CASES // 20)
+drawn = settings(max_examples=CASES, deadline=None)
 PARTS = ("2026-01-02T03:04:05+00:00", "ds_1", "17")
 LETTERS = string.ascii_letters + string.digits + "-_="
 

@@ -11,7 +11,10 @@ from services.common.checked_fields import write_page_token
 from services.common.errors import InvalidPageToken
 from services.common.requests.page_tokens import list_token, read_list_token
 
-drawn = settings(max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "100")), deadline=None)
+CASES = int(os.environ.get("PROCTOR_PROPERTY_CASES", "100"))
+# A hundred thousand cases take longer than any other test.
+pytestmark = pytest.mark.timeout(600 + CASES // 20)
+drawn = settings(max_examples=CASES, deadline=None)
 RUN = "6c3a2f4e-0000-4000-8000-000000000001"
 RUNS = "runs"
 NOW = "2026-01-01T00:00:00+00:00"

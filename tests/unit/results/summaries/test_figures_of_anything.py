@@ -8,6 +8,7 @@ import os
 from dataclasses import astuple
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +19,11 @@ from services.results.statistics.metrics import SCORE
 from services.results.statistics.sample_scores import ScoreColumns, pass_at, pass_sizes
 from services.results.summaries.group_figures import group_summary
 
+CASES = int(os.environ.get("PROCTOR_PROPERTY_CASES", "150"))
+# A hundred thousand cases take longer than any other test.
+pytestmark = pytest.mark.timeout(600 + CASES // 20)
 drawn = settings(
-    max_examples=int(os.environ.get("PROCTOR_PROPERTY_CASES", "150")),
+    max_examples=CASES,
     deadline=None,
     database=None,
     derandomize="PROCTOR_PROPERTY_CASES" not in os.environ,
