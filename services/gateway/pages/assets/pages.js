@@ -57,8 +57,7 @@ const copy = text => navigator.clipboard ? navigator.clipboard.writeText(text).t
 
 // In place of the one before: who marks answers by keys reads the last one only.
 export function notify(text) {
-  const notice = document.createElement("div");
-  notice.className = "notice brief"; notice.textContent = text;
+  const notice = Object.assign(document.createElement("div"), { className: "notice brief", textContent: text });
   document.querySelector("#notices > .brief")?.remove();
   document.getElementById("notices").append(notice);
   setTimeout(() => notice.remove(), 4000);
@@ -67,15 +66,22 @@ export { announce };
 // A response that replaces a part of the page says by this what it did.
 document.addEventListener("proctor-notice", event => notify(event.detail.text));
 
-const form = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+let form;
 function localise() {
-  for (const time of document.querySelectorAll("time[data-local]")) { time.title = time.textContent; time.textContent = form.format(new Date(time.dateTime)); time.removeAttribute("data-local"); }
+  for (const time of document.querySelectorAll("time[data-local]")) {
+    // Made once there is a time to show: this takes milliseconds.
+    form ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+    time.title = time.textContent; time.textContent = form.format(new Date(time.dateTime));
+    time.removeAttribute("data-local");
+  }
 }
-localise();
 document.addEventListener("htmx:after:swap", localise);
 
-// On a narrow screen the rail is a row that scrolls.
-document.querySelector(".rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// After the first frame: neither is worth a later first row. On a narrow screen the rail is a row that scrolls.
+requestAnimationFrame(() => setTimeout(() => {
+  localise();
+  document.querySelector(".rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+}));
 
 // Live regions speak of changes only: what a page came with is read out after it has loaded.
 const said = document.querySelector("#notices > .notice > span")?.textContent;
@@ -86,12 +92,13 @@ for (const dialog of document.querySelectorAll("main dialog[open]")) { dialog.cl
 
 // A part that renews itself may fail each time: since when is said once, until it comes again.
 let renewedAt = Date.now(), isRefused = false;
+// The element that asks may be gone with the response, so what it asked for is noted.
+const renewals = new WeakSet();
 const isList = ctx => Boolean(ctx?.sourceElement?.matches?.(".filters, .pager a"));
-const renewsItself = ctx => Boolean(ctx?.sourceElement?.getAttribute?.("hx-trigger")?.includes("every"));
+const renewsItself = ctx => Boolean(ctx && (renewals.has(ctx) || ctx.sourceElement?.getAttribute?.("hx-trigger")?.includes("every") && renewals.add(ctx)));
 function sayOld() {
   if (document.getElementById("old")) return;
-  const notice = document.createElement("div");
-  notice.id = "old"; notice.className = "notice problem"; notice.setAttribute("role", "alert");
+  const notice = Object.assign(document.createElement("div"), { id: "old", className: "notice problem", role: "alert" });
   notice.textContent = `This page cannot be renewed now. What you see is from ${new Date(renewedAt).toLocaleTimeString()}.`;
   document.getElementById("notices").append(notice);
 }

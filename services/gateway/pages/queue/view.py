@@ -9,6 +9,7 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment, optional, state_of
+from services.gateway.pages.text import duration, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +139,14 @@ def _limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
             "run_time_limit_seconds",
             "Time limit of a run",
             f"{run_time:.15g}",
-            "seconds that it may be running",
+            f"seconds that it may be running: {duration(run_time)}",
             "0",
         ),
         Limit(
             "min_run_time_seconds",
             "Time before preemption",
             f"{kept:.15g}",
-            "seconds that a run keeps its slot",
+            f"seconds that a run keeps its slot: {duration(kept)}",
             "0",
         ),
         *_storage_limits(limits),
@@ -158,7 +159,7 @@ def _storage_limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
             "max_stored_bytes_per_user",
             "Storage of a user",
             str(limits.max_stored_bytes_per_user),
-            "bytes of data sets, files, batch outputs and suites",
+            f"bytes of data sets, files, batch outputs and suites: {size(limits.max_stored_bytes_per_user)}",
             "1",
         ),
         Limit(
