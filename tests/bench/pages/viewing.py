@@ -86,7 +86,7 @@ def filters_of(runs: StoredRuns) -> dict[str, str]:
 
 
 async def main() -> None:
-    console = Console()
+    console = Console(width=140)
     order = StackOrder(rows=200, suites=(STARTER,), models=("fake", "other"), environment={})
     with tempfile.TemporaryDirectory() as folder:
         async with stack_harness(Path(folder), order) as stack:
@@ -103,7 +103,7 @@ async def main() -> None:
 
 async def live() -> None:
     """Pages that are pushed; the backends are fakes."""
-    console = Console()
+    console = Console(width=140)
     # Each at once: what is measured is not lost where the rest fails.
     for watchers in WATCHERS:
         console.print(_live_table([await watch_pages(watchers)]))

@@ -104,7 +104,7 @@ async def main() -> None:
                     milliseconds = await timed(call)
                     median = milliseconds[len(milliseconds) // 2]
                     table.add_row(f"{size:,}", name, f"{median:.1f}", f"{milliseconds[-1]:.1f}")
-    Console().print(table)
+    Console(width=110).print(table)
 
 
 async def fill(pool: asyncpg.Pool, size: int) -> None:

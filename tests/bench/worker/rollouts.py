@@ -178,4 +178,4 @@ async def main() -> None:
     for cost in found:
         seconds = (cost.cpu_seconds, cost.own_cpu_seconds, cost.wall_seconds, cost.latency_seconds)
         table.add_row(cost.what, str(cost.parallel), *(f"{each * 1000:.1f}" for each in seconds))
-    Console().print(table)
+    Console(width=110).print(table)
