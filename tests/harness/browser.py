@@ -43,13 +43,19 @@ class Tab:
     async def open(self, path: str) -> None:
         await self.page.goto(self.url + path)
 
+    async def overflow(self) -> int:
+        """How many pixels are outside of the window."""
+        async with asyncio.timeout(CHECK_LIMIT_SECONDS):
+            too_wide: int = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        return too_wide
+
     async def check(self) -> None:
         """No console error, nothing wider than the window, nothing that axe finds."""
         assert self.complaints == []
+        too_wide = await self.overflow()
+        assert too_wide <= 0, f"{too_wide} pixels are outside of the window"
         # Scripts in a page have no time limit of Playwright's.
         async with asyncio.timeout(CHECK_LIMIT_SECONDS):
-            too_wide = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert too_wide <= 0, f"{too_wide} pixels are outside of the window"
             found = await Axe().run(self.page, options=_RULES)
         assert found.violations_count == 0, found.generate_report()
 

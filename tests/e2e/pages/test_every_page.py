@@ -1,0 +1,77 @@
+"""Every page between the usual widths, and what a page shows that is not there or has nothing to show."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.pages.conftest import Site
+from tests.harness.browser import Look, tab
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WIDTHS = (320, 600, 768, 900, 1024, 1920, 2560)
+# At these axe looks too.
+CHECKED = (768, 1920)
+NO_ID = "00000000-0000-4000-8000-000000000000"
+PAGES = {
+    "overview": "/",
+    "runs": "/runs",
+    "no-runs": "/runs?state=paused",
+    "order": "/runs/new",
+    "run": "/runs/{run}",
+    "answers": "/runs/{run}/results",
+    "no-answers": "/runs/{run}/results?text=nothing+has+this",
+    "rescore": "/runs/{run}/rescore",
+    "compare-choice": "/compare",
+    "compare": "/compare?run={run}&run={other}",
+    "history": "/history",
+    "no-history": "/history?model=no/such",
+    "leaderboard": "/leaderboard?suite=starter&include=limited",
+    "suites": "/suites",
+    "no-suites": "/suites?q=nothing",
+    "suite": "/suites/starter",
+    "new-suite": "/suites/new",
+    "datasets": "/datasets",
+    "dataset-runs": "/datasets/runs",
+    "batches": "/batches",
+    "files": "/batches/files",
+    "rollouts": "/rollouts",
+    "model": "/models/openai/fake",
+    "queue": "/queue",
+    "settings": "/settings",
+    "sign-in": "/sign-in",
+}
+NOT_THERE = {
+    "unknown-page": "/nothing/here",
+    "unknown-run": f"/runs/{NO_ID}",
+    "unknown-answers": f"/runs/{NO_ID}/results",
+    "unknown-compare": f"/compare?run={NO_ID}&run={NO_ID[:-1]}1",
+    "unknown-suite": "/suites/nothing",
+    "unknown-leaderboard": "/leaderboard?suite=nothing",
+    "unknown-dataset": f"/datasets/ds_{NO_ID.replace('-', '')}",
+    "unknown-batch": f"/batches/batch_{NO_ID.replace('-', '')}",
+    "unknown-rollouts": f"/rollouts/{NO_ID}",
+}
+
+
+@pytest.mark.parametrize("name", [*PAGES, *NOT_THERE])
+async def test_page_fits_every_width(site: Site, name: str) -> None:
+    first, second = site.runs
+    path = (PAGES | NOT_THERE)[name].format(run=first, other=second)
+    folder = os.environ.get("PROCTOR_PICTURES")
+    async with tab(site.browser, site.url, Look(theme="dark" if name in NOT_THERE else "light")) as opened:
+        await opened.open(path)
+        await opened.page.locator("main h1").first.wait_for()
+        if name in NOT_THERE:
+            # The browser itself reports the status of the page.
+            assert all("404" in said for said in opened.complaints)
+            opened.complaints.clear()
+            assert await opened.page.locator("main a.button, main a:not([class])").count() > 0
+        for width in WIDTHS:
+            await opened.page.set_viewport_size({"width": width, "height": 900})
+            assert await opened.overflow() <= 0, f"at {width} pixels"
+            if width in CHECKED:
+                await opened.check()
+            if folder and width in (*CHECKED, WIDTHS[0]):
+                await opened.page.screenshot(path=Path(folder) / f"every-{name}-{width}.png", full_page=True)
