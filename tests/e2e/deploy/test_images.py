@@ -1,47 +1,218 @@
-"""The Dockerfile builds, and its image starts as Kubernetes runs it: another user, nothing to write but /tmp.
+"""The Dockerfile builds, and its images complete a run as Kubernetes starts them: on read-only roots.
 
-Needs root, buildah and runc, and in PROCTOR_BASE_IMAGE an image of buildah's store to build on: a Debian with
-Python 3.11. It takes minutes, so it runs by hand, before a release.
+Needs root, buildah and runc, and a base to build on: a Debian with this Python, which debootstrap makes, or
+an image of buildah's store that PROCTOR_BASE_IMAGE names. It takes minutes: `make test-images`.
 """
 
+import asyncio
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tarfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
+import yaml
 
+from proctor.stack.supervision.addresses import choose_addresses
+from proctor.stack.supervision.probes import grpc_serves
 from tests.fakes.eventually import eventually
+from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.cluster.pod import http_answers
+from tests.harness.model_server_process import model_server_process
+from tests.harness.servers import nats_server, postgres_server
 
 ROOT = Path(__file__).parents[3]
 BASE = os.environ.get("PROCTOR_BASE_IMAGE", "")
 BUILDAH = ("buildah", "--storage-driver", "overlay")
-PORT = 18080
+# Of each service, a part that its own extra brings.
+SERVICES = {
+    "results": "rouge-score",
+    "scheduler": "datasets",
+    "gateway": "fastapi",
+    "worker": "kubernetes-asyncio",
+}
+EXTRAS = "gateway,scheduler,results,worker,hub,kubernetes"
+Roots = Mapping[str, Path]
 
 pytestmark = pytest.mark.skipif(
-    not BASE or shutil.which("buildah") is None or shutil.which("runc") is None or os.geteuid() != 0,
-    reason="images are built where root has buildah and runc, and PROCTOR_BASE_IMAGE names a base image",
+    os.geteuid() != 0
+    or not all(shutil.which(program) for program in ("buildah", "runc"))
+    or not (BASE or shutil.which("debootstrap")),
+    reason="images are built where root has buildah, runc and debootstrap, or a base in PROCTOR_BASE_IMAGE",
 )
 
 
-def buildah(*arguments: str) -> str:
-    done = subprocess.run(
-        (*BUILDAH, *arguments),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=540,
-    )
+def ran(*command: str, folder: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout.strip()
+
+
+def buildah(*arguments: str) -> str:
+    return ran(*BUILDAH, *arguments)
+
+
+@contextmanager
+def container(image: str) -> Iterator[str]:
+    name = buildah("from", "--pull=false", image)
+    try:
+        yield name
+    finally:
+        buildah("rm", name)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if BASE:
+        yield BASE
+        return
+    image, folder = f"localhost/proctor-base:{uuid.uuid4().hex}", tmp_path_factory.mktemp("debian")
+    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    parts = "--include=python3,python3-venv,ca-certificates"
+    ran("debootstrap", "--variant=minbase", parts, release, str(folder))
+    shutil.rmtree(folder / "var/cache/apt/archives")
+    with container("scratch") as name:
+        buildah("add", "--quiet", name, str(folder), "/")
+        buildah("commit", "--quiet", name, image)
+    yield image
+    buildah("rmi", image)
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The committed files, and a wheelhouse: a build reaches no index."""
+    folder = tmp_path_factory.mktemp("context")
+    archive = subprocess.run(
+        ("git", "archive", "HEAD"), cwd=ROOT, capture_output=True, check=True, timeout=60
+    )
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
+        files.extractall(folder, filter="data")
+    needs = (f".[{EXTRAS}]", "hatchling>=1.27", "cyclonedx-bom>=7,<8")
+    wheels = (sys.executable, "-m", "pip", "wheel", "--quiet", "-c", "constraints.txt", "-w", "wheelhouse")
+    ran(*wheels, *needs, folder=folder)
+    for wheel in folder.glob("wheelhouse/proctor-*.whl"):
+        wheel.unlink()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def roots(base: str, context: Path) -> Iterator[Roots]:
+    """The file system of each image."""
+    images = {service: f"localhost/proctor-{service}:{uuid.uuid4().hex}" for service in SERVICES}
+    with ExitStack() as made:
+        found = {}
+        for service, image in images.items():
+            arguments = {"BASE": base, "SERVICE": service, "PIP_NO_INDEX": "1"}
+            given = [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
+            buildah("bud", "--quiet", "--isolation", "chroot", *given, "--tag", image, str(context))
+            made.callback(buildah, "rmi", image)
+            found[service] = Path(buildah("mount", made.enter_context(container(image))))
+            size = int(ran("du", "--summarize", "--bytes", str(found[service])).split()[0])
+            print(f"proctor-{service}: {size / 1e6:.0f} MB")  # noqa: T201  # with pytest -s
+        yield found
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_image_lists_what_it_is_made_of_and_has_neither_pip_nor_a_compiler(
+    roots: Roots, service: str
+) -> None:
+    root = roots[service]
+    parts = json.loads((root / "opt/proctor/sbom.json").read_text())
+    names = {component["name"] for component in parts["components"]}
+    assert {"proctor", "grpcio", SERVICES[service]} <= names
+    assert "libc6" in (root / "opt/proctor/debian-packages.txt").read_text()
+    assert not list(root.glob("opt/proctor/bin/pip*"))
+    assert not [name for name in ("gcc", "cc", "make") if (root / "usr/bin" / name).exists()]
+
+
+async def test_images_complete_a_run_as_another_user_on_read_only_roots(roots: Roots, tmp_path: Path) -> None:
+    async with AsyncExitStack() as running:
+        model = await running.enter_async_context(model_server_process())
+        postgres = await running.enter_async_context(postgres_server())
+        nats = await running.enter_async_context(nats_server())
+        pool = {
+            "name": "remote",
+            "engine": "openai",
+            "provider": "openai",
+            "base_url": model.url,
+            "concurrency": 8,
+        }
+        (tmp_path / "pools.yaml").write_text(yaml.safe_dump({"pools": [pool]}))
+        addresses = dict(zip((*SERVICES, "http"), choose_addresses(5), strict=True))
+        environment = {
+            "PROCTOR_RESULTS_ADDRESS": str(addresses["results"]),
+            "PROCTOR_SCHEDULER_ADDRESS": str(addresses["scheduler"]),
+            "PROCTOR_GATEWAY_GRPC_ADDRESS": str(addresses["gateway"]),
+            "PROCTOR_GATEWAY_HTTP_ADDRESS": str(addresses["http"]),
+            "PROCTOR_WORKER_HEALTH_ADDRESS": str(addresses["worker"]),
+            "PROCTOR_WORKER_POOL": "remote",
+            "PROCTOR_POOLS_FILE": "/mnt/pools.yaml",
+            "PROCTOR_POSTGRES_DSN": postgres.address,
+            "PROCTOR_NATS_URL": nats.address,
+            "PROCTOR_SHARD_KEY": SHARD_KEY,
+        }
+        for service in SERVICES:
+            await running.enter_async_context(started(service, roots[service], environment, tmp_path))
+            if service != "gateway":
+                serving = partial(grpc_serves, str(addresses[service]))
+                await eventually(serving, f"{service} serves", 60)
+        url = f"http://{addresses['http']}"
+        await eventually(lambda: http_answers(f"{url}/readyz"), "the gateway is ready", 60)
+        assert (await finished_run(url))["status"] == "completed"
+
+
+async def finished_run(url: str) -> dict[str, Any]:
+    order = {"project_id": 1, "suite": "starter", "config": {"provider": "openai", "model": "fake"}}
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        async with session.post(f"{url}/api/v1/benchmarking/run", json=order) as response:
+            job = (await response.json())["job_id"]
+        found: dict[str, Any] = {}
+
+        async def is_over() -> bool:
+            async with session.get(f"{url}/api/v1/benchmarking/results/{job}") as response:
+                found.update(await response.json())
+            return found["status"] in ("completed", "failed", "cancelled")
+
+        await eventually(is_over, "the run ends", 60)
+        return found
+
+
+@asynccontextmanager
+async def started(
+    service: str, root: Path, environment: Mapping[str, str], folder: Path
+) -> AsyncIterator[None]:
+    """Its container runs, and ends by itself after SIGTERM."""
+    name, bundle = f"proctor-{uuid.uuid4().hex}", folder / service
+    bundle.mkdir()
+    given = ["HOME=/tmp", "PATH=/opt/proctor/bin:/usr/bin:/bin"]
+    given += [f"{variable}={value}" for variable, value in environment.items()]
+    command = ["/opt/proctor/bin/python3", "-P", "-m", f"services.{service}"]
+    (bundle / "config.json").write_text(json.dumps(_spec(root, command, given, folder / "pools.yaml")))
+    log = (bundle / "log").open("wb")
+    running = subprocess.Popen(("runc", "run", "--bundle", str(bundle), name), stdout=log, stderr=log)  # noqa: ASYNC220  # it only starts
+    try:
+        yield
+        assert b"Read-only file system" in within(name, "touch", "/opt/x").stderr
+        assert within(name, "id", "-u").stdout.strip() == b"10001"
+    except BaseException as error:
+        error.add_note((bundle / "log").read_text()[-3000:])
+        raise
+    finally:
+        running.terminate()
+        code = await asyncio.to_thread(running.wait, 60)
+        log.close()
+    assert code == 0, f"{service} did not end by itself after SIGTERM"
 
 
 def within(name: str, *command: str) -> subprocess.CompletedProcess[bytes]:
@@ -49,72 +220,15 @@ def within(name: str, *command: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(("runc", "exec", name, *command), capture_output=True, check=False, timeout=30)
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The file system of the gateway's image, built from the committed files and a wheelhouse."""
-    context = tmp_path_factory.mktemp("context")
-    archive = subprocess.run(
-        ("git", "archive", "HEAD"), cwd=ROOT, capture_output=True, check=True, timeout=60
-    ).stdout
-    with tarfile.open(fileobj=BytesIO(archive)) as files:
-        files.extractall(context, filter="data")
-    needs = (".[gateway]", "hatchling>=1.27", "cyclonedx-bom>=7,<8")
-    wheels = (sys.executable, "-m", "pip", "wheel", "--quiet", "-c", "constraints.txt", "-w", "wheelhouse")
-    subprocess.run(
-        (*wheels, *needs),
-        cwd=context,
-        check=True,
-        timeout=540,
-    )
-    for wheel in context.glob("wheelhouse/proctor-*.whl"):
-        wheel.unlink()
-    arguments = {"BASE": BASE, "SERVICE": "gateway", "PIP_NO_INDEX": "1"}
-    given = [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
-    image = f"localhost/proctor-gateway:{uuid.uuid4().hex}"
-    buildah("bud", "--quiet", "--isolation", "chroot", *given, "--tag", image, str(context))
-    container = buildah("from", image)
-    yield Path(buildah("mount", container))
-    buildah("rm", container)
-    buildah("rmi", image)
-
-
-def test_image_lists_what_it_is_made_of_and_has_neither_pip_nor_a_compiler(root: Path) -> None:
-    parts = json.loads((root / "opt/proctor/sbom.json").read_text())
-    names = {component["name"] for component in parts["components"]}
-    assert {"proctor", "grpcio", "fastapi"} <= names
-    assert "libc6" in (root / "opt/proctor/debian-packages.txt").read_text()
-    assert not list(root.glob("opt/proctor/bin/pip*"))
-    assert not [name for name in ("gcc", "cc", "make") if (root / "usr/bin" / name).exists()]
-
-
-async def test_service_starts_as_another_user_on_a_read_only_root(root: Path, tmp_path: Path) -> None:
-    command = ["/opt/proctor/bin/python3", "-P", "-m", "services.gateway"]
-    environment = [
-        "HOME=/tmp",
-        "PATH=/opt/proctor/bin:/usr/bin:/bin",
-        f"PROCTOR_GATEWAY_HTTP_ADDRESS=127.0.0.1:{PORT}",
-        f"PROCTOR_GATEWAY_GRPC_ADDRESS=127.0.0.1:{PORT + 1}",
-    ]
-    name = f"proctor-{uuid.uuid4().hex}"
-    (tmp_path / "config.json").write_text(json.dumps(_spec(root, command, environment)))
-    running = subprocess.Popen(("runc", "run", "--bundle", str(tmp_path), name), stderr=subprocess.PIPE)  # noqa: ASYNC220  # it only starts
-    try:
-        await eventually(lambda: http_answers(f"http://127.0.0.1:{PORT}/healthz"), "an answer", 60)
-        write = within(name, "touch", "/opt/x")
-        assert b"Read-only file system" in write.stderr
-        user = within(name, "id", "-u")
-        assert user.stdout.strip() == b"10001"
-    finally:
-        running.terminate()
-    assert running.wait(30) == 0, "it did not end by itself after SIGTERM"
-
-
-def _spec(root: Path, command: list[str], environment: list[str]) -> dict[str, Any]:
+def _spec(root: Path, command: list[str], environment: list[str], pools: Path) -> dict[str, Any]:
     """As the kubelet would run it, but on the network of this machine."""
+    private = ["nosuid", "mode=1777"]
     mounts = [
         {"destination": "/proc", "type": "proc", "source": "proc"},
         {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
-        {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=1777"]},
+        {"destination": "/dev/shm", "type": "tmpfs", "source": "tmpfs", "options": private},
+        {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": private},
+        {"destination": "/mnt/pools.yaml", "type": "bind", "source": str(pools), "options": ["bind", "ro"]},
     ]
     return {
         "ociVersion": "1.0.2",
