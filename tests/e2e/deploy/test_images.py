@@ -14,6 +14,7 @@ import sys
 import tarfile
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from io import BytesIO
@@ -45,12 +46,15 @@ SERVICES = {
 EXTRAS = "gateway,scheduler,results,worker,hub,kubernetes"
 Roots = Mapping[str, Path]
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0
-    or not all(shutil.which(program) for program in ("buildah", "runc"))
-    or not (BASE or shutil.which("debootstrap")),
-    reason="images are built where root has buildah, runc and debootstrap, or a base in PROCTOR_BASE_IMAGE",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0
+        or not all(shutil.which(program) for program in ("buildah", "runc"))
+        or not (BASE or shutil.which("debootstrap")),
+        reason="images need root, buildah, runc, and debootstrap or a base in PROCTOR_BASE_IMAGE",
+    ),
+    pytest.mark.timeout(3600),
+]
 
 
 def ran(*command: str, folder: Path | None = None) -> str:
@@ -110,12 +114,18 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def roots(base: str, context: Path) -> Iterator[Roots]:
     """The file system of each image."""
     images = {service: f"localhost/proctor-{service}:{uuid.uuid4().hex}" for service in SERVICES}
+
+    def build(service: str) -> None:
+        arguments = {"BASE": base, "SERVICE": service, "PIP_NO_INDEX": "1"}
+        given = [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
+        buildah("bud", "--quiet", "--isolation", "chroot", *given, "--tag", images[service], str(context))
+
+    # Each waits for its disk half of the time.
+    with ThreadPoolExecutor(2) as builds:
+        list(builds.map(build, images))
     with ExitStack() as made:
         found = {}
         for service, image in images.items():
-            arguments = {"BASE": base, "SERVICE": service, "PIP_NO_INDEX": "1"}
-            given = [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
-            buildah("bud", "--quiet", "--isolation", "chroot", *given, "--tag", image, str(context))
             made.callback(buildah, "rmi", image)
             found[service] = Path(buildah("mount", made.enter_context(container(image))))
             size = int(ran("du", "--summarize", "--bytes", str(found[service])).split()[0])
