@@ -115,7 +115,7 @@ test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 test-cluster: $(VENV)/.installed ## The chart on the cluster of KUBECONFIG: VALUES=… MODEL=… PREPARED=…; not part of `test`
 	@VALUES="$(VALUES)" MODEL="$(MODEL)" PREPARED="$(PREPARED)" bash deploy/test_cluster
 
-test-images: $(VENV)/.installed ## An image, built by buildah without a registry, starts; as root, with runc and a base in PROCTOR_BASE_IMAGE
+test-images: $(VENV)/.installed ## The images, built by buildah without a registry, complete a run; as root, with runc and debootstrap
 	$(BIN)/pytest -q -s tests/e2e/deploy/test_images.py
 
 images: ## Images of all services by Docker, with the tag IMAGE_TAG (default: 0.1.0)
