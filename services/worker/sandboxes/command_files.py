@@ -11,14 +11,10 @@ from services.worker.sandboxes.tar_files import check_tar
 
 # For 256 MiB through tar on a busy machine, and an end for files that an agent made to hang.
 _SECONDS = 120.0
-_UNPACK = 'mkdir -p -- "$1" && exec tar -x -f - -C "$1" -o'
-# GNU's tar leaves out what it cannot read, and says so by its exit code; busybox's has no such options.
-_PACK = """
-if tar --ignore-failed-read --version >/dev/null 2>&1
-then exec tar -c -f - -C "$1" --sort=name --ignore-failed-read . 2>/dev/null
-else exec tar -c -f - -C "$1" . 2>/dev/null
-fi
-"""
+_UNPACK = '[ -d "$1" ] || mkdir -p -- "$1" && exec tar -x -f - -C "$1" -o'
+# GNU's tar leaves out what it cannot read, and says so by its exit code. busybox's has no such options, and
+# does not read the variable.
+_PACK = 'TAR_OPTIONS="--sort=name --ignore-failed-read" exec tar -c -f - -C "$1" . 2>/dev/null'
 
 
 class RunsCommands(Protocol):

@@ -18,7 +18,7 @@ from services.worker.sandboxes.sandbox import (
     SandboxSpec,
     TarLimits,
 )
-from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
+from services.worker.sandboxes.tar_files import pack, read_files
 from services.worker.verification.bundles import inflated, only_named, with_artifacts
 from services.worker.verification.solution import STEERING, PytestOrder, suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
@@ -33,17 +33,7 @@ _LOG_LIMITS = TarLimits(total_bytes=1024**2, members=100)
 _SUMMARY = "short test summary info"
 _RESULT = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
 _PASSES = frozenset({"PASSED", "SKIPPED", "XFAIL"})
-# Tests of tasks start pytest by its name, and install it first, which no sandbox without a network can.
-_PROGRAMS = {
-    "bin/pytest": b'#!/bin/sh\nexec python3 -m pytest "$@"\n',
-    "bin/pip": b"""#!/bin/sh
-for word in "$@"; do
-  case "$word" in install|-*|pip|pytest|pytest[=\\<\\>~]*) ;;
-  *) echo "pip: $word cannot be installed: a sandbox has no network" >&2; exit 1 ;; esac
-done
-""",
-}
-_PROGRAMS["bin/pip3"] = _PROGRAMS["bin/pip"]
+_IN_LOGS = 'mkdir -p -- "$1" && shift && exec "$@"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +100,11 @@ class VerifyRollout:
         self, sandbox: Sandbox, task: RolloutTask, suspicions: tuple[str, ...]
     ) -> VerifierResult:
         """The task's own program, as it is."""
-        programs = {name: PackedFile(content, 0o755) for name, content in _PROGRAMS.items()}
         await sandbox.put(RUNNER, self.solutions.runner())
-        await sandbox.put(RUNNER, pack(programs))
         if task.tests:
             await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated, task.tests))
-        await sandbox.run(Command(("mkdir", "-p", _LOGS)))
         command = Command(
-            task.test_command,
+            ("/bin/sh", "-c", _IN_LOGS, "sh", _LOGS, *task.test_command),
             cwd=task.cwd,
             env={
                 "PATH": f"{RUNNER}/bin:{DEFAULT_PATH}",
