@@ -38,10 +38,10 @@ BASE = os.environ.get("PROCTOR_BASE_IMAGE", "")
 BUILDAH = ("buildah", "--storage-driver", "overlay")
 # Of each service, a part that its own extra brings.
 SERVICES = {
-    "results": "rouge-score",
+    "results": "rouge_score",
     "scheduler": "datasets",
     "gateway": "fastapi",
-    "worker": "kubernetes-asyncio",
+    "worker": "kubernetes_asyncio",
 }
 EXTRAS = "gateway,scheduler,results,worker,hub,kubernetes"
 Roots = Mapping[str, Path]
