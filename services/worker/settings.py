@@ -61,7 +61,7 @@ class WorkerSettings(NatsServiceSettings):
     sandbox_max_cpus: float = Field(default=0, ge=0)
     """CPUs of one sandbox, likewise; 0 means all that the machine has, and no bound for pods and Modal."""
     rollout_slots: int = Field(default=0, ge=0)
-    """Rollouts at a time, each with one open sandbox; 0 means four per core."""
+    """Rollouts at a time, each with one open sandbox; 0 means four per core. Never more than requests."""
     bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{getuid()}"
     """Folder where files of tasks are kept for further rollouts. It may be emptied at any time."""
     bundle_cache_bytes: int = Field(default=2 * 1024**3, ge=0)

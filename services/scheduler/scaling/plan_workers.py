@@ -1,6 +1,7 @@
 """The leader computes how many workers each pool needs, and stores it for all replicas."""
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,18 +85,19 @@ class PlanWorkers:
         # A worker that starts now is ready then, so runs with a slot by then are its work.
         ahead = rule.load_seconds if before.load_seconds is None else before.load_seconds
         samples: defaultdict[str, float] = defaultdict(float)
-        # An order may bound how many of its rollouts are in flight.
-        rollouts = 0.0
+        # An order may bound how many of its rollouts are in flight, over all its models.
+        rollouts: defaultdict[str, float] = defaultdict(float)
         for run in forecast.runs_with_slots_within(ahead):
             if run.pool == pool.name:
                 left = forecast.outcomes_left(run)
                 left = _UNKNOWN_SAMPLES if left is None else left
                 samples[_key(pool, run)] += left
-                if run.order.rollouts_group:
-                    rollouts += min(left, run.order.max_parallel or left)
+                if group := run.order.rollouts_group:
+                    rollouts[group] = min(rollouts[group] + left, run.order.max_parallel or math.inf)
         workers = list(self.registry.table().pool(pool.name).by_key.values())
         ready = [worker for worker in workers if _is_ready(pool, worker)]
         slots = max((worker.rollout_slots for worker in workers), default=0)
+        wanted_slots = sum(rollouts.values())
         useful = (sum(samples.values()) - samples.get(ROLLOUTS, 0.0)) / pool.concurrency
         return PoolMoment(
             samples=samples,
@@ -103,8 +105,8 @@ class PlanWorkers:
             ready=len(ready),
             busy=sum(_busy(pool, worker) for worker in ready),
             # A rollout that loses its worker begins anew: those that have one keep it.
-            useful=max(useful + rollouts / (slots or 1), sum(worker.rollouts > 0 for worker in ready)),
-            for_rollouts=rollouts / slots if slots else 0.0,
+            useful=max(useful + wanted_slots / (slots or 1), sum(worker.rollouts > 0 for worker in ready)),
+            for_rollouts=wanted_slots / slots if slots else 0.0,
             is_throttled=any(worker.throttled_servers for worker in workers),
             load_seconds=self._loaded_seconds(pool, workers),
         )

@@ -75,14 +75,15 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
     batcher = _make_batcher(jetstream, identity, loader)
-    context = _make_context(pool, clock, rollout_slots(settings))
+    slots = rollout_slots(settings, pool.concurrency)
+    context = _make_context(pool, clock, slots)
     engines = EngineCache(own=engine, make_other=engines_by_url(pool, settings, limiters))
     execute_sample = _make_execute_sample(resources, context, engines, limiters)
     # The GPUs of a provider's server are not counted.
     gpu_time = None if pool.provider else GpuTime(clock=clock, gpus=lambda: loader.engine_gpus)
     executor = ExecuteShard(
         execute_sample=execute_sample,
-        process_rollout=_make_process_rollout(resources, execute_sample),
+        process_rollout=_make_process_rollout(resources, slots, execute_sample),
         batcher=batcher,
         concurrency=ConcurrencyLimit(limit=pool.concurrency, gpu_time=gpu_time),
         prefetch=context.prefetch,
@@ -92,7 +93,7 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
         context=context,
         loader=loader,
         concurrency=executor.concurrency,
-        rollout_slots=rollout_slots(settings),
+        rollout_slots=slots,
         rate_limiters=limiters,
         clock=clock,
     )
@@ -161,11 +162,14 @@ def _make_execute_sample(
     )
 
 
-def _make_process_rollout(resources: WorkerResources, execute_sample: ExecuteSample) -> ProcessRollout:
+def _make_process_rollout(
+    resources: WorkerResources, slots: int, execute_sample: ExecuteSample
+) -> ProcessRollout:
     of_rollouts = RolloutResources(
         settings=resources.settings,
         connection=resources.connection,
         pool=resources.identity.pool.name,
+        slots=slots,
         sandboxes=resources.sandboxes,
         clock=resources.clock,
     )

@@ -29,18 +29,19 @@ from services.worker.verification.verify_solution import VerifySolution
 ROLLOUTS_PER_CORE = 4
 
 
-def rollout_slots(settings: WorkerSettings) -> int:
-    """Rollouts that a worker has at a time."""
-    return settings.rollout_slots or ROLLOUTS_PER_CORE * (os.cpu_count() or 1)
+def rollout_slots(settings: WorkerSettings, concurrency: int) -> int:
+    """Rollouts that a worker has at a time. Each counts as a request of its pool for as long as it lasts."""
+    return min(settings.rollout_slots or ROLLOUTS_PER_CORE * (os.cpu_count() or 1), concurrency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutResources:
-    """Resources of the worker that rollouts use; `pool` is its name."""
+    """Resources of the worker that rollouts use; `pool` is its name, and it has `slots` at a time."""
 
     settings: WorkerSettings
     connection: Client
     pool: str
+    slots: int
     sandboxes: SandboxEngine
     clock: Clock
 
@@ -53,7 +54,7 @@ def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSam
     rollouts = ExecuteRollout(
         verifier=VerifyRollout(solutions=solutions),
         agents=ExecuteAgent(clock=clock, programs=_make_programs(clock)),
-        slots=asyncio.Semaphore(rollout_slots(settings)),
+        slots=asyncio.Semaphore(resources.slots),
         clock=clock,
     )
     files = FetchFiles(

@@ -90,7 +90,9 @@ def _make_modal(settings: WorkerSettings) -> SandboxEngine:
         return absent
     from services.worker.sandboxes.modal import engine  # noqa: PLC0415  # an extra
 
-    return engine.ModalEngine(engine.ModalSettings(app=settings.sandbox_app, image=settings.sandbox_image))
+    return engine.ModalEngine(
+        settings=engine.ModalSettings(app=settings.sandbox_app, image=settings.sandbox_image)
+    )
 
 
 def _absent(name: str, package: str) -> AbsentEngine | None:

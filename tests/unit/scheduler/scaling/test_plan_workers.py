@@ -200,3 +200,7 @@ async def test_no_worker_is_added_for_rollouts_that_their_order_holds_back() -> 
     planning.workers.live = [worker("w1", rollouts=4)]
     demand = (await planning.next_round())["gpu"]
     assert (demand.samples, demand.workers) == ({"rollouts": 300}, 2)
+    # The bound is one of all models of the order.
+    planning.queue.running = [run(name, 150, group="order", parallel=8) for name in ("r", "s")]
+    demand = (await planning.next_round())["gpu"]
+    assert (demand.samples, demand.workers) == ({"rollouts": 300}, 2)
