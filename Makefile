@@ -87,6 +87,8 @@ assets: $(VENV)/.installed ## Fetch the vendored scripts of the pages again (nee
 test: test-without-vllm test-with-vllm ## All tests; they start what they need
 report = $(if $(REPORTS),--junitxml="$(REPORTS)/$@.xml")
 # Most tests wait more than they compute.
+# Building all images takes longer than all other tests: `make test-images`.
+without_images = --ignore=tests/e2e/deploy/test_images.py
 two_files_at_a_time = -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-without-vllm test-with-vllm
@@ -94,7 +96,7 @@ test-without-vllm: $(VENV)/.installed
 	$(BIN)/pytest tests/unit tests/contract $(two_files_at_a_time) $(report) $(PYTEST_ARGS)
 
 test-with-vllm: $(VENV)/.installed vllm
-	$(BIN)/pytest tests/integration tests/e2e tests/chaos $(two_files_at_a_time) $(report) $(PYTEST_ARGS)
+	$(BIN)/pytest tests/integration tests/e2e tests/chaos $(without_images) $(two_files_at_a_time) $(report) $(PYTEST_ARGS)
 
 test-unit: $(VENV)/.installed ## Seconds, no servers
 	$(BIN)/pytest -q tests/unit
@@ -106,7 +108,7 @@ test-integration: $(VENV)/.installed vllm ## Real Postgres, NATS, vLLM
 	$(BIN)/pytest -q tests/integration
 
 test-e2e: $(VENV)/.installed vllm ## The whole flow
-	$(BIN)/pytest -q tests/e2e
+	$(BIN)/pytest -q tests/e2e $(without_images)
 
 test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 	$(BIN)/pytest -q tests/chaos
