@@ -20,15 +20,16 @@ from services.common.shared_settings import (
 
 # So many that none can be guessed.
 MIN_KEY_LETTERS = 16
-_VISIBLE = re.compile(r"[!-~]+")
+# Headers lose spaces at their ends.
+_OF_A_HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
 
 
 def _api_key(given: SecretStr) -> SecretStr:
     hint = "openssl rand -hex 24 makes one"
     if len(given.get_secret_value()) < MIN_KEY_LETTERS:
         raise ValueError(f"an API key must have at least {MIN_KEY_LETTERS} letters; {hint}")
-    if not _VISIBLE.fullmatch(given.get_secret_value()):
-        raise ValueError(f"an API key must have visible characters of ASCII only, as headers have; {hint}")
+    if not _OF_A_HEADER.fullmatch(given.get_secret_value()):
+        raise ValueError(f"an API key must have visible characters of ASCII, and spaces only between; {hint}")
     return given
 
 

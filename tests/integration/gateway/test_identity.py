@@ -194,6 +194,7 @@ async def _answers(channel: grpc.aio.Channel, path: str) -> AsyncIterator[bytes]
         {"": 16 * "k"},
         {"*": 16 * "k"},
         {"ann": 16 * "k" + " "},
+        {"ann": 8 * "k" + "\t" + 8 * "k"},
         {"ann": 16 * "\u00e9"},
     ],
 )
@@ -203,6 +204,16 @@ def test_keys_that_would_admit_any_caller_or_none_are_refused(
     monkeypatch.setenv("PROCTOR_GATEWAY_API_KEYS", json.dumps(keys))
     with pytest.raises(ValidationError, match="api_keys"):
         GatewaySettings()
+
+
+async def test_a_key_may_have_spaces_between_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "~ four words of carol!"
+    monkeypatch.setenv("PROCTOR_GATEWAY_API_KEYS", json.dumps({"carol": key}))
+    given = GatewaySettings().api_keys["carol"].get_secret_value()
+    async with gateway_harness(api_keys={"carol": given}) as running:
+        for headers in ({"X-API-Key": key}, {"Authorization": f"Bearer {key}"}):
+            status, _, _ = await call(running, "GET", "/api/v1/queue", headers=headers)
+            assert status == 200
 
 
 @pytest.mark.parametrize("field", ["http_address", "grpc_address"])
