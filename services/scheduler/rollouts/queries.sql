@@ -46,8 +46,8 @@ WHERE ($1::text IS NULL OR suite = $1)
 -- name: list_runs_of_orders: Return the runs that are left of some ($1 runs)
 SELECT * FROM run_rows WHERE run_id = ANY ($1);
 
--- name: read_run_owner: Return the user of a run ($1 run)
-SELECT username FROM runs WHERE run_id = $1;
+-- name: read_run_owner: Return the user and the project of a run ($1 run)
+SELECT username, project_id FROM runs WHERE run_id = $1;
 
 -- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is of this epoch and not over, and its rollout has not begun too often ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time, $10 epoch, $11 most executions)
 INSERT INTO rollout_artifacts AS present (

@@ -23,7 +23,7 @@ from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from tests.fakes.principals import OPERATOR_METADATA
-from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created
+from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -140,21 +140,24 @@ async def test_artifacts_count_are_read_and_go_with_their_run(
         await harness.artifacts.ReadArtifact(wanted)
 
 
-async def test_a_user_without_room_stores_no_artifact(harness: BatchHarness, connection: Client) -> None:
+@pytest.mark.parametrize("limit", ["max_stored_bytes_per_user", "max_stored_bytes_per_project"])
+async def test_a_user_or_project_without_room_stores_no_artifact(
+    harness: BatchHarness, connection: Client, limit: str
+) -> None:
+    user, project_id = f"user-{uuid4().hex}", uuid4().int >> 80
+    file = await harness.upload(lines(3, user), user=user, project_id=project_id)
+    batch = await harness.create(file.file_id, user=user)
     limits = queue_service_pb2.SetLimitsRequest()
-    batch = await created(harness, user=f"user-{uuid4().hex}")
-    limits.limits.max_stored_bytes_per_user = 1
+    setattr(limits.limits, limit, 1)
     await harness.queue.SetLimits(limits, metadata=OPERATOR_METADATA)
     try:
-        # The file of the batch is another user's.
-        taken = "UPDATE files SET username = (SELECT username FROM runs WHERE run_id = $1)"
-        await harness.execute(taken, batch.run_id)
         answer = await put(connection, request(batch.run_id))
     finally:
-        reset = queue_service_pb2.SetLimitsRequest(reset=["max_stored_bytes_per_user"])
+        reset = queue_service_pb2.SetLimitsRequest(reset=[limit])
         await harness.queue.SetLimits(reset, metadata=OPERATOR_METADATA)
     assert answer.is_refused
-    assert "no room left" in answer.problem
+    full = f"project {project_id}" if limit.endswith("project") else user
+    assert f"{full} has no room left" in answer.problem
 
 
 async def test_what_the_object_store_refused_is_not_listed(

@@ -8,8 +8,8 @@ from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPar
 
 
 class ArtifactStore(Protocol):
-    async def owner(self, run_id: RunId) -> str | None:
-        """The user of a run; None where there is none."""
+    async def owner(self, run_id: RunId) -> tuple[str, int] | None:
+        """The user and the project of a run; None where there is no run."""
         ...
 
     async def add(self, part: ArtifactPart, epoch: int, user: str, size_bytes: int) -> bool:

@@ -19,9 +19,9 @@ class PostgresArtifacts:
         self._session = session
         self._clock = clock
 
-    async def owner(self, run_id: RunId) -> str | None:
-        user: str | None = await self._session.fetchval("read_run_owner", run_id)
-        return user
+    async def owner(self, run_id: RunId) -> tuple[str, int] | None:
+        row = await self._session.fetchrow("read_run_owner", run_id)
+        return (row["username"], row["project_id"]) if row else None
 
     async def add(self, part: ArtifactPart, epoch: int, user: str, size_bytes: int) -> bool:
         values = (*_key(part), user, size_bytes, self._clock.now(), epoch, MAX_EXECUTIONS)

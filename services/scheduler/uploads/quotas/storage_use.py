@@ -61,6 +61,14 @@ class StorageQuota:
     limit: StorageUse
     project: ProjectQuota | None = None
 
+    @property
+    def full(self) -> str:
+        """The user, or else the project, that has no byte left."""
+        if self.used.bytes >= self.limit.bytes:
+            return self.user
+        project = self.project
+        return f"project {project.project_id}" if project and project.used >= project.limit else ""
+
     def before(self, added: StorageUse) -> "StorageQuota":
         """The quota as it was before `added` was stored."""
         project = self.project and replace(self.project, used=self.project.used - added.bytes)
