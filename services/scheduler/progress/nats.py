@@ -13,6 +13,9 @@ from services.scheduler.progress.progress_tracker import ProgressReport, Progres
 
 log = get_logger()
 
+# In an upgrade, results of the release before sends reports without proof all the time.
+_WARN_SECONDS = 60.0
+
 
 class NatsProgressReports:
     """Two subscriptions; the client renews them by itself after an outage."""
@@ -22,6 +25,8 @@ class NatsProgressReports:
         self._shard_key = shard_key
         self._tracker = tracker
         self._clock = clock
+        self._dropped = 0
+        self._warns_at = 0.0
 
     async def start(self) -> None:
         await self._connection.subscribe(PROGRESS_OF_ALL_RUNS, cb=self._take_report)
@@ -31,10 +36,17 @@ class NatsProgressReports:
         # A worker can have JetStream deliver its own messages to any subject.
         proof = (message.headers or {}).get(PROGRESS_PROOF, "")
         if not is_proved(message.data, proof, self._shard_key):
-            log.warning("progress report without proof", subject=message.subject)
+            self._warn(message.subject)
             return
         report = work_messages_pb2.ProgressReport.FromString(message.data)
         self._tracker.record(report_from_proto(report), self._clock.monotonic())
+
+    def _warn(self, subject: str) -> None:
+        self._dropped += 1
+        now = self._clock.monotonic()
+        if now >= self._warns_at:
+            log.warning("progress reports without proof are dropped", subject=subject, dropped=self._dropped)
+            self._dropped, self._warns_at = 0, now + _WARN_SECONDS
 
     async def _take_notice(self, message: Msg) -> None:
         # The notice has no content: what changed is read from the store.

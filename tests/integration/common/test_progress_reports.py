@@ -1,10 +1,12 @@
 """Reports of progress over a real NATS."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 import pytest_asyncio
 from nats.aio.client import Client
+from structlog.testing import capture_logs
 
 from proctor.values.messaging import progress_subject
 from proctor.values.run import RunCounts, TaskCounts
@@ -17,6 +19,7 @@ from services.results.runs.run_plan import RecordedProgress
 from services.scheduler.progress.nats import NatsProgressReports
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from tests.fakes.eventually import eventually
+from tests.fakes.scheduler.surroundings import SetClock
 from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.servers import nats_server
 
@@ -35,6 +38,11 @@ def progress(recorded: int) -> RecordedProgress:
 
 def payload(recorded: int) -> bytes:
     return progress_to_proto(progress(recorded)).SerializeToString()
+
+
+def has_recorded(tracker: ProgressTracker, recorded: int) -> bool:
+    counts = tracker.counts("run", 1)
+    return counts is not None and counts.recorded == recorded
 
 
 @pytest.mark.parametrize(
@@ -57,6 +65,18 @@ async def test_a_report_counts_only_with_the_proof_of_results(
     await NatsProgressPublisher(connection, SHARD_KEY).publish(progress(2))
     # Messages of one connection arrive in their order.
     await eventually(lambda: tracker.counts("run", 1) is not None, "the report of results counts")
-    counts = tracker.counts("run", 1)
-    assert counts is not None
-    assert counts.recorded == 2
+    assert has_recorded(tracker, 2)
+
+
+async def test_dropped_reports_are_logged_once_in_a_while_with_their_number(connection: Client) -> None:
+    """As in an upgrade, while results of the release before reports all the time."""
+    tracker, clock = ProgressTracker(), SetClock()
+    await NatsProgressReports(connection, tracker, clock, SHARD_KEY).start()
+    with capture_logs() as lines:
+        for proved, seconds in ((3, 0), (4, 59), (5, 1)):
+            clock.seconds += seconds
+            for recorded in (1, 2):
+                await connection.publish(progress_subject("run"), payload(recorded))
+            await NatsProgressPublisher(connection, SHARD_KEY).publish(progress(proved))
+            await eventually(partial(has_recorded, tracker, proved), "the reports have arrived")
+    assert [line["dropped"] for line in lines if line["log_level"] == "warning"] == [1, 4]
