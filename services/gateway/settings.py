@@ -88,7 +88,8 @@ class GatewaySettings(ServiceSettings):
     max_calls_per_user: int = Field(default=128, ge=1)
     """Requests of one user in progress."""
     max_live_pages: int = Field(default=600, ge=1)
-    """Open sockets of pages that show what runs do. Each is one of the connections."""
+    """Open sockets of pages that show runs, rollouts, batches, the queue or lists of them. Each is one of the
+    connections; a page without one says that it is stale."""
     max_live_pages_per_user: int = Field(default=200, ge=1)
     """Such sockets of one user."""
     max_bytes_per_user: int = Field(default=64 * 1024 * 1024, ge=1024)

@@ -38,7 +38,7 @@ ANY_MODEL = ModelFilter("")
 class ListView(Generic[Row]):
     """A page of the list at `path`; `filters` are those of its address, without empty ones.
 
-    `live_runs` may still change it.
+    `live_runs` may still change it; on the first page also new ones.
     """
 
     path: str
@@ -70,6 +70,11 @@ class ListView(Generic[Row]):
     def socket(self) -> str:
         """The address of the socket that pushes this page, up to its last parameter."""
         return f"{self.path}/socket?{urlencode(self.filters)}{'&' if self.filters else ''}"
+
+    @property
+    def is_live(self) -> bool:
+        """A name of several models lists nothing, now and later."""
+        return not self.model.fault and bool(self.live_runs or not self.get("after"))
 
     @property
     def is_filtered(self) -> bool:

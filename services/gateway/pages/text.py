@@ -12,6 +12,8 @@ _DASH = "\u2013"
 # What a person reads of a text before it is opened.
 _SHOWN = 20_000
 _KEPT = "\n\t"
+# Smaller figures would be rows of zeros.
+_MIN_SHOWN = 1e-6
 # Eighteen digits fit into a signed integer of 64 bits.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 # Metrics of results that are in per cent already, with or without the filter of the answer.
@@ -56,6 +58,8 @@ def number(value: float | None) -> str:
     """Three significant digits, whole thousands."""
     if value is None or not math.isfinite(value):
         return _DASH
+    if 0 < abs(value) < _MIN_SHOWN:
+        return f"below {_MIN_SHOWN:.6f}" if value > 0 else f"above {_MINUS}{_MIN_SHOWN:.6f}"
     # What rounds to a thousand would be written as a power of ten, as would small numbers.
     return count(value) if abs(value) >= 999.5 else signless(f"{Decimal(f'{value:.3g}'):f}")
 

@@ -89,7 +89,7 @@ def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:
     html = Html(assets=assets)
     render = html.renderer("runs/live_part")
     live_runs = LiveRuns(scheduler=scheduler, results=results, clock=SystemClock(), render=render)
-    live_views = LiveViews(scheduler=scheduler, clock=SystemClock())
+    live_views = LiveViews(clock=SystemClock())
     return PageParts(assets=assets, html=html, live_runs=live_runs, live_views=live_views)
 
 

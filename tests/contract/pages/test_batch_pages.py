@@ -29,8 +29,7 @@ def links(shown: Shown) -> list[str]:
     return [attributes.get("href") or "" for tag, attributes in shown.elements if tag == "a"]
 
 
-async def test_batches_have_their_state_and_counts(harness: GatewayHarness, batch: batch_pb2.Batch) -> None:
-    assert batch.total == 1200
+async def test_batches_have_their_state_and_counts(harness: GatewayHarness) -> None:
     shown = await show(harness, "/batches")
     assert "in progress" in shown.html
     assert "1\u2009000 of 1\u2009200, 7 failed" in shown.html

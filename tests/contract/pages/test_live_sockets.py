@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
+from services.gateway.pages.live import part
 from services.gateway.pages.runs import live
 from tests.contract.pages.shown_pages import RUN_ID, running, socket, summary_of
 from tests.fakes.eventually import eventually
@@ -98,9 +99,21 @@ async def test_stream_ends_some_time_after_the_last_page_has_gone(harness: Gatew
     await eventually(lambda: harness.scheduler.watches_open == 0, "the stream is closed", 40)
 
 
+async def test_socket_ends_after_a_while_so_that_the_key_is_looked_at_again(
+    harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, "_MAX_AGE_SECONDS", 0.5)
+    async with asyncio.timeout(20), socket(harness, SOCKET) as ws:
+        await _drained(ws)
+        # The page connects again at once.
+        assert ws.close_code == 1011
+
+
 async def test_page_of_another_version_is_asked_to_load_again(harness: GatewayHarness) -> None:
     async with socket(harness, f"/runs/{RUN_ID}/socket?build=0123456789ab") as ws:
-        assert "upgraded" in await ws.receive_str()
+        notice = await ws.receive_json()
+        # Beside what the page shows, which stays.
+        assert ("upgraded" in notice["content"], notice["target"]) == (True, "#stale")
         await ws.receive()
         assert ws.close_code == 1000
 

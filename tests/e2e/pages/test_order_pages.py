@@ -65,7 +65,7 @@ async def test_limit_is_changed_beside_the_queue_and_a_wrong_one_is_refused_ther
         await page.locator("input[name=max_running_runs]").fill("4")
         await page.get_by_role("button", name="Change the limits").click()
         await expect(page.locator(".notice")).to_contain_text("from now on")
-        await expect(page.locator("#snapshot")).to_contain_text("of 4 slots")
+        await expect(page.locator("#live")).to_contain_text("of 4 slots")
 
 
 async def test_theme_is_chosen_and_stays(site: Site) -> None:

@@ -8,8 +8,11 @@ const part = () => document.getElementById("live");
 if (part()) globalThis.htmx.process(part());
 let last = Date.now(), tenth = -1;
 
+// The socket of a hidden page is closed, and opened anew when it is seen again.
+document.addEventListener("visibilitychange", () => { if (!document.hidden) last = Date.now(); });
 // Runs from the load on: a page that was never connected is stale too.
 setInterval(() => {
+  if (document.hidden) return;
   const live = part(), late = live !== null && Date.now() - last > 1000 * Number(live.dataset.every) + 3000;
   if (stale.hidden === late) stale.hidden = !late;
   if (!late) return;

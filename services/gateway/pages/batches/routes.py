@@ -20,7 +20,7 @@ from services.gateway.pages.batches.view import (
     batch_view,
     file_row,
 )
-from services.gateway.pages.live.socket import PushedView, push_view
+from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
 
 _PAGE_SIZE = 50
@@ -50,14 +50,13 @@ async def list_batches(page: PageOf, scheduler: SchedulerCalls, now: Now, after:
 
 @router.websocket("/batches/socket")
 async def watch_batches(socket: WebSocket, after: After = "", build: str = "") -> None:
-    """`build`, here and below, is the digest of the files that the page was made with."""
+    """Pushes the list; `build`, here and below, is the digest of the files that the page was made with."""
     state = socket.app.state
 
     async def read() -> PushedView:
-        view = await _batches(state.scheduler, state.clock.now(), after)
-        return PushedView(view, [row.run_id for row in view.rows if row.run_id and not row.is_final])
+        return PushedView(await _batches(state.scheduler, state.clock.now(), after))
 
-    await push_view(socket, build, "batches/list_part", read)
+    await push_view(socket, build, PartAddress("batches/list_part", after), read)
 
 
 async def _batches(scheduler: Scheduler, now: datetime, after: str) -> BatchListView:
@@ -112,10 +111,9 @@ async def watch_batch(socket: WebSocket, batch_id: Id, build: str = "") -> None:
     async def read() -> PushedView:
         found = await state.scheduler.batches.GetBatch(batch_pb2.GetBatchRequest(batch_id=batch_id))
         view = batch_view(found.batch, state.clock.now(), "")
-        live_runs = [view.batch.run_id] if view.batch.run_id else []
-        return PushedView(view, live_runs, is_over=view.batch.is_final)
+        return PushedView(view, is_over=view.batch.is_final)
 
-    await push_view(socket, build, "batches/batch_part", read)
+    await push_view(socket, build, PartAddress("batches/batch_part", batch_id), read)
 
 
 @router.post("/batches/{batch_id}/cancel")

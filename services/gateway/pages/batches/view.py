@@ -65,6 +65,11 @@ class BatchListView:
     now: datetime
 
     @property
+    def is_live(self) -> bool:
+        """New batches come on the first page only."""
+        return not self.after or any(not row.is_final for row in self.rows)
+
+    @property
     def socket(self) -> str:
         """The address of the socket that pushes this page, up to its last parameter."""
         return f"/batches/socket?{urlencode({'after': self.after})}&"

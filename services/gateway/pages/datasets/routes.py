@@ -27,7 +27,7 @@ from services.gateway.pages.datasets.view import (
     dataset_row,
     preview_rows,
 )
-from services.gateway.pages.live.socket import PushedView, push_view
+from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.runs_table import run_row
 
@@ -74,14 +74,13 @@ async def list_dataset_runs(page: PageOf, scheduler: SchedulerCalls, now: Now, a
 
 @router.websocket("/runs/socket")
 async def watch_dataset_runs(socket: WebSocket, after: Token = "", build: str = "") -> None:
-    """`build` is the digest of the files that the page was made with."""
+    """Pushes the runs; `build` is the digest of the files that the page was made with."""
     state = socket.app.state
 
     async def read() -> PushedView:
-        view = await _dataset_runs(state.scheduler, state.clock.now(), after)
-        return PushedView(view, [run.run_id for run in view.active])
+        return PushedView(await _dataset_runs(state.scheduler, state.clock.now(), after))
 
-    await push_view(socket, build, "datasets/runs_part", read)
+    await push_view(socket, build, PartAddress("datasets/runs_part", after), read)
 
 
 async def _dataset_runs(scheduler: Scheduler, now: datetime, after: str) -> DatasetRunsView:

@@ -12,20 +12,31 @@ from services.gateway.pages.html import Html
 ENDED = 1000
 # RFC 6455, section 7.4.1: the server met an unexpected condition. The page then connects again.
 BROKEN = 1011
+# A key is looked at when a page connects: one that was withdrawn since then is noticed so late.
+_MAX_AGE_SECONDS = 300.0
+# Swapped nowhere: the page learns that what it shows is what there is.
+_UNCHANGED = {"is_changed": False}
 
 
 class LivePart:
-    """The newest fragment. A page that is slow misses fragments and is never behind."""
+    """The newest fragment. A page that is slow misses fragments and is never behind.
+
+    `version` is the number of the read that it is of, `begun` that of the last read that began, and `changed`
+    that of the first one which gave this fragment.
+    """
 
     def __init__(self) -> None:
-        self.version = 0
+        self.version = self.begun = self.changed = 0
         self.fragment = ""
         self.is_over = False
         self.code = ENDED
-        self._changed = asyncio.Event()
+        self._renewed = asyncio.Event()
 
-    def put(self, fragment: str, *, is_over: bool) -> None:
+    def put(self, fragment: str, *, is_over: bool, has_changed: bool = True) -> None:
+        self.version = max(self.version + 1, self.begun)
         self.fragment, self.is_over = fragment, is_over
+        if has_changed:
+            self.changed = self.version
         self._notify()
 
     def end(self, code: int) -> None:
@@ -33,16 +44,14 @@ class LivePart:
         self.is_over, self.code = True, code
         self._notify()
 
-    async def newer(self, version: int) -> int:
-        """The newest version, once it is above `version`."""
-        while self.version <= version:
-            await self._changed.wait()
-        return self.version
+    async def newer(self, version: int) -> None:
+        """Waits for a version above `version`, or the end."""
+        while self.version <= version and not self.is_over:
+            await self._renewed.wait()
 
     def _notify(self) -> None:
-        self.version += 1
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+        renewed, self._renewed = self._renewed, asyncio.Event()
+        renewed.set()
 
 
 async def push(socket: WebSocket, build: str, watched: AbstractAsyncContextManager[LivePart]) -> None:
@@ -53,33 +62,40 @@ async def push(socket: WebSocket, build: str, watched: AbstractAsyncContextManag
     html: Html = socket.app.state.html
     await socket.accept()
     if build != html.build:
-        # Markup of another version does not fit into the page.
-        await socket.send_text(html.render("other_build"))
+        # Markup of another version does not fit into the page, which keeps what it shows.
+        notice = {"content": html.render("other_build"), "target": "#stale", "swap": "beforebegin"}
+        await socket.send_json(notice)
         await socket.close(ENDED)
         return
     async with watched as live:
         sending = asyncio.create_task(_send(socket, live), name="send live parts")
         leaving = asyncio.create_task(_left(socket), name="wait for the page to leave")
         try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                {sending, leaving}, timeout=_MAX_AGE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
         finally:
             for task in (sending, leaving):
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         # The page may have gone first.
-        await socket.close(live.code)
+        await socket.close(live.code if done else BROKEN)
 
 
 async def _send(socket: WebSocket, live: LivePart) -> None:
-    sent = 0
+    """The first fragment is of a read that began after the page came: others may be older than the page."""
+    seen, changed = live.begun, 0
     while True:
-        if live.fragment and live.version > sent:
-            sent = live.version
-            await socket.send_text(live.fragment)
+        if live.fragment and live.version > seen:
+            seen = live.version
+            await (
+                socket.send_text(live.fragment) if live.changed > changed else socket.send_json(_UNCHANGED)
+            )
+            changed = live.changed
         if live.is_over:
             return
-        await live.newer(sent)
+        await live.newer(seen)
 
 
 async def _left(socket: WebSocket) -> None:

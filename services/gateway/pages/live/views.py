@@ -1,74 +1,86 @@
-"""Parts of pages that follow several runs: read once for all who watch, and pushed when a run changes."""
+"""Parts of pages that are read every few seconds, once for all who watch, and pushed once they changed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from re import compile as pattern
 
-from proctor.v1.scheduler_service_pb2 import WatchRunRequest
+from fastapi import WebSocket
+
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.gateway.backends.calls import Scheduler
-from services.gateway.pages.live.part import BROKEN, ENDED, LivePart
+from services.gateway.pages.html import Html
+from services.gateway.pages.live.part import BROKEN, ENDED, LivePart, push
 
 log = get_logger()
 
-# Each push reads the part as a whole, so there is none more often than this.
-_TICK_SECONDS = 1.0
-# Also while nothing changes: a page that gets nothing for longer says that it is stale.
-_QUIET_SECONDS = 5.0
-# A user may watch many parts of many pages: others read from results too.
+# A page that gets nothing for longer than it says (`data-every`) shows that it is stale.
+_READ_EVERY_SECONDS = 3.0
+# For a page that has just come.
+_MIN_SECONDS = 1.0
+_READ_LIMIT_SECONDS = 5.0
+# Of each template: parts that wait for a service which is away hold up no others.
 _MAX_READS = 4
 # A page that is loaded again finds its part.
 _LINGER_SECONDS = 8.0
-# A watch lasts as long as pages are open: the usual timeout of a call would cut it off.
-_DAY_SECONDS = 24 * 3600.0
-# Of one part. What more runs do is shown after the quiet time.
-_MAX_WATCHES = 20
+# The time of a read, which alone is no change.
+_TICK = pattern(r'<data id="tick"[^>]*>')
 
 
 @dataclass(frozen=True, slots=True)
-class LiveFragment:
-    """A part as it is now. `live_runs` may change it at any time; once it `is_over` nothing does."""
+class PushedView:
+    """The `view` of a template as it is now. Once it `is_over`, nothing changes it."""
 
-    html: str
-    live_runs: Sequence[str] = ()
+    view: object
     is_over: bool = False
 
 
-Read = Callable[[], Awaitable[LiveFragment]]
+Read = Callable[[], Awaitable[PushedView]]
+Render = Callable[[object], str]
+
+
+@dataclass(frozen=True, slots=True)
+class PartAddress:
+    """The key of a part: its template, and the path and filters that the page understands."""
+
+    template: str
+    path: str
 
 
 @dataclass
 class _Watched:
     """A part with the number of pages that show it, and since when there are none."""
 
-    part: LivePart
+    part: LivePart = field(default_factory=LivePart)
     pages: int = 0
     left_at: float = 0.0
+    joined: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class LiveViews:
-    """All such parts that pages watch, by the address of their socket."""
+    """All such parts that pages watch."""
 
-    def __init__(self, *, scheduler: Scheduler, clock: Clock) -> None:
-        self._scheduler = scheduler
+    def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
-        self._parts: dict[str, _Watched] = {}
+        self._parts: dict[PartAddress, _Watched] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._reads = asyncio.Semaphore(_MAX_READS)
+        self._reads: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_MAX_READS))
 
     @asynccontextmanager
-    async def watched(self, address: str, read: Read) -> AsyncIterator[LivePart]:
+    async def watched(self, address: PartAddress, read: Read, render: Render) -> AsyncIterator[LivePart]:
         """Follows the part while a page does, and a little longer. `read` gives its newest state."""
         watched = self._parts.get(address)
         if watched is None:
-            watched = self._parts[address] = _Watched(LivePart())
-            task = asyncio.create_task(self._follow(address, watched, read), name=f"live {address}")
+            watched = self._parts[address] = _Watched()
+            following = self._follow(address, watched, read, render)
+            task = asyncio.create_task(following, name=f"live {address.path}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         watched.pages += 1
+        watched.joined.set()
         try:
             yield watched.part
         finally:
@@ -81,67 +93,59 @@ class LiveViews:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self, address: str, watched: _Watched, read: Read) -> None:
-        code, changed = BROKEN, asyncio.Event()
-        watches: dict[str, asyncio.Task[None]] = {}
+    async def _follow(self, address: PartAddress, watched: _Watched, read: Read, render: Render) -> None:
+        code, part = BROKEN, watched.part
         try:
-            while not watched.part.is_over and not self._is_left(watched):
-                view = await self._newest(address, read)
-                if view:
-                    watched.part.put(view.html, is_over=view.is_over)
-                    self._watch(watches, view.live_runs[:_MAX_WATCHES], changed)
-                await asyncio.sleep(_TICK_SECONDS)
-                await _within(changed, _QUIET_SECONDS - _TICK_SECONDS)
-                changed.clear()
+            while not self._is_left(watched):
+                watched.joined.clear()
+                found = await self._newest(address, part, read)
+                if found:
+                    html = render(found.view)
+                    has_changed = _TICK.sub("", html) != _TICK.sub("", part.fragment)
+                    part.put(html, is_over=found.is_over, has_changed=has_changed)
+                    if found.is_over:
+                        break
+                await asyncio.sleep(_MIN_SECONDS)
+                await _within(watched.joined, _READ_EVERY_SECONDS - _MIN_SECONDS)
             code = ENDED
         except DomainError as error:
-            log.info("page not watched", page=address, reason=error.reason)
+            log.info("page not watched", page=address.path, reason=error.reason)
             code = ENDED
         finally:
-            watched.part.end(code)
+            part.end(code)
             del self._parts[address]
-            for task in watches.values():
-                task.cancel()
-            await asyncio.gather(*watches.values(), return_exceptions=True)
 
     def _is_left(self, watched: _Watched) -> bool:
         """True once no page has watched for a while."""
         return not watched.pages and self._clock.monotonic() - watched.left_at >= _LINGER_SECONDS
 
-    async def _newest(self, address: str, read: Read) -> LiveFragment | None:
+    async def _newest(self, address: PartAddress, part: LivePart, read: Read) -> PushedView | None:
         """None while a service is away: pages then say since when they are stale. Raises NOT_FOUND."""
-        try:
-            async with self._reads:
-                return await read()
-        except DomainError as error:
-            if error.kind is ErrorKind.NOT_FOUND:
-                raise
-            log.info("live page not read", page=address, reason=error.reason)
-            return None
-
-    def _watch(
-        self, watches: dict[str, asyncio.Task[None]], live_runs: Sequence[str], changed: asyncio.Event
-    ) -> None:
-        """One stream for each run that goes; those of runs that left the part end."""
-        for run_id in watches.keys() - set(live_runs):
-            watches.pop(run_id).cancel()
-        for run_id in live_runs:
-            if run_id not in watches or watches[run_id].done():
-                watches[run_id] = asyncio.create_task(self._changes(run_id, changed), name=f"watch {run_id}")
-
-    async def _changes(self, run_id: str, changed: asyncio.Event) -> None:
-        """Ends with the run or the stream. A run that goes on is watched anew after the quiet time."""
-        request = WatchRunRequest(run_id=run_id)
-        try:
-            async for _ in self._scheduler.runs.WatchRun(request, timeout=_DAY_SECONDS):
-                changed.set()
-        except DomainError as error:
-            log.info("run not watched", run_id=run_id, reason=error.reason)
+        async with self._reads[address.template]:
+            part.begun += 1
+            try:
+                async with asyncio.timeout(_READ_LIMIT_SECONDS):
+                    return await read()
+            except DomainError as error:
+                if error.kind is ErrorKind.NOT_FOUND:
+                    raise
+                log.info("live page not read", page=address.path, reason=error.reason)
+            except TimeoutError:
+                log.info("live page not read", page=address.path, reason="TIMEOUT")
+        return None
 
 
-async def _within(changed: asyncio.Event, seconds: float) -> None:
+async def _within(joined: asyncio.Event, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
-            await changed.wait()
+            await joined.wait()
     except TimeoutError:
         return
+
+
+async def push_view(socket: WebSocket, build: str, address: PartAddress, read: Read) -> None:
+    """Pushes a part to a page. `build` is the digest of the files that the page was made with."""
+    html: Html = socket.app.state.html
+    views: LiveViews = socket.app.state.live_views
+    render = html.renderer(address.template)
+    await push(socket, build, views.watched(address, read, render))

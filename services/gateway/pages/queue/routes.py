@@ -12,7 +12,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.queue import LimitsPatch
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.pages.live.socket import PushedView, push_view
+from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.queue.view import queue_view
 from services.gateway.pages.text import entered
@@ -41,15 +41,14 @@ async def show_queue(page: PageOf, scheduler: SchedulerCalls, now: Now) -> Respo
 
 @router.websocket("/socket")
 async def watch_queue(socket: WebSocket, build: str = "") -> None:
-    """`build` is the digest of the files that the page was made with."""
+    """Pushes the queue; `build` is the digest of the files that the page was made with."""
     state = socket.app.state
 
     async def read() -> PushedView:
         queue = await state.scheduler.queue.GetQueue(GetQueueRequest(page_size=_SHOWN))
-        view = queue_view(queue, state.clock.now())
-        return PushedView(view, [run.run_id for run in (*view.running, *view.waiting)])
+        return PushedView(queue_view(queue, state.clock.now()))
 
-    await push_view(socket, build, "queue/queue_part", read)
+    await push_view(socket, build, PartAddress("queue/queue_part", ""), read)
 
 
 @router.post("/limits")

@@ -1,12 +1,13 @@
-"""The sockets of live pages of rollouts: the newest part of a page, until what it shows has ended."""
+"""The sockets of pages of rollouts: the list of orders, and grids and rollouts until they have ended."""
 
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, WebSocket
 
 from services.gateway.backends.calls import Backends
 from services.gateway.http.parameters import JobId
-from services.gateway.pages.live.socket import PushedView, push_view
+from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.rollouts.grid_view import GridView
 from services.gateway.pages.rollouts.reads import (
     OrderFilters,
@@ -25,13 +26,13 @@ router = APIRouter()
 async def watch_orders(
     socket: WebSocket, filters: Annotated[OrderFilters, Depends()], build: str = ""
 ) -> None:
+    """`build`, here and below, is the digest of the files that the page was made with."""
     state = socket.app.state
 
     async def read() -> PushedView:
-        view = await order_list(state.scheduler, filters, state.clock.now())
-        return PushedView(view, view.live_runs)
+        return PushedView(await order_list(state.scheduler, filters, state.clock.now()))
 
-    await push_view(socket, build, "rollouts/list_rows", read)
+    await push_view(socket, build, PartAddress("rollouts/list_rows", urlencode(filters.named())), read)
 
 
 @router.websocket("/rollouts/{order_id}/socket")
@@ -44,7 +45,7 @@ async def watch_order(
         backends = Backends(state.scheduler, state.results)
         return _of_grid(await order_grid(backends, order_id, query.index, state.clock.now()))
 
-    await push_view(socket, build, "rollouts/grid_part", read)
+    await push_view(socket, build, PartAddress("rollouts/grid_part", f"/{order_id}?from={query.index}"), read)
 
 
 @router.websocket("/runs/{job_id}/rollouts/socket")
@@ -55,7 +56,8 @@ async def watch_run(socket: WebSocket, job_id: JobId, query: Grid, build: str = 
         backends = Backends(state.scheduler, state.results)
         return _of_grid(await run_grid(backends, job_id, query.index, state.clock.now()))
 
-    await push_view(socket, build, "rollouts/grid_part", read)
+    at = PartAddress("rollouts/grid_part", f"/runs/{job_id}?from={query.index}")
+    await push_view(socket, build, at, read)
 
 
 @router.websocket("/runs/{job_id}/rollouts/{task}/{rollout}/socket")
@@ -64,10 +66,10 @@ async def watch_rollout(socket: WebSocket, at: Annotated[RolloutAddress, Depends
 
     async def read() -> PushedView:
         view = await one_rollout(Backends(state.scheduler, state.results), at, state.clock.now())
-        return PushedView(view, [at.job_id], is_over=not view.is_live)
+        return PushedView(view, is_over=not view.is_live)
 
-    await push_view(socket, build, "rollouts/pushed_rollout", read)
+    await push_view(socket, build, PartAddress("rollouts/pushed_rollout", at.path), read)
 
 
 def _of_grid(view: GridView) -> PushedView:
-    return PushedView(view, view.live_runs, is_over=not view.live_runs)
+    return PushedView(view, is_over=not view.is_live)

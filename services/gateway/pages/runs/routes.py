@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request, WebSocket
 from starlette.responses import Response
@@ -17,7 +18,7 @@ from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.live.part import push
-from services.gateway.pages.live.socket import PushedView, push_view
+from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.live import LiveRuns, Point
@@ -63,14 +64,13 @@ async def list_runs(
 
 @router.websocket("/socket")
 async def watch_list(socket: WebSocket, filters: Annotated[RunFilters, Depends()], build: str = "") -> None:
-    """`build`, here and below, is the digest of the files that the page was made with."""
+    """Pushes the list; as of every socket, `build` is the digest of the files that its page was made with."""
     state = socket.app.state
 
     async def read() -> PushedView:
-        view = await run_list(state.scheduler, filters, state.clock.now())
-        return PushedView(view, view.live_runs)
+        return PushedView(await run_list(state.scheduler, filters, state.clock.now()))
 
-    await push_view(socket, build, "runs/list_rows", read)
+    await push_view(socket, build, PartAddress("runs/list_rows", urlencode(filters.named())), read)
 
 
 @dataclass(frozen=True, slots=True)

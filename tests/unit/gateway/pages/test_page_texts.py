@@ -31,6 +31,7 @@ def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
         (999.7, "1\u2009000"),
         (1_234_567, "1\u2009234\u2009567"),
         (-0.0000123, "\u22120.0000123"),
+        (1e-300, "below 0.000001"),
     ],
 )
 def test_no_figure_is_written_as_a_power_of_ten(value: float, shown: str) -> None:
