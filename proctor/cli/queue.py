@@ -90,7 +90,7 @@ class LimitOptions:
         int | None, typer.Option(min=1, max=_INT64_MAX, help="Rows that a user may store.")
     ] = None
     max_project_bytes: Annotated[
-        int | None, typer.Option(min=1, max=_INT64_MAX, help="Bytes that a project may store.")
+        int | None, typer.Option(min=0, max=_INT64_MAX, help="Bytes that a project may store. 0: no limit.")
     ] = None
     reset: Annotated[
         list[str] | None,

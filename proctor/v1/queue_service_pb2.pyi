@@ -78,8 +78,8 @@ class QueueLimits(_message.Message):
     max_stored_rows_per_user: _builtins.int
     """Rows of the data sets and files of a user, at least 1."""
     max_stored_bytes_per_project: _builtins.int
-    """Bytes that the data sets, files, batch outputs, suites and artifacts of a project may take, at least 1; 0 in a
-    response means no limit. What is of no project, 0, has none.
+    """Bytes that the data sets, files, batch outputs, suites and artifacts of a project may take; 0 means no limit.
+    What is of no project, 0, has none.
     """
     @_builtins.property
     def run_time_limit(self) -> _duration_pb2.Duration:

@@ -129,7 +129,9 @@ class LimitsPatch(RequestBody):
     max_stored_bytes_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED)
     max_stored_files_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED_FILES)
     max_stored_rows_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED)
-    max_stored_bytes_per_project: int | None = Field(default=None, ge=1, le=_MAX_STORED)
+    max_stored_bytes_per_project: int | None = Field(
+        default=None, ge=0, le=_MAX_STORED, description="0 is no limit"
+    )
 
     def to_proto(self) -> queue_pb2.SetLimitsRequest:
         limits = queue_pb2.QueueLimits(

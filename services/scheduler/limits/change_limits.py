@@ -36,23 +36,23 @@ class ChangeLimits:
 
 def _problems(changes: LimitChanges) -> Iterator[Problem]:
     counts = (
-        ("max_running_runs", changes.max_running, _MAX_RUNNING),
-        ("max_pending_runs_per_user", changes.max_pending_per_user, _MAX_PENDING),
-        ("max_requests_per_minute", changes.max_requests_per_minute, _MAX_REQUESTS),
-        ("max_stored_bytes_per_user", changes.max_stored_bytes_per_user, _MAX_BYTES),
-        ("max_stored_files_per_user", changes.max_stored_files_per_user, _MAX_FILES),
-        ("max_stored_rows_per_user", changes.max_stored_rows_per_user, _MAX_ROWS),
-        ("max_stored_bytes_per_project", changes.max_stored_bytes_per_project, _MAX_BYTES),
+        ("max_running_runs", changes.max_running, 1, _MAX_RUNNING),
+        ("max_pending_runs_per_user", changes.max_pending_per_user, 1, _MAX_PENDING),
+        ("max_requests_per_minute", changes.max_requests_per_minute, 1, _MAX_REQUESTS),
+        ("max_stored_bytes_per_user", changes.max_stored_bytes_per_user, 1, _MAX_BYTES),
+        ("max_stored_files_per_user", changes.max_stored_files_per_user, 1, _MAX_FILES),
+        ("max_stored_rows_per_user", changes.max_stored_rows_per_user, 1, _MAX_ROWS),
+        ("max_stored_bytes_per_project", changes.max_stored_bytes_per_project, 0, _MAX_BYTES),
     )
-    for field, count, most in counts:
-        if count is not None and not 1 <= count <= most:
-            yield Problem(field, f"{field} is {count}, but must be at least 1 and at most {most}.")
+    for field, count, least, most in counts:
+        if count is not None and not least <= count <= most:
+            yield Problem(field, f"{field} is {count}, but must be at least {least} and at most {most}.")
     times = (
         ("run_time_limit", changes.run_time_limit, timedelta(microseconds=1), "above 0"),
         ("min_run_time", changes.min_run_time, timedelta(), "at least 0"),
     )
-    for field, time, least, bound in times:
-        if time is not None and not least <= time <= _MAX_SECONDS:
+    for field, time, shortest, bound in times:
+        if time is not None and not shortest <= time <= _MAX_SECONDS:
             seconds = f"{time.total_seconds():.15g} s"
             yield Problem(field, f"{field} is {seconds}, but must be {bound} and at most a year.")
     yield from _priority_problems(changes)

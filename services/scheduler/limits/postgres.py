@@ -91,8 +91,11 @@ def _limits_from_row(row: asyncpg.Record | None, settings: QueueLimits) -> Queue
         max_stored_bytes_per_user=row["max_stored_bytes_per_user"] or settings.max_stored_bytes_per_user,
         max_stored_files_per_user=row["max_stored_files_per_user"] or settings.max_stored_files_per_user,
         max_stored_rows_per_user=row["max_stored_rows_per_user"] or settings.max_stored_rows_per_user,
+        # 0 is no limit, whatever the settings say.
         max_stored_bytes_per_project=(
-            row["max_stored_bytes_per_project"] or settings.max_stored_bytes_per_project
+            settings.max_stored_bytes_per_project
+            if row["max_stored_bytes_per_project"] is None
+            else row["max_stored_bytes_per_project"]
         ),
     )
 

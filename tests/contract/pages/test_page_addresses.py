@@ -179,6 +179,18 @@ async def test_a_limit_that_was_not_changed_is_not_set(harness: GatewayHarness) 
     assert (unchanged.status, len(harness.scheduler.queue.changes)) == (303, 1)
 
 
+@pytest.mark.parametrize(("entered", "reset"), [("0", []), ("", ["max_stored_bytes_per_project"])])
+async def test_no_limit_is_entered_as_0_and_the_setting_as_nothing(
+    harness: GatewayHarness, entered: str, reset: list[str]
+) -> None:
+    form = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    name = "max_stored_bytes_per_project"
+    body = f"{name}={entered}&was_{name}=9"
+    assert (await show(harness, "/queue/limits", method="POST", headers=form, body=body)).status == 303
+    [asked] = harness.scheduler.queue.changes
+    assert (asked.limits.HasField("max_stored_bytes_per_project"), list(asked.reset)) == (not reset, reset)
+
+
 async def test_undo_of_a_limit_can_be_undone(harness: GatewayHarness) -> None:
     queue = harness.scheduler.queue
     # What the form was filled with is older than what holds: it was changed meanwhile.

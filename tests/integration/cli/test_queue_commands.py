@@ -81,6 +81,9 @@ async def test_storage_is_shown_with_its_limit_which_operators_change(proctor: C
     names = ("bytes_per_user", "files_per_user", "rows_per_user", "bytes_per_project")
     assert [changed[f"max_stored_{name}"] for name in names] == [5_000_000_000, 7, 8, 9]
     assert "5.0 GB --max-bytes" in " ".join((await proctor("limits")).out.split())
+    unlimited = (await proctor("limits", "--max-project-bytes", "0", "--json")).document
+    assert unlimited["max_stored_bytes_per_project"] == 0
+    assert "no limit --max-project-bytes" in " ".join((await proctor("limits")).out.split())
     back = (await proctor("limits", "--reset", "max-bytes", "--json")).document
     assert back["max_stored_bytes_per_user"] == 100_000_000_000
 

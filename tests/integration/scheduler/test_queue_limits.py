@@ -14,6 +14,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
 from services.common.errors import ErrorKind, TooManyRequests, UnstorableText
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import LimitChanges, LimitName, RequestAllowance
@@ -80,6 +81,17 @@ async def test_limits_go_back_to_the_settings_unless_they_are_changed_as_well(st
     assert (
         await store.change(LimitChanges(reset=frozenset(LimitName)), by()) == SETTINGS == await store.limits()
     )
+
+
+async def test_projects_without_limit_are_so_whatever_the_settings_say(pool: asyncpg.Pool) -> None:
+    await pool.execute("DELETE FROM limits; INSERT INTO limits DEFAULT VALUES")
+    settings = replace(SETTINGS, max_stored_bytes_per_project=5)
+    store = PostgresLimits(PostgresSession(pool, QUERIES), settings)
+    unlimited = replace(settings, max_stored_bytes_per_project=0)
+    changes = LimitChanges(max_stored_bytes_per_project=0)
+    assert await ChangeLimits(store).change(changes, by()) == unlimited == await store.limits()
+    reset = LimitChanges(reset=frozenset({LimitName.MAX_STORED_BYTES_PER_PROJECT}))
+    assert await store.change(reset, by()) == settings
 
 
 async def test_list_of_priorities_is_replaced_as_a_whole(store: LimitStore) -> None:

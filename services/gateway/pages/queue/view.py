@@ -179,9 +179,9 @@ def _storage_limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
         Limit(
             "max_stored_bytes_per_project",
             "Storage of a project",
-            str(limits.max_stored_bytes_per_project or ""),
-            "bytes; empty: no limit",
-            "1",
+            str(limits.max_stored_bytes_per_project),
+            "bytes; 0: no limit",
+            "0",
         ),
     ]
 
