@@ -32,7 +32,9 @@ async def test_batch_and_its_files_in_every_look(site: Site) -> None:
         await page.locator("table.batches tbody th a").first.click()
         await page.wait_for_url(f"**/batches/{batch.id}")
         # The page renews itself until the batch has ended.
-        await expect(page.locator("section[aria-label=Progress] .state")).to_have_text("completed", timeout=60_000)
+        await expect(page.locator("section[aria-label=Progress] .state")).to_have_text(
+            "completed", timeout=60_000
+        )
         async with page.expect_download() as started:
             await page.get_by_role("link", name="Output").click()
         path = await (await started.value).path()
