@@ -57,15 +57,24 @@ class CheckCode:
     engine: SandboxEngine
     slots: asyncio.Semaphore
     new_word: Callable[[], str]
-    can_isolate: bool = field(default=False, init=False)
+    _can_isolate: bool = field(default=False, init=False)
+    _looks: int = field(default=0, init=False)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _problem: str = field(default="", init=False)
 
     async def problem(self) -> str:
-        """Why no answer could be executed, in one sentence; to be asked before a model is paid for one."""
-        if self.can_isolate:
-            return ""
-        isolation = await self.engine.check()
-        self.can_isolate = not isolation.problem
-        return isolation.problem and str(CannotIsolate(problem=isolation.problem))
+        """Why no answer could be executed, in one sentence; to be asked before a model is paid for one.
+
+        A look opens a sandbox, so those who wait for one share its answer.
+        """
+        looks = self._looks
+        async with self._looking:
+            if not self._can_isolate and looks == self._looks:
+                problem = (await self.engine.check()).problem
+                self._can_isolate = not problem
+                self._problem = problem and str(CannotIsolate(problem=problem))
+                self._looks += 1
+            return self._problem
 
     async def check(self, check: CodeCheck, answer: str) -> CodeResult:
         """Whatever the program does is its own result. Raises SandboxError where no sandbox held."""
