@@ -1,6 +1,7 @@
 """Modal's cloud for tests: the part of its package that the engine uses, with podman for its machines.
 
-As there, commands start as root, streams do not end with the client, and an argument list has 64 KiB.
+As there, commands start as root, streams do not end with the client, an argument list has 64 KiB, and either
+output of a command may come late.
 """
 
 import asyncio
@@ -37,20 +38,33 @@ class Call(Generic[P, T]):
         self.aio = aio
 
 
-class Reader:
-    """One stream of a command. None is its end."""
+@dataclass
+class Faults:
+    """Of the streams of commands: how late an output comes, and what their calls raise."""
 
-    def __init__(self) -> None:
-        self.parts: asyncio.Queue[bytes | None] = asyncio.Queue(16)
+    late_seconds: float = 0.0
+    output: Exception | None = None
+    input: Exception | None = None
+
+
+class Reader:
+    """One stream of a command. None is its end. The cloud keeps what is not read yet."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self.parts: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._faults.output:
+            raise self._faults.output
+        await asyncio.sleep(self._faults.late_seconds)
         while (part := await self.parts.get()) is not None:
             yield part
 
 
 class Writer:
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+    def __init__(self, stream: Stream, faults: Faults) -> None:
+        self._stream, self._faults = stream, faults
         self._buffer = bytearray()
         self.drain = Call(self._drain)
 
@@ -58,6 +72,8 @@ class Writer:
         self._buffer += content
 
     async def _drain(self) -> None:
+        if self._faults.input:
+            raise self._faults.input
         sent = bytes(self._buffer)
         with suppress(DockerError, ClientError, OSError, RuntimeError, AssertionError):
             await self._stream.write_in(sent)
@@ -66,9 +82,9 @@ class Writer:
 
 
 class Process:
-    def __init__(self, started: Exec, stream: Stream) -> None:
+    def __init__(self, started: Exec, stream: Stream, faults: Faults) -> None:
         self._started, self._stream = started, stream
-        self.stdout, self.stderr, self.stdin = Reader(), Reader(), Writer(stream)
+        self.stdout, self.stderr, self.stdin = Reader(faults), Reader(Faults()), Writer(stream, faults)
         self.poll, self.wait = Call(self._poll), Call(self._wait)
         self.demultiplexing = asyncio.create_task(self._demultiplex())
 
@@ -103,10 +119,11 @@ class Sandbox:
     tags: dict[str, str]
     order: dict[str, Any]
     processes: list[Process] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
     is_attached: bool = True
 
     def __post_init__(self) -> None:
-        self.stdin = Writer(self.stream)
+        self.stdin = Writer(self.stream, Faults())
         self.exec, self.poll = Call(self._exec), Call(self._poll)
         self.get_tags, self.terminate, self.detach = (
             Call(self._get_tags),
@@ -123,7 +140,7 @@ class Sandbox:
             await stream.__aenter__()
         except DockerError as error:
             raise modal.exception.NotFoundError(error.message) from error
-        self.processes.append(Process(made, stream))
+        self.processes.append(Process(made, stream, self.faults))
         return self.processes[-1]
 
     def _check(self, args: tuple[str, ...]) -> None:

@@ -43,18 +43,21 @@ eval "$2"
 """
 
 # Standard input cannot be closed for its half over all engines, so its length goes along. Standard error has
-# reports of the start and the exit code: processes in the background may hold the output open.
+# reports of the start and the exit code: processes in the background may hold the output open. One may
+# come later than the other, so a mark ends the output.
 _START = """
 exec 3>&2 2>&1
 printf '\\000' >&3
-cd -- "$1" || { echo 126 >&3; exit; }
-size=$2
-shift 2
+mark=$1 size=$3
+cd -- "$2" || { printf %s "$mark"; echo 126 >&3; exit; }
+shift 3
 if [ "$size" = 0 ]
 then env -i "$@" </dev/null 3>&-
 else head -c "$size" 3>&- | env -i "$@" 3>&-
 fi
-echo $? >&3
+code=$?
+printf %s "$mark"
+echo $code >&3
 """
 
 # Frames: number of the connection, length, content; no content ends the connection.
@@ -126,12 +129,12 @@ def first_process(lifetime_seconds: float) -> list[str]:
     return ["/bin/sh", "-c", _FIRST_OF_ANY, "sh", _FIRST, _FIRST_WITHOUT_PYTHON, seconds]
 
 
-def start_of(command: Command, cwd: str, image: Mapping[str, str]) -> Sequence[str]:
-    """The command with its variables, those of the image, and no others."""
+def start_of(command: Command, cwd: str, image: Mapping[str, str], mark: str) -> Sequence[str]:
+    """The command with its variables, those of the image, and no others. `mark` follows its output."""
     variables = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8", **image, "HOME": HOME, **command.env}
     given = [f"{name}={value}" for name, value in variables.items()]
     called = ["sh", "-c", 'exec "$@"', "sh", *command.argv]
-    return ["/bin/sh", "-c", _START, "sh", cwd, str(len(command.stdin)), *given, *called]
+    return ["/bin/sh", "-c", _START, "sh", mark, cwd, str(len(command.stdin)), *given, *called]
 
 
 def relay_process() -> list[str]:

@@ -1,27 +1,34 @@
 """The output of one command, read until it ends: its own, and what our start of it reports."""
 
 import asyncio
-import time
+from contextlib import suppress
 
 from services.worker.sandboxes.container.ports import END, StartedCommand
 from services.worker.sandboxes.container.programs import STARTED
+from services.worker.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.output import KeptOutput
 
-_LOOK_SECONDS = 0.25
-# What is left in pipes at the end of a command is there at once; what it left in the background may write on.
-_DRAIN_SECONDS = 1.0
+# For output that an engine passes on after the exit code.
+_LATE_SECONDS = 120.0
 _WRITE_BYTES = 256 * 1024
 _MAX_CONTROL_BYTES = 4000
 
 
 class Reading:
-    """Reads and writes until `close`. Errors of the connection are raised by `is_ended_within`."""
+    """Reads and writes until `close`. Errors of the connection are raised by `is_ended_within`.
 
-    def __init__(self, execution: StartedCommand, kept: KeptOutput, content: bytes = b"") -> None:
+    `mark` follows the output of the command; without one, the output ends with its stream.
+    """
+
+    def __init__(
+        self, execution: StartedCommand, kept: KeptOutput, content: bytes = b"", mark: bytes = b""
+    ) -> None:
         self.execution = execution
         self.kept = kept
+        self._mark, self._is_marked = mark, False
+        self._held = b""
         self._control = bytearray()
-        self._first = asyncio.Event()
+        self._first, self._reported, self._whole = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._reading = asyncio.create_task(self._read(), name="read the output of a command")
         self._writing = asyncio.create_task(self._write(content), name="write the input of a command")
 
@@ -42,25 +49,18 @@ class Reading:
 
     async def is_started_within(self, seconds: float) -> bool:
         """True also where it has ended instead."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._first.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await _is_set_within(self._first, seconds)
 
     async def is_ended_within(self, seconds: float) -> bool:
         """Its output may stay open after its end, held by processes that it left in the background."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            await asyncio.wait((self._reading,), timeout=min(_LOOK_SECONDS, left))
-            if self._reading.done():
-                self._reading.result()
-                return True
-            if self.code is not None:
-                await self._drain(min(end, time.monotonic() + _DRAIN_SECONDS))
-                return True
-        return False
+        if not await _is_set_within(self._reported, seconds):
+            return False
+        await _is_set_within(self._whole, _LATE_SECONDS)
+        if self._reading.done():
+            self._reading.result()
+        if self.code is not None and not self._is_marked:
+            raise SandboxLost(problem="the rest of a command's output did not come.")
+        return True
 
     async def close(self) -> None:
         for task in (self._reading, self._writing):
@@ -72,20 +72,39 @@ class Reading:
         try:
             while (part := await self.execution.read()) != END:
                 if not part.is_control:
-                    self.kept.add(part.content)
+                    self._keep(part.content)
                 elif len(self._control) < _MAX_CONTROL_BYTES:
                     self._control += part.content
                     self._first.set()
+                    if self.code is not None:
+                        self._reported.set()
         finally:
-            self._first.set()
+            self.kept.add(self._held)
+            for event in (self._first, self._reported, self._whole):
+                event.set()
+
+    def _keep(self, content: bytes) -> None:
+        """All but the mark. The last bytes are held, where it may have begun."""
+        if self._is_marked or not self._mark:
+            self.kept.add(content)
+            return
+        before, mark, after = (self._held + content).partition(self._mark)
+        if mark:
+            self._is_marked, self._held = True, b""
+            self.kept.add(before + after)
+            self._whole.set()
+        else:
+            sure = max(0, len(before) - len(self._mark) + 1)
+            self.kept.add(before[:sure])
+            self._held = before[sure:]
 
     async def _write(self, content: bytes) -> None:
         for start in range(0, len(content), _WRITE_BYTES):
             await self.execution.write(content[start : start + _WRITE_BYTES])
 
-    async def _drain(self, end: float) -> None:
-        """Reads on until nothing more comes: output from before the end may still be on its way."""
-        before = -1
-        while (left := end - time.monotonic()) > 0 and not self._reading.done() and self.kept.total != before:
-            before = self.kept.total
-            await asyncio.wait((self._reading,), timeout=min(_LOOK_SECONDS, left))
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

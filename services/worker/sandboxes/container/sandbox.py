@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import secrets
 import socket
 import time
 from collections.abc import Callable
@@ -119,9 +120,10 @@ class ContainerSandbox:
     async def _start(self, command: Command, kept: KeptOutput) -> Reading:
         """A command that has started, or has ended without."""
         self._check_open()
-        argv = start_of(command, command.cwd or self._spec.workdir, self._container.environment)
+        mark = secrets.token_hex(16)
+        argv = start_of(command, command.cwd or self._spec.workdir, self._container.environment, mark)
         execution = await self._container.execute(argv, has_input=bool(command.stdin))
-        reading = Reading(execution, kept, command.stdin)
+        reading = Reading(execution, kept, command.stdin, mark.encode())
         if not await reading.is_started_within(_START_SECONDS):
             await reading.close()
             raise SandboxLost(problem=f"a command did not start within {_START_SECONDS:g} s.")
@@ -130,6 +132,7 @@ class ContainerSandbox:
     async def _refusal(self, reading: Reading, seconds: float) -> CommandResult:
         """The engine's own words, where no process can be made in the container, or the container is gone."""
         await self._check_alive()
+        await reading.is_ended_within(_END_SECONDS)
         return CommandResult(
             _NOT_STARTED, reading.complaint, total_bytes=len(reading.complaint), seconds=seconds
         )

@@ -14,12 +14,14 @@ from services.worker.sandboxes.errors import CommandRefused, SandboxLost, Sandbo
 from services.worker.sandboxes.modal.programs import BEAT, kill, prepare, relay, without_rights
 from services.worker.sandboxes.sandbox import SandboxLimits
 
-# Modal refuses, is away or hangs; a TimeoutError is an OSError.
-MODAL_ERRORS = (modal.exception.Error, GRPCError, StreamTerminatedError, OSError)
+# Modal refuses, is away or hangs; a TimeoutError is an OSError. Its package raises ValueError for
+# answers that it does not expect.
+MODAL_ERRORS = (modal.exception.Error, GRPCError, StreamTerminatedError, OSError, ValueError)
 _KILLED = 137
 # Modal's own limit, with room for the program that gives up rights.
 _MAX_COMMAND_BYTES = 60 * 1024
 _START_SECONDS, _END_SECONDS, _ASK_SECONDS = 300.0, 15.0, 30.0
+_AGAIN_SECONDS, _NOTICE_SECONDS = 0.25, 3.0
 _QUEUED_PARTS = 16
 
 
@@ -34,7 +36,7 @@ def lost(error: Exception) -> SandboxLost:
 
 
 class ProcessExecution:
-    """Both streams of a command in one, in the order in which they come."""
+    """Both streams of a command in one. Each has its own order; either may come later than the other."""
 
     def __init__(self, process: ContainerProcess[bytes]) -> None:
         self._process = process
@@ -48,20 +50,25 @@ class ProcessExecution:
         ]
 
     async def read(self) -> Part:
+        if self._lost:
+            raise self._lost
         part = await self._parts.get()
+        if self._lost:
+            raise self._lost
         if part == END:
             # For those who read on.
             self._parts.put_nowait(END)
-            if self._lost:
-                raise self._lost
         return part
 
     async def write(self, content: bytes) -> None:
         # Its buffer is emptied once what it held is sent: what others write meanwhile would be lost.
         async with self._writing:
-            with suppress(*MODAL_ERRORS, ValueError, BufferError):
+            try:
                 self._process.stdin.write(content)
                 await self._process.stdin.drain.aio()
+            except Exception as error:  # noqa: BLE001  # a command that waits for the rest would be a time-out
+                if not await self._has_ended():
+                    self._lose(error)
 
     async def exit_code(self) -> int | None:
         try:
@@ -92,11 +99,26 @@ class ProcessExecution:
             async for content in stream:
                 if content:
                     await self._parts.put(Part(content, is_control))
-        except MODAL_ERRORS as error:
-            self._lost = lost(error)
+        except Exception as error:  # noqa: BLE001  # a command without its output would be a time-out
+            self._lose(error)
         self._open_streams -= 1
         if not self._open_streams:
             await self._parts.put(END)
+
+    def _lose(self, error: Exception) -> None:
+        self._lost = self._lost or lost(error)
+        # Who waits for a part must see it. Nobody waits while there are parts.
+        with suppress(asyncio.QueueFull):
+            self._parts.put_nowait(END)
+
+    async def _has_ended(self) -> bool:
+        """Also shortly after: Modal may refuse the input of a command before it reports its end."""
+        with suppress(TimeoutError, SandboxLost):
+            async with asyncio.timeout(_NOTICE_SECONDS):
+                while await self.exit_code() is None:  # noqa: ASYNC110  # Modal has no event for it
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -174,7 +196,7 @@ class HostedContainer:
 
     async def _beat(self) -> None:
         while True:
-            with suppress(*MODAL_ERRORS, ValueError):
+            with suppress(*MODAL_ERRORS):
                 async with asyncio.timeout(_ASK_SECONDS):
                     self.sandbox.stdin.write(BEAT)
                     await self.sandbox.stdin.drain.aio()

@@ -101,7 +101,7 @@ class ModalEngine:
         try:
             async with asyncio.timeout(_CREATE_SECONDS):
                 hosted = await self._create(app, spec)
-        except (*MODAL_ERRORS, ValueError) as error:
+        except MODAL_ERRORS as error:
             raise SandboxNotOpened(problem=problem_of(error)) from error
         beat_seconds = self._settings.silence_seconds / _BEATS
         container = HostedContainer(hosted, spec.limits, beat_seconds)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import modal
 import pytest
 
-from services.worker.sandboxes.container import owners
+from services.worker.sandboxes.container import owners, reading
 from services.worker.sandboxes.errors import CannotIsolate, CommandRefused, SandboxLost, SandboxNotOpened
 from services.worker.sandboxes.modal import engine as modal_module
 from services.worker.sandboxes.modal.engine import LABEL, OWNER, ModalEngine
@@ -163,3 +163,44 @@ async def test_a_sandbox_that_modal_ended_is_lost(cloud: ModalCloud, hosted: Mod
     with pytest.raises(SandboxLost):
         await sandbox.run(Command(("true",)))
     await sandbox.close()
+
+
+async def test_output_that_comes_after_the_exit_code_is_not_lost(
+    cloud: ModalCloud, hosted: ModalEngine
+) -> None:
+    sandbox = await hosted.open(SMALL)
+    cloud.sandboxes[0].faults.late_seconds = 1.5
+    # A process in the background holds the output open.
+    result = await sandbox.run(Command(("sh", "-c", "sleep 60 & echo late; exit 3")))
+    assert (result.text, result.exit_code) == ("late\n", 3)
+    many = await sandbox.run(Command(("head", "-c", str(20 * MIB), "/dev/zero"), output_bytes=100))
+    assert (many.total_bytes, many.exit_code) == (20 * MIB, 0)
+    assert (await sandbox.run(Command(("true",), cwd="/none"))).exit_code == 126
+
+
+async def test_output_that_does_not_come_loses_the_sandbox(
+    cloud: ModalCloud, hosted: ModalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = await hosted.open(SMALL)
+    monkeypatch.setattr(reading, "_LATE_SECONDS", 0.5)
+    cloud.sandboxes[0].faults.late_seconds = 60.0
+    with pytest.raises(SandboxLost, match="the rest of a command's output did not come"):
+        await sandbox.run(Command(("echo", "late")))
+
+
+@pytest.mark.parametrize("fault", ["input", "output"])
+async def test_an_error_of_a_stream_loses_the_sandbox_and_is_no_time_out(
+    cloud: ModalCloud, hosted: ModalEngine, fault: str
+) -> None:
+    sandbox = await hosted.open(SMALL)
+    setattr(cloud.sandboxes[0].faults, fault, RuntimeError("an empty message"))
+    with pytest.raises(SandboxLost, match="Modal answers: an empty message"):
+        await sandbox.run(Command(("cat",), stdin=b"x", timeout_seconds=60.0))
+
+
+async def test_input_that_a_command_leaves_unread_is_no_loss(cloud: ModalCloud, hosted: ModalEngine) -> None:
+    sandbox = await hosted.open(SMALL)
+    cloud.sandboxes[0].faults.input = ConnectionResetError("it has ended")
+    # No other input comes, so it ends by itself.
+    ended = await sandbox.run(Command(("sh", "-c", "kill -9 $PPID; exit 0"), stdin=b"x"))
+    assert ended.exit_code == 137

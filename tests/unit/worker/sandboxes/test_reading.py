@@ -12,7 +12,8 @@ class Endless:
     """A command that ended at once, and left a process that writes for ever."""
 
     def __init__(self) -> None:
-        self.parts = [Part(STARTED, is_control=True), Part(b"own\n"), Part(b"0\n", is_control=True)]
+        reports = [Part(STARTED, is_control=True), Part(b"0\n", is_control=True)]
+        self.parts = [*reports, Part(b"own\nen"), Part(b"en"), Part(b"dx\n")]
 
     async def read(self) -> Part:
         if self.parts:
@@ -30,11 +31,11 @@ class Endless:
 
 async def test_a_process_that_writes_on_in_the_background_does_not_hold_a_command() -> None:
     kept = KeptOutput(1000)
-    reading = Reading(Endless(), kept)
+    reading = Reading(Endless(), kept, mark=b"end")
     try:
         async with asyncio.timeout(20):
             assert await reading.is_ended_within(600.0)
     finally:
         await reading.close()
     assert reading.code == 0
-    assert kept.head.startswith(b"own\n")
+    assert kept.head.startswith(b"own\nenx\n")
