@@ -40,7 +40,7 @@ class Call(Generic[P, T]):
 
 @dataclass
 class Faults:
-    """Of the streams of commands: how late an output comes, and what their calls raise."""
+    """Faults of the streams of commands: how late an output comes, and what their calls raise."""
 
     late_seconds: float = 0.0
     output: Exception | None = None

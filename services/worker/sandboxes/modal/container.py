@@ -107,12 +107,12 @@ class ProcessExecution:
 
     def _lose(self, error: Exception) -> None:
         self._lost = self._lost or lost(error)
-        # Who waits for a part must see it. Nobody waits while there are parts.
+        # A reader that waits for a part must see it. It waits only while there are no parts.
         with suppress(asyncio.QueueFull):
             self._parts.put_nowait(END)
 
     async def _has_ended(self) -> bool:
-        """Also shortly after: Modal may refuse the input of a command before it reports its end."""
+        """Waits a moment: Modal may refuse the input of a command before it reports its end."""
         with suppress(TimeoutError, SandboxLost):
             async with asyncio.timeout(_NOTICE_SECONDS):
                 while await self.exit_code() is None:  # noqa: ASYNC110  # Modal has no event for it
