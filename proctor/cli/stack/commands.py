@@ -17,7 +17,7 @@ from proctor.cli.render.table import Cell, table, texts
 from proctor.cli.render.terminal import Terminal, complain_of, execute, say
 from proctor.cli.render.words import JsonValue, document
 from proctor.cli.stack.child_figures import ChildFigures, read_figures
-from proctor.cli.stack.start import stack_document
+from proctor.cli.stack.document import stack_document
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode

@@ -5,14 +5,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.cli.gateway import program_name
 from proctor.cli.render.terminal import Terminal, complain_of
-from proctor.cli.render.words import JsonValue
-from proctor.cli.stack.child_figures import ChildFigures
+from proctor.cli.stack.document import stack_document
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError, StateFolderUnusable
 from proctor.stack.local_stack import serve_until_stopped
@@ -23,26 +22,6 @@ from proctor.stack.supervision.process import log_tail, open_log
 
 _POLL_SECONDS = 0.1
 _LOG_NAME = "up.log"
-
-
-def stack_document(stack: StackState | None, figures: Mapping[str, ChildFigures] | None = None) -> JsonValue:
-    """The stack as `--json` prints it, without the environment, the DSN and the password of NATS."""
-    if stack is None:
-        return None
-    return {
-        "supervisor_pid": stack.supervisor_pid,
-        "phase": stack.phase,
-        "gateway_http": stack.gateway_http,
-        "gateway_grpc": stack.gateway_grpc,
-        "nats_url": f"nats://{stack.nats_url.rpartition('@')[2]}",
-        "children": {
-            name: asdict(child) | _figures_of(name, figures or {}) for name, child in stack.children.items()
-        },
-    }
-
-
-def _figures_of(name: str, figures: Mapping[str, ChildFigures]) -> dict[str, JsonValue]:
-    return {"figures": asdict(figures[name])} if name in figures else {}
 
 
 @dataclass(frozen=True, slots=True)
