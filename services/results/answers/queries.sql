@@ -35,8 +35,7 @@ FROM (
                 END AS scored,
                 CASE
                     WHEN $4 <> 'length' AND $15::integer IS NULL AND $16::integer IS NULL THEN NULL
-                    WHEN status <> 'failed' OR failure_class = 'scoring'
-                        THEN char_length(CASE WHEN answer_text = '' THEN prediction ELSE answer_text END)
+                    WHEN is_answered(status, failure_class) THEN char_length(shown_text(answer_text, prediction))
                 END AS characters,
                 CASE WHEN status <> 'failed' AND NOT is_reused THEN total_seconds END AS seconds
             FROM current_outcomes AS o
@@ -92,10 +91,7 @@ FROM (
             )
             AND (
                 ($11::integer IS NULL AND $12::integer IS NULL)
-                OR (
-                    is_answered
-                    AND char_length(answer) BETWEEN coalesce($11, 0) AND coalesce($12, 2147483647)
-                )
+                OR (is_answered AND char_length(answer) BETWEEN coalesce($11, 0) AND coalesce($12, 2147483647))
             )
             AND (NOT $13 OR (
                 SELECT true
@@ -122,9 +118,8 @@ FROM (
     FROM (
         SELECT
             asked.ordinal, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch,
-            o.status <> 'failed' OR o.failure_class = 'scoring' AS is_answered, s.row_id, s.doc_id,
-            s.prompt_text, s.prompt_messages, o.body_json,
-            CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END AS answer,
+            is_answered(o.status, o.failure_class) AS is_answered, s.row_id, s.doc_id,
+            s.prompt_text, s.prompt_messages, o.body_json, shown_text(o.answer_text, o.prediction) AS answer,
             CASE
                 WHEN jsonb_typeof(o.scores -> ($8::text[])[o.task_index + 1]) = 'number'
                     THEN (o.scores ->> ($8)[o.task_index + 1])::double precision
@@ -202,9 +197,8 @@ ORDER BY wanted.ordinal;
 -- name: digest_answers: Return digests of the first answers to some samples, null where there is none, and the bodies of answers without a text ($1 run, $2 samples)
 SELECT
     o.sample,
-    CASE WHEN o.status <> 'failed' OR o.failure_class = 'scoring' THEN md5(btrim(
-        CASE WHEN o.answer_text = '' THEN o.prediction ELSE o.answer_text END,
-        E' \t\n\r\v\f\u0085\u00a0\u2028\u2029\u3000'
+    CASE WHEN is_answered(o.status, o.failure_class) THEN md5(btrim(
+        shown_text(o.answer_text, o.prediction), E' \t\n\r\v\f\u0085\u00a0\u2028\u2029\u3000'
     )) END AS digest,
     CASE WHEN o.answer_text = '' AND o.prediction = '' THEN o.body_json ELSE '' END AS body_json
 FROM unnest($2::bigint[]) AS asked (sample)
