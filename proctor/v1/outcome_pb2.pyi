@@ -6,6 +6,7 @@ Outcome of one (run, sample, rollout): an answer or a classified failure."""
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
@@ -420,6 +421,7 @@ class RecordedOutcome(_message.Message):
     ROW_ID_FIELD_NUMBER: _builtins.int
     IS_GOLDEN_FIELD_NUMBER: _builtins.int
     IS_MARKED_WRONG_FIELD_NUMBER: _builtins.int
+    RECORDED_AT_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     status: Global___OutcomeStatus.ValueType
@@ -454,6 +456,10 @@ class RecordedOutcome(_message.Message):
     def scores(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """Metric to value, for per-sample metrics."""
 
+    @_builtins.property
+    def recorded_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was recorded. The "created" of its completion is this time, wherever that is shown."""
+
     def __init__(
         self,
         *,
@@ -471,10 +477,11 @@ class RecordedOutcome(_message.Message):
         row_id: _builtins.str = ...,
         is_golden: _builtins.bool = ...,
         is_marked_wrong: _builtins.bool = ...,
+        recorded_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "recorded_at", b"recorded_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "recorded_at", b"recorded_at", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -179,13 +179,14 @@ SELECT
     o.epoch, o.task_index, o.sample, o.rollout, o.shard, o.attempt, o.status, o.failure_class,
     left(o.failure_message, 500) AS failure_message, '' AS answer_text, o.finish_reason, '[]' AS choices,
     left(o.prediction, 500) AS prediction, o.scores, (o.usage).*, o.total_seconds, o.queue_seconds,
-    o.first_token_seconds, o.between_tokens_seconds, '' AS body_json, o.is_reused
+    o.first_token_seconds, o.between_tokens_seconds, '' AS body_json, o.is_reused, o.recorded_at
 FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, ordinal)
 CROSS JOIN LATERAL (
     SELECT
         stored.epoch, stored.task_index, stored.sample, stored.rollout, stored.shard, stored.attempt, stored.status,
         stored.failure_class, stored.failure_message, stored.finish_reason, stored.prediction, stored.scores, stored.usage,
-        stored.total_seconds, stored.queue_seconds, stored.first_token_seconds, stored.between_tokens_seconds, stored.is_reused
+        stored.total_seconds, stored.queue_seconds, stored.first_token_seconds, stored.between_tokens_seconds, stored.is_reused,
+        stored.recorded_at
     FROM outcomes AS stored
     WHERE stored.run_id = $1 AND stored.sample = wanted.sample AND stored.rollout = wanted.rollout
         -- As the view current_outcomes, whose rows have no usage.

@@ -1,7 +1,8 @@
 """Recorded outcomes: one of each (run, sample, rollout), and when it replaces an earlier one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from operator import attrgetter
 
 from proctor.values.outcome import Failure, FailureClass, Outcome, OutcomeStatus
@@ -33,7 +34,10 @@ class OutcomeBatch:
 
 @dataclass(frozen=True, slots=True)
 class ScoredOutcome:
-    """An outcome as it is recorded. A failure has no prediction and no scores; a reused one took no time."""
+    """An outcome as it is recorded. A failure has no prediction and no scores; a reused one took no time.
+
+    `recorded_at` is set where it is read; two that differ in it alone are equal.
+    """
 
     run_id: str
     epoch: int
@@ -43,6 +47,7 @@ class ScoredOutcome:
     prediction: str
     scores: Mapping[str, ScoreValue]
     is_reused: bool = False
+    recorded_at: datetime | None = field(default=None, compare=False)
 
     @property
     def key(self) -> tuple[str, int, int]:

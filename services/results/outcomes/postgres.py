@@ -165,6 +165,7 @@ def scored_outcome(run_id: str, row: asyncpg.Record) -> ScoredOutcome:
         prediction=row["prediction"],
         scores=orjson.loads(row["scores"]),
         is_reused=row["is_reused"],
+        recorded_at=row["recorded_at"],
     )
 
 

@@ -47,7 +47,7 @@ def _complete(failure: outcome_pb2.Failure) -> None:
 def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
     sample, scored = listed.sample, listed.scored
     scores = scored.scores.items()
-    return outcome_pb2.RecordedOutcome(
+    recorded = outcome_pb2.RecordedOutcome(
         task=listed.task.task,
         outcome=OUTCOME.to_proto(scored.outcome),
         status=number_of(scored.status),
@@ -63,6 +63,9 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
         is_golden=listed.is_golden,
         is_marked_wrong=listed.is_marked_wrong,
     )
+    if scored.recorded_at is not None:
+        recorded.recorded_at.FromDatetime(scored.recorded_at)
+    return recorded
 
 
 def brief_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:

@@ -8,7 +8,7 @@ import pytest
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
-from tests.fakes.gateway.dataset_runs import recorded, shown_id, stored_run
+from tests.fakes.gateway.dataset_runs import RECORDED_AT, recorded, shown_id, stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call
 
@@ -19,7 +19,7 @@ def completion_of(run: run_pb2.Run) -> dict[str, object]:
     return {
         "id": f"chatcmpl-{shown_id(run).removeprefix('bm_')[:20]}{0:012x}",
         "object": "chat.completion",
-        "created": run.created_at.seconds,
+        "created": RECORDED_AT,
         "model": "vllm/org/starter",
         "choices": [
             {

@@ -3,10 +3,13 @@
 import uuid
 from typing import Any
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from proctor.v1 import outcome_pb2, run_pb2
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 DATASET = "ds_" + 32 * "0"
+RECORDED_AT = 1_700_000_005
 
 
 def stored_run(
@@ -35,5 +38,6 @@ def recorded(number: int, **more: Any) -> outcome_pb2.RecordedOutcome:
         "doc_id": number,
         "prompt": "One and one?",
         "row_id": f"request-{number}",
+        "recorded_at": Timestamp(seconds=RECORDED_AT),
     }
     return outcome_pb2.RecordedOutcome(**{**known, **more})

@@ -66,7 +66,7 @@ def _row_result(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run) -> RowR
         **answer_fields(recorded, run.order),
         custom_id=recorded.row_id or str(recorded.doc_id),
         row=recorded.doc_id,
-        response=RowResponse(body=_body(answer, recorded.outcome, run)) if answer else None,
+        response=RowResponse(body=_body(answer, recorded, run)) if answer else None,
     )
 
 
@@ -74,11 +74,14 @@ def _row_error(failure: outcome_pb2.Failure) -> RowError:
     return RowError(code=word_of(outcome_pb2.FailureClass, failure.failure_class), message=failure.message)
 
 
-def _body(answer: outcome_pb2.Answer, outcome: outcome_pb2.Outcome, run: run_pb2.Run) -> dict[str, Any]:
+def _body(
+    answer: outcome_pb2.Answer, recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run
+) -> dict[str, Any]:
     """The provider's response, else a chat completion. Choices of text completions have a message too."""
     if not answer.body_json:
+        outcome = recorded.outcome
         completion_id = request_id(run.run_id, outcome.sample)
-        head = CompletionHead(completion_id, run.created_at.seconds, run.order.model)
+        head = CompletionHead(completion_id, recorded.recorded_at.seconds, run.order.model)
         return completion(head, [choice(answer.text, answer.finish_reason)], USAGE.from_proto(outcome.usage))
     body: dict[str, Any] = json.loads(answer.body_json)
     for each in _objects(body.get("choices")):

@@ -46,6 +46,8 @@ async def test_a_brief_list_has_no_texts_and_may_begin_at_a_rollout(harness: Res
     )
     [whole] = (await harness.public.ListOutcomes(request)).outcomes
     assert (whole.outcome.rollout, whole.outcome.answer.body_json) == (2, long)
+    assert whole.recorded_at == page.outcomes[-1].recorded_at
+    assert whole.recorded_at.seconds
 
 
 @pytest.mark.parametrize("field", ["first_sample", "first_rollout"])

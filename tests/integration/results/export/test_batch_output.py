@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletion
 from openai.types.completion import Completion
 
 from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import run_pb2, run_record_service_pb2
+from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2
 from proctor.values.outcome import Answer, FailureClass, Outcome
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import OutputType, TaskScoring
@@ -104,6 +104,8 @@ async def test_an_answer_is_a_completion_as_the_official_client_reads_it(harness
     assert (response["status_code"], bool(response["request_id"])) == (200, True)
     completion = ChatCompletion.model_validate(response["body"], strict=True)
     assert completion.model == FACTS.model
+    listed = await harness.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=plan.run_id))
+    assert completion.created == listed.outcomes[0].recorded_at.seconds
     [choice] = completion.choices
     assert (choice.message.role, choice.message.content, choice.finish_reason) == (
         "assistant",
