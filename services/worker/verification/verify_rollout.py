@@ -20,9 +20,10 @@ from services.worker.sandboxes.sandbox import (
 )
 from services.worker.sandboxes.tar_files import pack, read_files
 from services.worker.verification.bundles import inflated, only_named, with_artifacts
+from services.worker.verification.pytest_runner import PACKAGES, RUNNER
 from services.worker.verification.solution import STEERING, PytestOrder, suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
-from services.worker.verification.verify_solution import RUNNER, VerifySolution
+from services.worker.verification.verify_solution import VerifySolution
 
 _LOGS = "/logs/verifier"
 # Twice those of the agent: tests start servers and many workers.
@@ -33,7 +34,8 @@ _LOG_LIMITS = TarLimits(total_bytes=1024**2, members=100)
 _SUMMARY = "short test summary info"
 _RESULT = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
 _PASSES = frozenset({"PASSED", "SKIPPED", "XFAIL"})
-_IN_LOGS = 'mkdir -p -- "$1" && shift && exec "$@"'
+# The runner of tests is unpacked by the command that runs them: each command costs as much as its program.
+_WITH_RUNNER = 'tar -x -f - -C "$1" -o && mkdir -p -- "$2" && shift 2 && exec "$@" </dev/null'
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +102,15 @@ class VerifyRollout:
         self, sandbox: Sandbox, task: RolloutTask, suspicions: tuple[str, ...]
     ) -> VerifierResult:
         """The task's own program, as it is."""
-        await sandbox.put(RUNNER, self.solutions.runner())
         if task.tests:
             await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated, task.tests))
         command = Command(
-            ("/bin/sh", "-c", _IN_LOGS, "sh", _LOGS, *task.test_command),
+            ("/bin/sh", "-c", _WITH_RUNNER, "sh", RUNNER, _LOGS, *task.test_command),
+            stdin=await asyncio.to_thread(self.solutions.runner),
             cwd=task.cwd,
             env={
                 "PATH": f"{RUNNER}/bin:{DEFAULT_PATH}",
-                "PYTHONPATH": RUNNER,
+                "PYTHONPATH": PACKAGES,
                 "PYTHONDONTWRITEBYTECODE": "1",
                 **task.environment,
                 **task.verifier_environment,

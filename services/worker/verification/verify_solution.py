@@ -19,9 +19,9 @@ from services.worker.sandboxes.sandbox import (
     SandboxLimits,
     SandboxSpec,
 )
+from services.worker.verification.pytest_runner import PACKAGES, RUNNER
 from services.worker.verification.solution import STEERING, PytestOrder, Verification, suspicions_in
 
-RUNNER = "/opt/runner"
 _MIB = 1024**2
 OUTPUT_BYTES = 20_000
 # Passed, failed, interrupted, no test at all. The others are errors of pytest or of its caller.
@@ -43,7 +43,7 @@ def main():
     reports, nothing = os.dup(2), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(1, 2)
-    sys.path.insert(0, {RUNNER!r})
+    sys.path.insert(0, {PACKAGES!r})
     import pytest
     class Count:
         passed = failed = 0
@@ -87,7 +87,7 @@ class VerifySolution:
         )
         sandbox = await self.engine.open(spec)
         try:
-            await sandbox.put(RUNNER, self.runner())
+            await sandbox.put(RUNNER, await asyncio.to_thread(self.runner))
             try:
                 await sandbox.put(order.folder, order.files)
             except FilesRefused as refused:
