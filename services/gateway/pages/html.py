@@ -14,6 +14,7 @@ from services.gateway.pages.asset_files import Assets
 _FOLDER = Path(__file__).with_name("templates")
 _FILTERS: tuple[Callable[..., str], ...] = (
     text.ago,
+    text.breakable,
     text.clock,
     text.count,
     text.duration,

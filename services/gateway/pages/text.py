@@ -6,6 +6,8 @@ import unicodedata
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from markupsafe import Markup, escape
+
 _THIN_SPACE = "\u2009"
 _MINUS = "\u2212"
 _DASH = "\u2013"
@@ -18,6 +20,8 @@ _MIN_SHOWN = 1e-6
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 # Metrics of results that are in per cent already, with or without the filter of the answer.
 _PER_CENT = re.compile(r"(bleu|rouge[12L])_(max|diff)(,.*)?")
+# After these a name may go on in the next line.
+_PIECES = re.compile(r"(?<=[/_,])(?=.)")
 _DECIMAL = re.compile(r"[+-]?[0-9]{0,18}\.?[0-9]{1,18}")
 
 
@@ -42,10 +46,13 @@ def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
     """
     if figure is None or not math.isfinite(figure):
         return _DASH
-    is_share = all(each is None or abs(each) <= 1 for each in (figure, *beside))
-    return (
-        signless(_rounded_percent(figure)) if is_share and not _PER_CENT.fullmatch(metric) else number(figure)
-    )
+    return signless(_rounded_percent(figure)) if is_share(metric, figure, *beside) else number(figure)
+
+
+def is_share(metric: str, *figures: float | None) -> bool:
+    """Whether these figures of one unit are shares of one."""
+    is_within = all(each is None or abs(each) <= 1 for each in figures)
+    return is_within and not _PER_CENT.fullmatch(metric)
 
 
 def signed(figure: float | None, metric: str = "", *beside: float | None) -> str:
@@ -129,6 +136,11 @@ def plain(text: str, max_letters: int = _SHOWN) -> str:
     shown = "".join(map(_visible, cut)) if not cut.isascii() or not cut.isprintable() else cut
     left = len(text) - len(cut)
     return f"{shown} … ({count(left)} more characters)" if left else shown
+
+
+def breakable(name: str) -> Markup:
+    """A name, which has no spaces, with the places where a narrow column may break it."""
+    return Markup("<wbr>").join(escape(piece) for piece in _PIECES.split(name))
 
 
 def entered(given: str) -> int | float | str:

@@ -7,6 +7,7 @@ from proctor.v1 import run_pb2, summary_pb2
 from services.gateway.api.runs.job import choice_scoring
 from services.gateway.http.presentation import interval, optional
 from services.gateway.pages.interval_plot import Scale
+from services.gateway.pages.text import is_share
 
 _TIMES = (
     ("queue", "In the engine's queue", "s"),
@@ -33,8 +34,12 @@ class FigureRow:
     is_first: bool
 
     @property
-    def half_width(self) -> float | None:
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+    def ends(self) -> tuple[float | None, ...]:
+        return self.low, self.value, self.high
+
+    @property
+    def is_share(self) -> bool:
+        return is_share(self.metric, *self.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class FiguresView:
     groups: Sequence[FigureRow]
     tasks: Sequence[FigureRow]
     scale: Scale
+    # On a scale of shares every share has its place; else the first metric of each task has.
+    is_of_shares: bool
     timing: Sequence[TimingRow]
     answered: int
     failed: int
@@ -74,18 +81,23 @@ class FiguresView:
     def has_figures(self) -> bool:
         return any(row.value is not None for row in (*self.groups, *self.tasks))
 
+    def is_drawn(self, row: FigureRow) -> bool:
+        return _is_drawn(row, is_of_shares=self.is_of_shares)
+
 
 def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresView:
     tasks = [row for task in summary.tasks for row in _task_rows(task)]
     # The group of a suite with one task says the same again.
     groups = [row for group in summary.groups if len(group.tasks) > 1 for row in _group_rows(group)]
     rows = [*groups, *tasks]
-    ends = [end for row in rows for end in (row.low, row.high, row.value) if row.is_first]
-    is_share = all(end is None or 0 <= end <= 1 for end in ends)
+    is_of_shares = all(row.is_share for row in rows if row.is_first)
+    ends = [end for row in rows for end in row.ends if _is_drawn(row, is_of_shares=is_of_shares)]
+    is_positive = all(end is None or 0 <= end <= 1 for end in ends)
     return FiguresView(
         groups=groups,
         tasks=tasks,
-        scale=Scale.around(ends, within=_SHARE if is_share else None),
+        scale=Scale.around(ends, within=_SHARE if is_positive else None),
+        is_of_shares=is_of_shares,
         timing=_timing_rows(summary.timing),
         answered=summary.answered,
         failed=summary.failed,
@@ -100,6 +112,10 @@ def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresVi
         problems=list(summary.problems),
         environment=dict(sorted(run.environment.items())),
     )
+
+
+def _is_drawn(row: FigureRow, *, is_of_shares: bool) -> bool:
+    return row.is_share if is_of_shares else row.is_first
 
 
 def _task_rows(task: summary_pb2.TaskSummary) -> list[FigureRow]:

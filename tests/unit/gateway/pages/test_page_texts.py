@@ -51,6 +51,11 @@ def test_a_figure_has_the_unit_of_its_metric_and_of_those_beside_it() -> None:
     assert text.signed(3.2, "bleu_max", 27.3) == "+3.2"
 
 
+def test_a_name_may_break_after_its_parts_and_stays_text() -> None:
+    assert text.breakable("exact_match,none") == "exact_<wbr>match,<wbr>none"
+    assert text.breakable("a/<b>_") == "a/<wbr>&lt;b&gt;_"
+
+
 def test_metrics_in_per_cent_are_those_of_results() -> None:
     for name in OVERLAP_METRICS:
         assert text.score(0.5, name) == ("50.0" if name.endswith("_acc") else "0.5"), name

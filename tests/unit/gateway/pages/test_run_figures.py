@@ -1,0 +1,21 @@
+"""Which figures of a run have their place on the scale of its page."""
+
+from proctor.v1 import run_pb2, summary_pb2
+from services.gateway.pages.runs.figures_view import figures_view
+
+
+def drawn(*metrics: tuple[str, float]) -> list[str]:
+    """Metrics of one task that are drawn."""
+    figures = [
+        summary_pb2.MetricFigure(metric=name, mean=mean, ci_low=mean - 0.1, ci_high=mean + 0.1, n=9)
+        for name, mean in metrics
+    ]
+    task = summary_pb2.TaskSummary(task="one", metrics=figures)
+    view = figures_view(run_pb2.Run(), summary_pb2.RunSummary(tasks=[task]))
+    return [row.metric for row in view.tasks if view.is_drawn(row)]
+
+
+def test_every_share_is_drawn_and_of_other_units_only_the_first_metric() -> None:
+    assert drawn(("mcc", 0.1), ("acc", 0.6), ("perplexity", 12.0)) == ["mcc", "acc"]
+    assert drawn(("bleu_max", 0.4), ("bleu_acc", 0.6)) == ["bleu_max"]
+    assert drawn(("perplexity", 12.0), ("acc", 0.6)) == ["perplexity"]
