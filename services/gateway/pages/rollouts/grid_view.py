@@ -16,7 +16,7 @@ from services.gateway.pages.runs_table import RunRow, run_row
 from services.gateway.pages.text import plain
 
 # Bounds a page, however many models and rollouts there are.
-MAX_SHOWN_ROLLOUTS = 600
+MAX_SHOWN_ROLLOUTS = 400
 MAX_TASKS = 50
 SCORE = "reward"
 _MAX_WORD = 60

@@ -144,7 +144,7 @@ async def _parts(
 
     async def part(run: run_pb2.Run) -> RunPart:
         summary, outcomes = await asyncio.gather(
-            backends.results.summary(run.run_id), _outcomes(backends.results, run.run_id, tasks)
+            backends.results.summary(run.run_id), _outcomes(backends.results, run, tasks)
         )
         return RunPart(run, summary, outcomes)
 
@@ -152,19 +152,24 @@ async def _parts(
 
 
 async def _outcomes(
-    results: Results, run_id: str, tasks: range
+    results: Results, run: run_pb2.Run, tasks: range
 ) -> Mapping[tuple[int, int], outcome_pb2.RecordedOutcome]:
     """Outcomes without their texts. The samples of the run are the tasks in their order."""
     found: dict[tuple[int, int], outcome_pb2.RecordedOutcome] = {}
+    wanted = len(tasks) * max(1, run.order.rollouts)
     request = results_pb2.ListOutcomesRequest(
-        run_id=run_id, page_size=_OUTCOMES_AT_A_TIME, first_sample=tasks.start, is_brief=True
+        run_id=run.run_id,
+        page_size=min(wanted, _OUTCOMES_AT_A_TIME),
+        first_sample=tasks.start,
+        is_brief=True,
     )
     while True:
         listed = await results.recorded_outcomes(request)
         known = {(one.doc_id, one.outcome.rollout): one for one in listed.outcomes if one.doc_id in tasks}
         found |= known
         request.page_token = listed.next_page_token
-        if not request.page_token or len(known) < len(listed.outcomes) or not known:
+        is_beyond = len(known) < len(listed.outcomes) or not known
+        if is_beyond or len(found) >= wanted or not request.page_token:
             return found
 
 

@@ -37,6 +37,11 @@ class Step:
     prompt_tokens: int | None
     completion_tokens: int | None
 
+    @property
+    def characters(self) -> int:
+        said = sum(len(action.command) + len(action.output) for action in self.actions)
+        return len(self.message) + said
+
 
 @dataclass(frozen=True, slots=True)
 class RubricRow:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2
@@ -12,7 +13,9 @@ from services.gateway.pages.rollouts.grid_view import RolloutMark, rollout_mark
 from services.gateway.pages.rollouts.record import Record, Step, record_of
 from services.gateway.pages.runs_table import RunRow
 
-STEPS_PER_PAGE = 50
+# Bound a page, however long a transcript and its texts are.
+MAX_STEPS = 50
+MAX_STEP_CHARACTERS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class RolloutView:
     @property
     def following_steps(self) -> int | None:
         """The number of the first step of the next page."""
-        after = self.first_step + STEPS_PER_PAGE
+        after = self.first_step + len(self.steps)
         return after if after <= len(self.record.steps) else None
 
     def at(self, task: int, rollout: int) -> str:
@@ -114,7 +117,13 @@ def rollout_view(
         failure=outcome.failure.message,
         usage=outcome.usage,
         seconds=outcome.timing.total_seconds if recorded and not recorded.is_reused else None,
-        steps=record.steps[first - 1 : first - 1 + STEPS_PER_PAGE],
+        steps=_page_of(record.steps[first - 1 : first - 1 + MAX_STEPS]),
         first_step=first,
         now=now,
     )
+
+
+def _page_of(steps: Sequence[Step]) -> Sequence[Step]:
+    """The first of them, at least one, whose texts fit into a page."""
+    characters = accumulate(step.characters for step in steps)
+    return steps[: max(1, sum(total <= MAX_STEP_CHARACTERS for total in characters))]

@@ -184,6 +184,19 @@ async def test_a_long_transcript_comes_in_pages(harness: GatewayHarness) -> None
     assert ('id="step-120"' in last.html, f"{path}#transcript" in links(last)) == (True, True)
 
 
+async def test_long_texts_end_a_page_of_a_transcript_sooner(harness: GatewayHarness) -> None:
+    path = f"/runs/{FIRST}/rollouts/1/1"
+    body = record("x" * 9_000, steps=6)
+    harness.results.outcomes[FIRST][0].outcome.answer.body_json = body
+    first = await show(harness, path)
+    # A step of the agent has three texts.
+    assert ('id="step-3"' in first.html, 'id="step-4"' in first.html) == (True, False)
+    assert f"{path}?step=4#transcript" in links(first)
+    harness.results.outcomes[FIRST][0].outcome.answer.body_json = record("x" * 90_000, steps=3)
+    alone = await show(harness, f"{path}?step=2")
+    assert ('id="step-2"' in alone.html, f"{path}?step=3#transcript" in links(alone)) == (True, True)
+
+
 async def test_a_failed_rollout_says_that_it_is_no_score(harness: GatewayHarness) -> None:
     shown = await show(harness, f"/runs/{FIRST}/rollouts/2/2")
     assert "The tests gave no result" in shown.html
