@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway.http.error_handlers import MEDIA_TYPE
+from services.gateway.http.errors import KeyMissing
 from services.gateway.http.paths import is_page
 from services.gateway.pages.html import ENTRIES, Html
 from services.gateway.pages.page import Page
@@ -31,6 +32,13 @@ _HEADERS = {
 }
 # Lists of things that have a page of their own.
 _LISTS = frozenset({"/runs", "/suites", "/datasets", "/batches", "/rollouts"})
+# What APIs begin a sentence with, and what people read in its place.
+_WORDS = (
+    (KeyMissing().message, "This gateway asks for an API key. An operator gives them out."),
+    ("Benchmark job ", "Run "),
+    ("Invalid benchmark suite. Supported: ", "There is no such suite. These are there: "),
+    ("Not Found", "No page has this address"),
+)
 _TITLES = {
     401: "Sign in first",
     403: "Not allowed",
@@ -127,7 +135,7 @@ class _Problem:
 
 def problem_view(document: Mapping[str, Any]) -> ProblemView:
     status = int(document["status"])
-    sentence = str(document["detail"])
+    sentence = _for_people(str(document["detail"]))
     return ProblemView(
         title=_TITLES.get(status, str(document["title"])),
         sentence=sentence if sentence.endswith((".", "!", "?")) else f"{sentence}.",
@@ -137,12 +145,18 @@ def problem_view(document: Mapping[str, Any]) -> ProblemView:
     )
 
 
+def _for_people(detail: str) -> str:
+    return next((words + detail[len(given) :] for given, words in _WORDS if detail.startswith(given)), detail)
+
+
 def _hint(status: int, path: str, retry_after: int | None) -> str:
     if status == 404:
         _, named = _list_of(path)
         return (
             f"It may have been deleted, or the address is not whole. Search for it, or start at the {named}."
         )
+    if status == 403:
+        return "Nothing has changed. An operator may help."
     if status in (429, 503) and retry_after:
         return f"Try again in {retry_after} s; what you have entered is still in the form if you go back."
     if status == 500:

@@ -2,7 +2,7 @@
 import { axes, colour, follow } from "./chart_theme.js";
 
 const HEIGHT = 120, SPAN = 300;
-const clock = at => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const clock = at => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 class LiveChart extends HTMLElement {
   connectedCallback() {
@@ -20,7 +20,7 @@ class LiveChart extends HTMLElement {
       width: this.clientWidth || 400, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 0, 0, 0],
       scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: (_, low, high) => [0, high * 1.15 || 1] } },
       axes: [
-        { ...axis, grid: { show: false }, size: 22, incrs: [15, 30, 60, 120], values: (_, marks) => marks.map(clock) },
+        { ...axis, grid: { show: false }, size: 22, space: 70, incrs: [15, 30, 60, 120], values: (plot, marks) => plot.data[0].length ? marks.map(clock) : [] },
         { ...axis, size: 46, splits: (_, __, low, high) => [0, high / 2, high], values: (_, marks) => marks.map(mark => mark >= 10 ? Math.round(mark) : Number(mark.toFixed(1))) },
       ],
       series: [{}, { stroke: colour(this, "--s1"), width: 1.6, fill: colour(this, "--accent-wash"), points: { show: false } }],
