@@ -186,7 +186,7 @@ def _parts(about: str) -> tuple[str, str, str]:
 def _errors() -> list[type[DomainError]]:
     """Every error with a reason of its own. Those of the worker stay in its log."""
     for path in (ROOT / "services").rglob("*.py"):
-        if re.search(r"^    reason = ", path.read_text(encoding="utf-8"), re.MULTILINE):
+        if re.search(r"^class .*\breason=\"", path.read_text(encoding="utf-8"), re.MULTILINE):
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     found = [each for each in _subclasses(DomainError) if "reason" in vars(each)]
     return [each for each in found if not each.__module__.startswith("services.worker.")]

@@ -28,6 +28,14 @@ class DomainError(Exception):
     reason: str = "INTERNAL"
     template: ClassVar[str | None] = None
 
+    def __init_subclass__(cls, kind: ErrorKind | None = None, reason: str = "") -> None:
+        """What the head of a class does not name is that of its parent."""
+        super().__init_subclass__()
+        if kind is not None:
+            cls.kind = kind
+        if reason:
+            cls.reason = reason
+
     def __init__(self, **facts: Fact) -> None:
         self.facts = facts
         self.message = (self.template or type(self).__doc__ or "").format(**facts)
@@ -52,124 +60,80 @@ class MessageTooLarge(RemoteError):
         super().__init__(ErrorKind.INTERNAL, "INTERNAL", message, {})
 
 
-class DependencyUnavailable(DomainError):
+class DependencyUnavailable(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """{dependency} does not answer; it is needed for this. Check that it runs, then try again."""
 
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
-
-class InvalidSetting(DomainError):
+class InvalidSetting(DomainError, kind=ErrorKind.CONFLICT):
     """{setting} cannot be used: {problem}."""
 
-    kind = ErrorKind.CONFLICT
 
-
-class BelongsToAnother(DomainError):
+class BelongsToAnother(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
     """{thing} belongs to {owner}: only {owner} and operators may change or delete it."""
 
-    kind = ErrorKind.FORBIDDEN
-    reason = "PERMISSION_DENIED"
 
-
-class RunNotFound(DomainError):
+class RunNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):
     """Run {run_id} not found."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "RUN_NOT_FOUND"
 
-
-class TooManyRequests(DomainError):
+class TooManyRequests(DomainError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_REQUESTS"):
     """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
 
-    kind = ErrorKind.EXHAUSTED
-    reason = "TOO_MANY_REQUESTS"
 
-
-class InvalidParameter(DomainError):
+class InvalidParameter(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """{sentence}"""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
-
-class UnstorableText(DomainError):
+class UnstorableText(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """A text of the request holds a NUL character, which cannot be stored or found. Leave it out."""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
-
-class InvalidPageToken(DomainError):
+class InvalidPageToken(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PAGE_TOKEN"):
     """page_token is not one that this list gave. Start again without it."""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PAGE_TOKEN"
 
-
-class SchemaTooNew(DomainError):
+class SchemaTooNew(DomainError, kind=ErrorKind.CONFLICT):
     """Schema {schema} needs code with migration {needed}; here the last is {newest}. Run a newer release."""
 
-    kind = ErrorKind.CONFLICT
 
-
-class SchemaTooOld(DomainError):
+class SchemaTooOld(DomainError, kind=ErrorKind.CONFLICT):
     """Schema {schema} lacks migration {migration}. Run `python -m services.{schema} migrate` first."""
-
-    kind = ErrorKind.CONFLICT
 
 
 class MigrationBlocked(DependencyUnavailable):
     """Migration {migration} of schema {schema} got no lock in {seconds} s. End long transactions."""
 
 
-class CallerNotAllowed(DomainError):
+class CallerNotAllowed(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
     """{caller} may not call this service: its certificate has none of the names in PROCTOR_TLS_CALLERS."""
-
-    kind = ErrorKind.FORBIDDEN
-    reason = "PERMISSION_DENIED"
 
 
 class PostgresAway(DependencyUnavailable):
     """Postgres does not answer at {address}. Start it or correct PROCTOR_POSTGRES_DSN."""
 
 
-class PostgresRefused(DomainError):
+class PostgresRefused(DomainError, kind=ErrorKind.CONFLICT):
     """Postgres at {address} refuses the connection: {problem}. Correct PROCTOR_POSTGRES_DSN or the server."""
 
-    kind = ErrorKind.CONFLICT
 
-
-class AddressTaken(DomainError):
+class AddressTaken(DomainError, kind=ErrorKind.CONFLICT):
     """Cannot listen on {address}: the port is taken. Stop what uses it or set another address."""
 
-    kind = ErrorKind.CONFLICT
 
-
-class CannotListen(DomainError):
+class CannotListen(DomainError, kind=ErrorKind.CONFLICT):
     """Cannot listen on {address}: {problem}. Set another address."""
 
-    kind = ErrorKind.CONFLICT
 
-
-class ShardKeyUnusable(DomainError):
+class ShardKeyUnusable(DomainError, kind=ErrorKind.CONFLICT):
     """PROCTOR_SHARD_KEY has under {letters} letters. Scheduler and results need one: openssl rand -hex 24."""
 
-    kind = ErrorKind.CONFLICT
 
-
-class TooManyReads(DomainError):
+class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """Too many lists and results are read at once; try again in {retry_after_seconds} seconds."""
 
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
-
-class ReadTooSlow(DomainError):
+class ReadTooSlow(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """This was not read within {seconds:g} s; ask for less, or again in {retry_after_seconds} seconds."""
-
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
 
 class WorkCancelled(Exception):

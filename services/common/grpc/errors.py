@@ -91,11 +91,8 @@ def remote_error(error: grpc.aio.AioRpcError) -> RemoteError:
     return RemoteError(kind, reason, error.details() or error.code().name, {})
 
 
-class MalformedRequest(DomainError):
+class MalformedRequest(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """The request is no {expected}; make it from the contracts in protos/."""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
 
 def parsed(kind: type[M], request: bytes) -> M:

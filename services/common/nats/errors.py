@@ -3,10 +3,8 @@
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 
 
-class NatsFileUnusable(DomainError):
+class NatsFileUnusable(DomainError, kind=ErrorKind.CONFLICT):
     """{setting}: {path} cannot be used: {problem}. Correct the file or the setting."""
-
-    kind = ErrorKind.CONFLICT
 
 
 class NatsAway(DependencyUnavailable):

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from services.common.errors import DomainError, ErrorKind
 
 
-class GatewayError(DomainError):
+class GatewayError(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """The gateway rejected the request."""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
     # The HTTP status; 0 means that of the reason or kind.
     http_status = 0
 
@@ -24,67 +22,40 @@ class InvalidUserName(GatewayError):
     """The user name in X-Proctor-User must be 1 to 128 printable characters of UTF-8, and not *."""
 
 
-class KeyMissing(GatewayError):
+class KeyMissing(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
     """This gateway needs an API key: send it as Authorization: Bearer KEY; an operator gives you one."""
 
-    kind = ErrorKind.UNAUTHENTICATED
-    reason = "UNAUTHENTICATED"
 
-
-class KeyUnknown(GatewayError):
+class KeyUnknown(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
     """This API key is unknown; use one that the operator gave."""
 
-    kind = ErrorKind.UNAUTHENTICATED
-    reason = "UNAUTHENTICATED"
 
-
-class TooManyWrongKeys(GatewayError):
+class TooManyWrongKeys(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_REQUESTS"):
     """{address} sent {limit} unknown API keys. Use a known one, or wait {retry_after_seconds} s."""
 
-    kind = ErrorKind.EXHAUSTED
-    reason = "TOO_MANY_REQUESTS"
 
-
-class OperatorsOnly(GatewayError):
+class OperatorsOnly(GatewayError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
     """Only operators may do this, and {user} is none. Operators are listed in PROCTOR_GATEWAY_OPERATORS."""
 
-    kind = ErrorKind.FORBIDDEN
-    reason = "PERMISSION_DENIED"
 
-
-class NotForUsers(GatewayError):
+class NotForUsers(GatewayError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
     """This operation is not open to callers of the gateway."""
 
-    kind = ErrorKind.FORBIDDEN
-    reason = "PERMISSION_DENIED"
 
-
-class NotOfRollouts(GatewayError):
+class NotOfRollouts(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
     """Run {run_id} is not over tasks of rollouts. Its answers are at /runs/{run_id}/results."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "ROLLOUTS_NOT_FOUND"
 
-
-class NoSuchRollout(GatewayError):
+class NoSuchRollout(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
     """Run {run_id} has no rollout {rollout} at a task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "ROLLOUTS_NOT_FOUND"
 
-
-class DatasetRunNotFound(GatewayError):
+class DatasetRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):
     """Benchmark {benchmark_id} not found: no run over a data set has this id."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "RUN_NOT_FOUND"
 
-
-class DatasetRunNotPlanned(GatewayError):
+class DatasetRunNotPlanned(GatewayError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_FINISHED"):
     """Benchmark {benchmark_id} has not begun, so there are no answers to look at yet."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "RUN_NOT_FINISHED"
 
 
 class EmptyId(GatewayError):
@@ -95,35 +66,24 @@ class FileIsWhole(GatewayError):
     """A file has all answers of the run: leave out {parameters}, or ask for pages (format=json)."""
 
 
-class NoSuchSuite(GatewayError):
+class NoSuchSuite(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
     """There is no suite {suite}. Supported: {supported}."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "UNKNOWN_SUITE"
 
-
-class NoSuchVersion(GatewayError):
+class NoSuchVersion(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
     """No user's suite {suite} has a version {version}."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "UNKNOWN_SUITE"
 
 
 class SuiteVersionNamed(GatewayError):
     """{given} names a version; runs are looked for over all versions of a suite: name it {suite}."""
 
 
-class NoSuchModel(GatewayError):
+class NoSuchModel(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_MODEL"):
     """There is no model {model} here; GET /v1/models lists those that there are."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "UNKNOWN_MODEL"
 
-
-class AmbiguousModel(GatewayError):
+class AmbiguousModel(GatewayError, reason="UNKNOWN_MODEL"):
     """Several providers have a model {model}: {candidates}. Name it with its provider."""
-
-    reason = "UNKNOWN_MODEL"
 
 
 class NotSuiteText(GatewayError):
@@ -138,36 +98,24 @@ class NoUploadName(GatewayError):
     """A data set has a name of 1 to 255 characters: the name of its file, or ?name=."""
 
 
-class TooManyCalls(GatewayError):
+class TooManyCalls(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_REQUESTS"):
     """User {user} has too much in progress: {limit}. Wait until some of it has ended."""
 
-    kind = ErrorKind.EXHAUSTED
-    reason = "TOO_MANY_REQUESTS"
 
-
-class GatewayFull(GatewayError):
+class GatewayFull(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """The gateway has {limit} requests in progress. Try again in a moment."""
 
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
-
-class GatewayHoldsTooMuch(GatewayError):
+class GatewayHoldsTooMuch(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """The requests in progress hold {limit} bytes, as much as this gateway takes. Try again in a moment."""
-
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
 
 class MessageMissing(GatewayError):
     """The call ended without a request; send one."""
 
 
-class MessageTooSlow(GatewayError):
+class MessageTooSlow(GatewayError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
     """The request did not come within {limit} s. Send it again."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "DEADLINE_REACHED"
 
 
 class BodyCutOff(GatewayError):
@@ -187,10 +135,9 @@ class SuiteFault:
     problem: str
 
 
-class SuiteRefused(GatewayError):
+class SuiteRefused(GatewayError, reason="INVALID_SUITE_FILE"):
     """The suite cannot be run. {sentences}"""
 
-    reason = "INVALID_SUITE_FILE"
     # The suite is the request itself, unlike an installed suite that is broken (409).
     http_status = 422
 
@@ -220,10 +167,8 @@ class FileFault:
         return fault_sentence("", self.line, self.field, self.problem)
 
 
-class DatasetRefused(GatewayError):
+class DatasetRefused(GatewayError, reason="INVALID_DATASET"):
     """The file has {faults} and nothing of it is kept. {first}"""
-
-    reason = "INVALID_DATASET"
 
     def __init__(self, faults: Sequence[FileFault], count: int) -> None:
         super().__init__(faults=fault_count_text(count), first=faults[0].sentence if faults else "")

@@ -3,36 +3,21 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class RecordNotFound(DomainError):
+class RecordNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):
     """Run {run_id} not found."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "RUN_NOT_FOUND"
 
-
-class EpochOver(DomainError):
+class EpochOver(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_CLOSED"):
     """Epoch {epoch} of run {run_id} is over; the run is in epoch {current}."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "RUN_CLOSED"
 
-
-class EpochNotOpen(DomainError):
+class EpochNotOpen(DomainError, kind=ErrorKind.CONFLICT, reason="INVALID_PARAMETER"):
     """Epoch {epoch} of run {run_id} is not open yet; the run is in epoch {current}."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "INVALID_PARAMETER"
 
-
-class RunIncomplete(DomainError):
+class RunIncomplete(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_INCOMPLETE"):
     """Run {run_id} still misses {missing} outcomes."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "RUN_INCOMPLETE"
 
-
-class RunNotFinished(DomainError):
+class RunNotFinished(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_FINISHED"):
     """Run {run_id} is not finished, so its figures may still change; wait for it or cancel it."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "RUN_NOT_FINISHED"

@@ -3,43 +3,25 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class SampleSetNotFound(DomainError):
+class SampleSetNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="SAMPLE_SET_NOT_FOUND"):
     """Sample set {sample_set_id} not found."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "SAMPLE_SET_NOT_FOUND"
 
-
-class SampleSetCommitted(DomainError):
+class SampleSetCommitted(DomainError, kind=ErrorKind.CONFLICT, reason="INVALID_PARAMETER"):
     """Sample set {sample_set_id} is committed and takes no more samples; stage under a new id."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "INVALID_PARAMETER"
 
-
-class SampleSetIncomplete(DomainError):
+class SampleSetIncomplete(DomainError, kind=ErrorKind.CONFLICT, reason="INVALID_PARAMETER"):
     """Sample set {sample_set_id} has {staged} of {sample_count} samples; stage all of them, then commit."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "INVALID_PARAMETER"
 
-
-class SampleNotFound(DomainError):
+class SampleNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="SAMPLE_SET_NOT_FOUND"):
     """Sample set {sample_set_id} has no sample at position {position}."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "SAMPLE_SET_NOT_FOUND"
 
-
-class UnstorableText(DomainError):
+class UnstorableText(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """Samples from position {position} on hold a NUL character, which cannot be stored; mend the rows."""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
-
-class UnfitTarget(DomainError):
+class UnfitTarget(DomainError, kind=ErrorKind.INVALID, reason="NO_TARGETS"):
     """Row {row} (from 0; {row_id}) does not fit {metric}: {problem}. Mend it, or order other metrics."""
-
-    kind = ErrorKind.INVALID
-    reason = "NO_TARGETS"

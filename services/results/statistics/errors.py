@@ -3,8 +3,5 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class UnknownMetric(DomainError):
+class UnknownMetric(DomainError, kind=ErrorKind.INVALID, reason="UNKNOWN_METRIC"):
     """No metric {metric!r} here. Supported: {supported}."""
-
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_METRIC"

@@ -3,22 +3,13 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class BatchNotFound(DomainError):
+class BatchNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="BATCH_NOT_FOUND"):
     """There is no batch {batch_id}. List the batches to see those there are."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "BATCH_NOT_FOUND"
 
-
-class BatchAlreadyEnded(DomainError):
+class BatchAlreadyEnded(DomainError, kind=ErrorKind.CONFLICT, reason="BATCH_ALREADY_ENDED"):
     """The batch {batch_id} is {state}, so it can no longer be cancelled."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "BATCH_ALREADY_ENDED"
 
-
-class BatchRequestTaken(DomainError):
+class BatchRequestTaken(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_ID_TAKEN"):
     """This request_id (Idempotency-Key) stands for another batch, {batch_id}. Give each an id of its own."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "REQUEST_ID_TAKEN"

@@ -3,8 +3,5 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class LeadershipLost(DomainError):
+class LeadershipLost(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """Another scheduler leads now."""
-
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"

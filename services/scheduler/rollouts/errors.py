@@ -4,18 +4,12 @@ from services.common.errors import DomainError, ErrorKind
 from services.scheduler.rollouts.tasks.errors import TaskError
 
 
-class RolloutsNotFound(DomainError):
+class RolloutsNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
     """There is no order of rollouts {order_id}; perhaps its runs were deleted. List the orders there are."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "ROLLOUTS_NOT_FOUND"
 
-
-class NoRolloutsOfRun(DomainError):
+class NoRolloutsOfRun(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
     """No order of rollouts submitted the run {run_id}. List the orders there are."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "ROLLOUTS_NOT_FOUND"
 
 
 class TooManyBytes(TaskError):

@@ -3,11 +3,8 @@
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 
 
-class PodsNotMarked(DomainError):
+class PodsNotMarked(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """Kubernetes at {url} marks no pods: {problem}. Correct it, or set PROCTOR_SCHEDULER_MARK_PODS=false."""
-
-    kind = ErrorKind.UNAVAILABLE
-    reason = "DEPENDENCY_UNAVAILABLE"
 
 
 class DemandNotComputed(DependencyUnavailable):

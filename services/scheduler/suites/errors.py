@@ -25,25 +25,16 @@ class SuiteError(DomainError):
     """A problem with a suite, one of its tasks, or their rows. Planning makes it the error of the run."""
 
 
-class UnknownSuite(SuiteError):
+class UnknownSuite(SuiteError, kind=ErrorKind.INVALID, reason="UNKNOWN_SUITE"):
     """Invalid benchmark suite. Supported: {supported}"""
 
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_SUITE"
 
-
-class UnknownTask(SuiteError):
+class UnknownTask(SuiteError, kind=ErrorKind.INVALID, reason="UNKNOWN_TASK"):
     """Suite {suite} has no task {task}. Its tasks: {supported}."""
 
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_TASK"
 
-
-class InvalidSuiteFile(SuiteError):
+class InvalidSuiteFile(SuiteError, kind=ErrorKind.CONFLICT, reason="INVALID_SUITE_FILE"):
     """Invalid suite file {sentence}."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "INVALID_SUITE_FILE"
 
     def __init__(self, file: Path, problem: str, key: str = "", line: int | None = None) -> None:
         location = str(file) if line is None else f"{file}, line {line}"
@@ -55,96 +46,60 @@ class InvalidSuiteFile(SuiteError):
         self.line = line
 
 
-class DatasetUnavailable(SuiteError):
+class DatasetUnavailable(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILABLE"):
     """Failed to load {suite} dataset: {dataset}: {reasons}."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "ROWS_UNAVAILABLE"
 
     def __init__(self, suite: str, dataset: str, reasons: Sequence[str]) -> None:
         super().__init__(suite=suite.upper(), dataset=dataset, reasons="; ".join(reasons))
 
 
-class InvalidRow(SuiteError):
+class InvalidRow(SuiteError, kind=ErrorKind.CONFLICT, reason="INVALID_ROW"):
     """Task {task!r}, row {row} (from 0): {problem}."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "INVALID_ROW"
 
     def __init__(self, task: str, row: int, problem: str, field: str = "") -> None:
         """`row` counts from 1; `field` is the column at fault if known."""
         super().__init__(task=task, row=row, problem=problem, field=field)
 
 
-class NoRows(SuiteError):
+class NoRows(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILABLE"):
     """Task {task!r} has no rows."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "ROWS_UNAVAILABLE"
 
-
-class FewshotPoolTooSmall(SuiteError):
+class FewshotPoolTooSmall(SuiteError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """Task {task!r} cannot show {num_fewshot} few-shot examples: its pool has {pool_size} rows."""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
-
-class NoFewshotPool(SuiteError):
+class NoFewshotPool(SuiteError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """Task {task!r} names no few-shot split, so it can only be asked with 0 examples."""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
-
-class UnknownDatasetMetric(SuiteError):
+class UnknownDatasetMetric(SuiteError, kind=ErrorKind.INVALID, reason="UNKNOWN_METRIC"):
     """No metric {metric!r:.80} for a data set. Supported: {supported}."""
 
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_METRIC"
 
-
-class InvalidMetric(SuiteError):
+class InvalidMetric(SuiteError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """Metric {metric!r}: {sentence}."""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
     def __init__(self, metric: str, problem: str, option: str = "") -> None:
         sentence = f"{option + ': ' if option else ''}{problem.rstrip('.')}"
         super().__init__(field="order.metrics", metric=metric, option=option, sentence=sentence)
 
 
-class SuiteInUse(DomainError):
+class SuiteInUse(DomainError, kind=ErrorKind.CONFLICT, reason="SUITE_IN_USE"):
     """Version {version} of the suite {suite} was used by a run, so it stays. Add a new version instead."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "SUITE_IN_USE"
 
-
-class NoSuchVersion(DomainError):
+class NoSuchVersion(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
     """There is no version {version} of {suite} to delete. Of users' suites there are: {others}."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "UNKNOWN_SUITE"
 
-
-class SuiteOfInstallation(DomainError):
+class SuiteOfInstallation(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
     """{suite} is a suite of the installation; only its files in the folder of suites can be removed."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "UNKNOWN_SUITE"
 
-
-class NoSuchRow(DomainError):
+class NoSuchRow(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
     """Task {task} has no row {row}: it has {rows} rows, counted from 0."""
 
-    kind = ErrorKind.INVALID
-    reason = "ROW_NOT_FOUND"
 
-
-class ShowingTooLong(DomainError):
+class ShowingTooLong(DomainError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
     """Task {task} takes over {seconds} s up to row {row}. Ask for an earlier row; a run has more time."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "DEADLINE_REACHED"

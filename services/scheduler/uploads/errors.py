@@ -5,150 +5,88 @@ from enum import StrEnum
 from services.common.errors import DomainError, ErrorKind
 
 
-class DatasetNotFound(DomainError):
+class DatasetNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="DATASET_NOT_FOUND"):
     """There is no data set {dataset_id}. List them to see those there are."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "DATASET_NOT_FOUND"
 
-
-class DatasetInUse(DomainError):
+class DatasetInUse(DomainError, kind=ErrorKind.CONFLICT, reason="DATASET_IN_USE"):
     """Run {run_id} uses the data set {dataset_id}, so it stays. Wait for the run, or cancel it first."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "DATASET_IN_USE"
 
-
-class DatasetTooLarge(DomainError):
+class DatasetTooLarge(DomainError, kind=ErrorKind.INVALID, reason="DATASET_TOO_LARGE"):
     """The file has more than {limit} {unit}{when}, which is the limit. Split it."""
 
-    kind = ErrorKind.INVALID
-    reason = "DATASET_TOO_LARGE"
 
-
-class TooManyUploads(DomainError):
+class TooManyUploads(DomainError, kind=ErrorKind.EXHAUSTED, reason="QUEUE_FULL"):
     """So many uploads{whose} run already: {limit}. Try again in {retry_after_seconds} s."""
 
-    kind = ErrorKind.EXHAUSTED
-    reason = "QUEUE_FULL"
 
-
-class UploadRequestTaken(DomainError):
+class UploadRequestTaken(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_ID_TAKEN"):
     """This request_id (Idempotency-Key) stands for another file, {name}. Give each an id of its own."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "REQUEST_ID_TAKEN"
 
-
-class UploadCutOff(DomainError):
+class UploadCutOff(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """The upload ended in the middle, so nothing of it is kept. Send it again."""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
-
-class UploadTooSlow(DomainError):
+class UploadTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
     """The upload was not over after {limit} s, so it was given up. Send it faster, or compressed."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "DEADLINE_REACHED"
 
-
-class CheckEnded(DomainError):
+class CheckEnded(DomainError, kind=ErrorKind.INVALID, reason="DATASET_TOO_LARGE"):
     """The check of the upload was stopped: it took over {gibibytes} GiB, or too much time. Split the file."""
 
-    kind = ErrorKind.INVALID
-    reason = "DATASET_TOO_LARGE"
 
-
-class UploadSilent(DomainError):
+class UploadSilent(DomainError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
     """Hardly a byte of the upload came for {limit} s, so it was given up. Send it again."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "DEADLINE_REACHED"
 
-
-class NoTargets(DomainError):
+class NoTargets(DomainError, kind=ErrorKind.INVALID, reason="NO_TARGETS"):
     """{dataset_id} has no target for {metric} in {rows} or more of its rows. Add it, or order no metrics."""
 
-    kind = ErrorKind.INVALID
-    reason = "NO_TARGETS"
 
-
-class OtherModel(DomainError):
+class OtherModel(DomainError, kind=ErrorKind.INVALID, reason="MODEL_MISMATCH"):
     """The lines of {dataset_id} name the model {line_model}, not {model}. Allow it by line_models."""
 
-    kind = ErrorKind.INVALID
-    reason = "MODEL_MISMATCH"
 
-
-class CannotCompleteLines(DomainError):
+class CannotCompleteLines(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
     """The lines ask /v1/completions, but pool {pool} continues no text: its engine {engine} only chats."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
 
-
-class RowTooLarge(DomainError):
+class RowTooLarge(DomainError, kind=ErrorKind.INVALID, reason="SAMPLE_TOO_LARGE"):
     """Row {row} (from 0) of {name} ({row_id}) takes {bytes} bytes; a sample takes {limit} at most. Cut it."""
 
-    kind = ErrorKind.INVALID
-    reason = "SAMPLE_TOO_LARGE"
 
-
-class ObjectStoreUnavailable(DomainError):
+class ObjectStoreUnavailable(DomainError, kind=ErrorKind.UNAVAILABLE, reason="OBJECT_STORE_UNAVAILABLE"):
     """The object store cannot be used: {problem}. Nothing was changed; check it, then try again."""
 
-    kind = ErrorKind.UNAVAILABLE
-    reason = "OBJECT_STORE_UNAVAILABLE"
 
-
-class FileNotFound(DomainError):
+class FileNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="FILE_NOT_FOUND"):
     """There is no file {file_id}. List the files to see those there are."""
 
-    kind = ErrorKind.NOT_FOUND
-    reason = "FILE_NOT_FOUND"
 
-
-class FileInUse(DomainError):
+class FileInUse(DomainError, kind=ErrorKind.CONFLICT, reason="FILE_IN_USE"):
     """The batch {batch_id} uses the file {file_id}, so it stays. Wait for the batch, or cancel it first."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "FILE_IN_USE"
 
-
-class FileInUseByRun(DomainError):
+class FileInUseByRun(DomainError, kind=ErrorKind.CONFLICT, reason="FILE_IN_USE"):
     """The run {run_id} uses the file {file_id}, so it stays. Wait for the run, or cancel it first."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "FILE_IN_USE"
 
-
-class FileTooLarge(DomainError):
+class FileTooLarge(DomainError, kind=ErrorKind.INVALID, reason="FILE_TOO_LARGE"):
     """The file {name} has more than {limit} bytes{when}, the most of a batch. Split it."""
 
-    kind = ErrorKind.INVALID
-    reason = "FILE_TOO_LARGE"
 
-
-class StorageQuotaExceeded(DomainError):
+class StorageQuotaExceeded(DomainError, kind=ErrorKind.EXHAUSTED, reason="STORAGE_QUOTA_EXCEEDED"):
     """{user} stores {used} of {limit} {unit}, and {added} more do not fit. Delete some or ask an operator."""
 
-    kind = ErrorKind.EXHAUSTED
-    reason = "STORAGE_QUOTA_EXCEEDED"
 
-
-class ProjectStorageExceeded(StorageQuotaExceeded):
+class ProjectStorageExceeded(StorageQuotaExceeded, reason="PROJECT_STORAGE_EXCEEDED"):
     """Project {project_id} stores {used} of {limit} bytes, and has no room for {added} more."""
 
-    reason = "PROJECT_STORAGE_EXCEEDED"
 
-
-class TasksNotFound(DomainError):
+class TasksNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="TASKS_NOT_FOUND"):
     """There are no tasks {tasks_digest}. Upload them, and order within a day."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "TASKS_NOT_FOUND"
 
 
 class FaultKind(StrEnum):

@@ -3,15 +3,9 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class UnknownProvider(DomainError):
+class UnknownProvider(DomainError, kind=ErrorKind.INVALID, reason="UNKNOWN_PROVIDER"):
     """No pool serves the provider "{provider}".{advice} Providers: {supported}."""
 
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_PROVIDER"
 
-
-class UnknownModel(DomainError):
+class UnknownModel(DomainError, kind=ErrorKind.INVALID, reason="UNKNOWN_MODEL"):
     """No pool serves the model "{model}". Models of this provider: {supported}."""
-
-    kind = ErrorKind.INVALID
-    reason = "UNKNOWN_MODEL"

@@ -69,8 +69,5 @@ class EngineDied(EngineFailure):
     is_transient = True
 
 
-class CannotStart(DomainError):
+class CannotStart(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """{problem}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"

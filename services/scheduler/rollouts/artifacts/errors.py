@@ -3,15 +3,9 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class ArtifactRefused(DomainError):
+class ArtifactRefused(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """The artifact is not stored: {problem}"""
 
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"
 
-
-class ArtifactNotFound(DomainError):
+class ArtifactNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ARTIFACT_NOT_FOUND"):
     """The run {run_id} has no artifact {name} of this rollout. List those that it has."""
-
-    kind = ErrorKind.NOT_FOUND
-    reason = "ARTIFACT_NOT_FOUND"

@@ -3,8 +3,5 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class BudgetUseRefused(DomainError):
+class BudgetUseRefused(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """The use of a budget is not recorded: {problem}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_PARAMETER"

@@ -3,11 +3,8 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class TaskError(DomainError):
+class TaskError(DomainError, kind=ErrorKind.INVALID, reason="INVALID_TASK_FOLDER"):
     """A problem of a set of tasks."""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_TASK_FOLDER"
 
 
 class InvalidTask(TaskError):

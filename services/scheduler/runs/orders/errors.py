@@ -3,36 +3,21 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class Unsupported(DomainError):
+class Unsupported(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
     """Pool {pool} cannot score choices by {scoring_method}{where}. It can by {supported}."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
 
-
-class CannotTruncate(DomainError):
+class CannotTruncate(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
     """Pool {pool} cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
 
-
-class CannotComplete(DomainError):
+class CannotComplete(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
     """Pool {pool} continues no plain text: its engine {engine} only chats. Order prompt_form chat."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
 
-
-class CannotAskElsewhere(DomainError):
+class CannotAskElsewhere(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
     """Pool {pool} asks no other server: a base_url is for pools of the engine openai, not {engine}."""
 
-    kind = ErrorKind.CONFLICT
-    reason = "UNSUPPORTED"
 
-
-class BaseUrlNotAllowed(DomainError):
+class BaseUrlNotAllowed(DomainError, kind=ErrorKind.CONFLICT, reason="BASE_URL_NOT_ALLOWED"):
     """The base URL {base_url} is not allowed. Operators set PROCTOR_ALLOWED_BASE_URLS."""
-
-    kind = ErrorKind.CONFLICT
-    reason = "BASE_URL_NOT_ALLOWED"

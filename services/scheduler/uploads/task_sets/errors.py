@@ -4,11 +4,8 @@ from services.common.errors import DomainError, ErrorKind
 from services.scheduler.uploads.task_sets.task_set import CheckedTasks
 
 
-class TasksRefused(DomainError):
+class TasksRefused(DomainError, kind=ErrorKind.INVALID, reason="INVALID_TASK_FOLDER"):
     """{problem}"""
-
-    kind = ErrorKind.INVALID
-    reason = "INVALID_TASK_FOLDER"
 
     def __init__(self, checked: CheckedTasks) -> None:
         super().__init__(problem=checked.problem)
