@@ -6,6 +6,7 @@ Counts are absolute: a report that arrives twice changes nothing.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NewType
 
 from proctor.values.contract_enum import ContractEnum
@@ -28,6 +29,20 @@ MIN_COMPARED, MAX_COMPARED = 2, 6
 MIN_WINDOW_SECONDS, MAX_WINDOW_SECONDS = 3600, 7 * 24 * 3600
 # The longest time limit of a run.
 MAX_TIME_LIMIT_SECONDS = 365 * 24 * 3600
+# The least and the most that an operator may set, against slips of the hand. Their sums are below 2**63.
+# More bytes and rows than any object store holds, and far below what Postgres counts to.
+LIMIT_BOUNDS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "max_running_runs": (1, 10_000),
+        "max_pending_runs_per_user": (1, 100_000),
+        "max_requests_per_minute": (1, 1_000_000),
+        "max_stored_bytes_per_user": (1, 2**50),
+        "max_stored_files_per_user": (1, 10_000_000),
+        "max_stored_rows_per_user": (1, 2**50),
+        # 0 is no limit.
+        "max_stored_bytes_per_project": (0, 2**50),
+    }
+)
 RunId = NewType("RunId", str)
 _FORM = re.compile(r"([1-9][0-9]{0,5})([hm])")
 # The form of a completion window of 1 to 168 hours, in hours or minutes, as JSON Schema describes it.

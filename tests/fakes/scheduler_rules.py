@@ -10,8 +10,8 @@ from services.scheduler.limits.queue_limits import QueueLimits
 TIMINGS = DriverTimings(quiet_seconds=3.0)
 CREDIT = CreditRule(floor=4, ceiling=256, seconds_ahead=1.0)
 _LIMITS = QueueLimits(
-    max_running=3,
-    max_pending_per_user=10,
+    max_running_runs=3,
+    max_pending_runs_per_user=10,
     max_requests_per_minute=100,
     run_time_limit=timedelta(hours=3),
     min_run_time=timedelta(seconds=60),

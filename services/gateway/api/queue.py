@@ -1,7 +1,7 @@
 """The run queue, and the limits of the whole system."""
 
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from google.protobuf.duration_pb2 import Duration
@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.values.priority import Priority
-from proctor.values.run import MAX_TIME_LIMIT_SECONDS
+from proctor.values.run import LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS
 from proctor.wire.enums import number_of, word_of
 from services.gateway.api.changes import ChangeShown, change_shown
 from services.gateway.api.models import provider_and_name
@@ -22,9 +22,6 @@ from services.gateway.http.paths import QUEUE
 from services.gateway.http.presentation import benchmark_of, present, state_of
 from services.gateway.http.problem import problems
 
-# The scheduler has the same bounds (`change_limits`); here they are part of the described schema.
-_MAX_STORED = 2**50
-_MAX_STORED_FILES = 10_000_000
 # What a duration of a contract is rounded to here.
 _MICROSECOND = 1e-6
 # REST names of fields of QueueLimits, where they differ.
@@ -114,40 +111,41 @@ class LimitsShown(Limits):
     last_change: ChangeShown | None = Field(description="Who changed them last; null if they never were")
 
 
+def _at_most(name: str) -> Keywords:
+    return Keywords({"maximum": LIMIT_BOUNDS[name][1]})
+
+
+def _stored(name: str, description: str | None = None) -> Any:
+    least, most = LIMIT_BOUNDS[name]
+    return Field(default=None, ge=least, le=most, description=description)
+
+
 class LimitsPatch(RequestBody):
     """Absent limits stay unchanged; null resets a limit to the settings."""
 
-    # The greatest ones are the scheduler's.
-    max_running_runs: Annotated[Count, Keywords({"maximum": 10_000})] = None
-    max_pending_runs_per_user: Annotated[Count, Keywords({"maximum": 100_000})] = None
-    max_requests_per_minute: Annotated[Count, Keywords({"maximum": 1_000_000})] = None
+    # The greatest counts are described here, and refused by the scheduler.
+    max_running_runs: Annotated[Count, _at_most("max_running_runs")] = None
+    max_pending_runs_per_user: Annotated[Count, _at_most("max_pending_runs_per_user")] = None
+    max_requests_per_minute: Annotated[Count, _at_most("max_requests_per_minute")] = None
     run_time_limit_seconds: float | None = Field(default=None, ge=_MICROSECOND, le=MAX_TIME_LIMIT_SECONDS)
     min_run_time_seconds: float | None = Field(default=None, ge=0, le=MAX_TIME_LIMIT_SECONDS)
     highest_priorities: Annotated[dict[Text, Priority] | None, Keywords({"maxProperties": 1000})] = Field(
         default=None, min_length=1, description='Replaces the whole list; {"*": "high"} allows all priorities'
     )
-    max_stored_bytes_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED)
-    max_stored_files_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED_FILES)
-    max_stored_rows_per_user: int | None = Field(default=None, ge=1, le=_MAX_STORED)
-    max_stored_bytes_per_project: int | None = Field(
-        default=None, ge=0, le=_MAX_STORED, description="0 is no limit"
-    )
+    max_stored_bytes_per_user: int | None = _stored("max_stored_bytes_per_user")
+    max_stored_files_per_user: int | None = _stored("max_stored_files_per_user")
+    max_stored_rows_per_user: int | None = _stored("max_stored_rows_per_user")
+    max_stored_bytes_per_project: int | None = _stored("max_stored_bytes_per_project", "0 is no limit")
 
     def to_proto(self) -> queue_pb2.SetLimitsRequest:
         limits = queue_pb2.QueueLimits(
-            max_running_runs=self.max_running_runs,
-            max_pending_runs_per_user=self.max_pending_runs_per_user,
-            max_requests_per_minute=self.max_requests_per_minute,
             run_time_limit=_duration(self.run_time_limit_seconds),
             min_run_time=_duration(self.min_run_time_seconds),
             priorities=[
                 queue_pb2.UserPriority(user=user, highest=number_of(priority))
                 for user, priority in (self.highest_priorities or {}).items()
             ],
-            max_stored_bytes_per_user=self.max_stored_bytes_per_user,
-            max_stored_files_per_user=self.max_stored_files_per_user,
-            max_stored_rows_per_user=self.max_stored_rows_per_user,
-            max_stored_bytes_per_project=self.max_stored_bytes_per_project,
+            **{name: getattr(self, name) for name in LIMIT_BOUNDS},
         )
         nulls = [name for name in sorted(self.model_fields_set) if getattr(self, name) is None]
         return queue_pb2.SetLimitsRequest(

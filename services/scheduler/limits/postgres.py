@@ -1,5 +1,6 @@
 """Limits in Postgres: those that an operator changed, over those of the settings."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -9,8 +10,8 @@ from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.changes.postgres import record_change
 from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
 from services.scheduler.limits.queue_limits import (
+    LIMIT_NAMES,
     LimitChanges,
-    LimitName,
     QueueLimits,
     RequestAllowance,
     allowance,
@@ -18,6 +19,8 @@ from services.scheduler.limits.queue_limits import (
 )
 
 _MINUTE = timedelta(minutes=1)
+# Priorities have a table of their own.
+_IN_THE_ROW = tuple(name for name in LIMIT_NAMES if name != "priorities")
 
 
 class PostgresLimits:
@@ -41,8 +44,9 @@ class PostgresLimits:
 
     async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:
         async def set_limits(transaction: PostgresTransaction) -> QueueLimits:
-            await transaction.execute("change_limits", *_changed_values(changes))
-            if changes.priorities or LimitName.PRIORITIES in changes.reset:
+            values = [getattr(changes, name) for name in _IN_THE_ROW]
+            await transaction.execute("change_limits", list(changes.reset), *values)
+            if changes.priorities or "priorities" in changes.reset:
                 await transaction.execute("delete_user_priorities")
                 users = list(changes.priorities)
                 highest = [priority.number for priority in changes.priorities.values()]
@@ -74,42 +78,7 @@ def _limits_from_row(row: asyncpg.Record | None, settings: QueueLimits) -> Queue
     if row is None:
         return settings
 
-    def seconds(name: str, unchanged: timedelta) -> timedelta:
-        return unchanged if row[name] is None else timedelta(seconds=row[name])
-
-    changed_priorities = zip(
-        row["usernames"], map(Priority.of_number, row["highest_priorities"]), strict=True
-    )
-    return QueueLimits(
-        max_running=row["max_running_runs"] or settings.max_running,
-        max_pending_per_user=row["max_pending_runs_per_user"] or settings.max_pending_per_user,
-        max_requests_per_minute=row["max_requests_per_minute"] or settings.max_requests_per_minute,
-        run_time_limit=seconds("run_time_limit_seconds", settings.run_time_limit),
-        min_run_time=seconds("min_run_time_seconds", settings.min_run_time),
-        priorities=dict(changed_priorities) or settings.priorities,
-        max_reads_per_minute=settings.max_reads_per_minute,
-        max_stored_bytes_per_user=row["max_stored_bytes_per_user"] or settings.max_stored_bytes_per_user,
-        max_stored_files_per_user=row["max_stored_files_per_user"] or settings.max_stored_files_per_user,
-        max_stored_rows_per_user=row["max_stored_rows_per_user"] or settings.max_stored_rows_per_user,
-        # 0 is no limit, whatever the settings say.
-        max_stored_bytes_per_project=(
-            settings.max_stored_bytes_per_project
-            if row["max_stored_bytes_per_project"] is None
-            else row["max_stored_bytes_per_project"]
-        ),
-    )
-
-
-def _changed_values(changes: LimitChanges) -> tuple[int | float | list[str] | None, ...]:
-    return (
-        changes.max_running,
-        changes.max_pending_per_user,
-        changes.max_requests_per_minute,
-        changes.run_time_limit.total_seconds() if changes.run_time_limit is not None else None,
-        changes.min_run_time.total_seconds() if changes.min_run_time is not None else None,
-        [name.value for name in changes.reset],
-        changes.max_stored_bytes_per_user,
-        changes.max_stored_files_per_user,
-        changes.max_stored_rows_per_user,
-        changes.max_stored_bytes_per_project,
-    )
+    changed = {name: row[name] for name in _IN_THE_ROW if row[name] is not None}
+    highest = map(Priority.of_number, row["highest_priorities"])
+    priorities = dict(zip(row["usernames"], highest, strict=True)) or settings.priorities
+    return replace(settings, **changed, priorities=priorities)

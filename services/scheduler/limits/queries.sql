@@ -1,8 +1,9 @@
 -- name: read_limits: Return the changed limits; null stands for the value of the settings ()
 SELECT
-    max_running_runs, max_pending_runs_per_user, max_requests_per_minute, run_time_limit_seconds,
-    min_run_time_seconds, max_stored_bytes_per_user, max_stored_files_per_user, max_stored_rows_per_user,
-    max_stored_bytes_per_project,
+    max_running_runs, max_pending_runs_per_user, max_requests_per_minute,
+    make_interval(secs => run_time_limit_seconds) AS run_time_limit,
+    make_interval(secs => min_run_time_seconds) AS min_run_time, max_stored_bytes_per_user,
+    max_stored_files_per_user, max_stored_rows_per_user, max_stored_bytes_per_project,
     ARRAY(SELECT username FROM user_priorities ORDER BY username) AS usernames,
     ARRAY(SELECT highest FROM user_priorities ORDER BY username) AS highest_priorities
 FROM limits;
@@ -10,28 +11,32 @@ FROM limits;
 -- name: lock_limits: Keep the limits from changing before this transaction ends ()
 SELECT is_only FROM limits FOR SHARE;
 
--- name: change_limits: Set the limits that are given and reset those that are named ($1 running runs, $2 pending runs of a user, $3 requests in a minute, $4 seconds that a run may take, $5 seconds before preemption, $6 names to reset, $7 bytes, $8 files and $9 rows that a user may store, $10 bytes that a project may store)
+-- name: change_limits: Set the limits that are given and reset those that are named ($1 names to reset, $2 running runs, $3 pending runs of a user, $4 requests in a minute, $5 time that a run may take, $6 time before preemption, $7 bytes, $8 files and $9 rows that a user may store, $10 bytes that a project may store)
 UPDATE limits
-SET max_running_runs = coalesce($1, CASE WHEN 'max_running_runs' <> ALL ($6) THEN max_running_runs END),
+SET max_running_runs = coalesce($2, CASE WHEN 'max_running_runs' <> ALL ($1) THEN max_running_runs END),
     max_pending_runs_per_user = coalesce(
-        $2, CASE WHEN 'max_pending_runs_per_user' <> ALL ($6) THEN max_pending_runs_per_user END
+        $3, CASE WHEN 'max_pending_runs_per_user' <> ALL ($1) THEN max_pending_runs_per_user END
     ),
     max_requests_per_minute = coalesce(
-        $3, CASE WHEN 'max_requests_per_minute' <> ALL ($6) THEN max_requests_per_minute END
+        $4, CASE WHEN 'max_requests_per_minute' <> ALL ($1) THEN max_requests_per_minute END
     ),
-    run_time_limit_seconds = coalesce($4, CASE WHEN 'run_time_limit' <> ALL ($6) THEN run_time_limit_seconds END),
-    min_run_time_seconds = coalesce($5, CASE WHEN 'min_run_time' <> ALL ($6) THEN min_run_time_seconds END),
+    run_time_limit_seconds = coalesce(
+        extract(epoch FROM $5::interval), CASE WHEN 'run_time_limit' <> ALL ($1) THEN run_time_limit_seconds END
+    ),
+    min_run_time_seconds = coalesce(
+        extract(epoch FROM $6::interval), CASE WHEN 'min_run_time' <> ALL ($1) THEN min_run_time_seconds END
+    ),
     max_stored_bytes_per_user = coalesce(
-        $7, CASE WHEN 'max_stored_bytes_per_user' <> ALL ($6) THEN max_stored_bytes_per_user END
+        $7, CASE WHEN 'max_stored_bytes_per_user' <> ALL ($1) THEN max_stored_bytes_per_user END
     ),
     max_stored_files_per_user = coalesce(
-        $8, CASE WHEN 'max_stored_files_per_user' <> ALL ($6) THEN max_stored_files_per_user END
+        $8, CASE WHEN 'max_stored_files_per_user' <> ALL ($1) THEN max_stored_files_per_user END
     ),
     max_stored_rows_per_user = coalesce(
-        $9, CASE WHEN 'max_stored_rows_per_user' <> ALL ($6) THEN max_stored_rows_per_user END
+        $9, CASE WHEN 'max_stored_rows_per_user' <> ALL ($1) THEN max_stored_rows_per_user END
     ),
     max_stored_bytes_per_project = coalesce(
-        $10, CASE WHEN 'max_stored_bytes_per_project' <> ALL ($6) THEN max_stored_bytes_per_project END
+        $10, CASE WHEN 'max_stored_bytes_per_project' <> ALL ($1) THEN max_stored_bytes_per_project END
     );
 
 -- name: delete_user_priorities: Delete the highest priorities of all users ()

@@ -1,9 +1,8 @@
 """Limits of the whole system: of runs, requests and storage. Operators change them while it runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from enum import StrEnum
 
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
@@ -22,8 +21,8 @@ class QueueLimits:
     `priorities` holds the highest priority per user; a user who is not named has that of `EVERYBODY`, or any.
     """
 
-    max_running: int
-    max_pending_per_user: int
+    max_running_runs: int
+    max_pending_runs_per_user: int
     max_requests_per_minute: int
     run_time_limit: timedelta
     min_run_time: timedelta
@@ -44,21 +43,6 @@ class QueueLimits:
         return self.priorities.get(user, self.priorities.get(EVERYBODY, Priority.HIGH))
 
 
-class LimitName(StrEnum):
-    """Public names of limits; the names of the members are those of the fields."""
-
-    MAX_RUNNING = "max_running_runs"
-    MAX_PENDING_PER_USER = "max_pending_runs_per_user"
-    MAX_REQUESTS_PER_MINUTE = "max_requests_per_minute"
-    RUN_TIME_LIMIT = "run_time_limit"
-    MIN_RUN_TIME = "min_run_time"
-    PRIORITIES = "priorities"
-    MAX_STORED_BYTES_PER_USER = "max_stored_bytes_per_user"
-    MAX_STORED_FILES_PER_USER = "max_stored_files_per_user"
-    MAX_STORED_ROWS_PER_USER = "max_stored_rows_per_user"
-    MAX_STORED_BYTES_PER_PROJECT = "max_stored_bytes_per_project"
-
-
 @dataclass(frozen=True, slots=True)
 class LimitChanges:
     """New limits. None leaves a limit as it is; `priorities`, where there are any, replace the whole list.
@@ -66,8 +50,8 @@ class LimitChanges:
     Those of `reset` go back to what the settings say, unless they are changed as well.
     """
 
-    max_running: int | None = None
-    max_pending_per_user: int | None = None
+    max_running_runs: int | None = None
+    max_pending_runs_per_user: int | None = None
     max_requests_per_minute: int | None = None
     run_time_limit: timedelta | None = None
     min_run_time: timedelta | None = None
@@ -76,13 +60,17 @@ class LimitChanges:
     max_stored_files_per_user: int | None = None
     max_stored_rows_per_user: int | None = None
     max_stored_bytes_per_project: int | None = None
-    reset: frozenset[LimitName] = frozenset()
+    reset: frozenset[str] = frozenset()
+
+
+# What can be changed, by the names that all APIs have for it.
+LIMIT_NAMES = tuple(each.name for each in fields(LimitChanges) if each.name != "reset")
 
 
 def changed_text(changes: LimitChanges) -> str:
     """The changes in one line, such as "max_running_runs=2, priorities=default"."""
-    given = {name: getattr(changes, name.name.lower()) for name in LimitName}
-    texts = {name: "default" for name in LimitName if name in changes.reset}
+    given = {name: getattr(changes, name) for name in LIMIT_NAMES}
+    texts = {name: "default" for name in LIMIT_NAMES if name in changes.reset}
     texts |= {name: _text(value) for name, value in given.items() if value not in (None, {})}
     return ", ".join(f"{name}={text}" for name, text in texts.items())[:_MAX_TEXT]
 

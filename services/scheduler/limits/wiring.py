@@ -10,8 +10,8 @@ from services.scheduler.settings import SchedulerSettings
 
 def make_limits(settings: SchedulerSettings, connections: Connections) -> PostgresLimits:
     limits = QueueLimits(
-        max_running=settings.max_running_runs,
-        max_pending_per_user=settings.max_pending_runs_per_user,
+        max_running_runs=settings.max_running_runs,
+        max_pending_runs_per_user=settings.max_pending_runs_per_user,
         max_requests_per_minute=settings.max_requests_per_minute,
         max_reads_per_minute=settings.max_reads_per_minute,
         run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),

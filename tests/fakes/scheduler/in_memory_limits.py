@@ -20,7 +20,7 @@ class InMemoryLimits:
         return self.now
 
     async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:  # noqa: ARG002  # as the port has it
-        back = {name.name.lower(): getattr(self._settings, name.name.lower()) for name in changes.reset}
+        back = {name: getattr(self._settings, name) for name in changes.reset}
         given = {one.name: getattr(changes, one.name) for one in fields(changes) if one.name != "reset"}
         is_given = {name: value for name, value in given.items() if value is not None and value != {}}
         self.now = replace(self.now, **back | is_given)

@@ -214,7 +214,7 @@ class InMemoryRuns:
         running = self._in_state(RunState.RUNNING)
         slots = [slot_of(run, now) for run in running if not run.is_closing]
         slot_requests = [slot_request_of(run) for run in self.queue_order()]
-        moves = assign_slots(slots, slot_requests[: limits.max_running], limits, now)
+        moves = assign_slots(slots, slot_requests[: limits.max_running_runs], limits, now)
         waits = [
             (self.runs[run_id].order.priority, (now - self.queued_at[run_id]).total_seconds())
             for run_id in moves.admitted
@@ -342,7 +342,7 @@ class InMemoryRuns:
             raise PriorityNotAllowed(user=run.user, priority=run.order.priority.name.lower(), allowed=names)
 
     def _check_queue(self, user: str) -> None:
-        max_pending = self.limits.now.max_pending_per_user
+        max_pending = self.limits.now.max_pending_runs_per_user
         held = [*self._in_state(RunState.PENDING), *self._in_state(RunState.PAUSED)]
         if sum(run.user == user for run in held) >= max_pending:
             raise QueueFull(user=user, limit=max_pending, retry_after_seconds=30)

@@ -52,7 +52,7 @@ from tests.fakes.suites.toy_suites import MODEL, SUITE, ToyCatalogue, ToyRows
 POOL = provider_pool("remote")
 LISTED_POOL = model_pool("local", "vllm/starter")
 TIME_LIMIT = timedelta(hours=3)
-LIMITS = queue_limits(max_running=3, max_pending_per_user=10)
+LIMITS = queue_limits(max_running_runs=3, max_pending_runs_per_user=10)
 
 FailureOf = Callable[[int], str]
 

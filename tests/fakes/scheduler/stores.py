@@ -110,5 +110,5 @@ async def add(stores: Stores, run: Run) -> Run:
 
 
 async def admit(stores: Stores, token: FencingToken, limit: int = 3) -> list[RunId]:
-    await stores.limits.change(LimitChanges(max_running=limit), by())
+    await stores.limits.change(LimitChanges(max_running_runs=limit), by())
     return list((await stores.slots.admit(token, START + HOUR)).admitted)

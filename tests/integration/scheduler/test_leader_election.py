@@ -48,7 +48,7 @@ def candidate(server: RunningServer) -> PostgresLeaderElection:
 
 async def add_runs(pool: asyncpg.Pool, count: int) -> None:
     sessions = PostgresSession(pool, QUERIES)
-    limits = PostgresLimits(sessions, queue_limits(max_pending_per_user=count))
+    limits = PostgresLimits(sessions, queue_limits(max_pending_runs_per_user=count))
     for number in range(count):
         run_id = RunId(f"00000000-0000-0000-0000-{number:012}")
         run = Run(run_id, RunOrder("s", "m"), "u", "p", ScoringMethod.GENERATE, START)
@@ -87,7 +87,7 @@ async def test_two_leaders_at_once_admit_no_more_than_the_limit(
     await add_runs(pool, 10)
     slots = PostgresSlots(
         PostgresSession(pool, QUERIES),
-        PostgresLimits(PostgresSession(pool, QUERIES), queue_limits(max_running=3)),
+        PostgresLimits(PostgresSession(pool, QUERIES), queue_limits(max_running_runs=3)),
     )
     async with candidate(server).term() as old:
         pass

@@ -17,7 +17,7 @@ from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.postgres import PostgresLimits
-from services.scheduler.limits.queue_limits import LimitChanges, LimitName, RequestAllowance
+from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, RequestAllowance
 from services.scheduler.postgres import QUERIES
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
@@ -64,22 +64,27 @@ async def test_text_that_postgres_does_not_take_is_the_callers_mistake(pool: asy
 
 async def test_limits_are_as_the_settings_say_until_they_are_changed(store: LimitStore) -> None:
     assert await store.limits() == SETTINGS
-    changes = LimitChanges(max_running=7, run_time_limit=timedelta(minutes=5), min_run_time=timedelta(0))
+    changes = LimitChanges(max_running_runs=7, run_time_limit=timedelta(minutes=5), min_run_time=timedelta(0))
     changed = await store.change(changes, by())
-    assert (changed.max_running, changed.max_pending_per_user) == (7, SETTINGS.max_pending_per_user)
+    assert (changed.max_running_runs, changed.max_pending_runs_per_user) == (
+        7,
+        SETTINGS.max_pending_runs_per_user,
+    )
     assert (changed.run_time_limit, changed.min_run_time) == (timedelta(minutes=5), timedelta(0))
-    assert await store.change(LimitChanges(max_pending_per_user=1), by()) == await store.limits()
-    assert (await store.limits()).max_running == 7
+    assert await store.change(LimitChanges(max_pending_runs_per_user=1), by()) == await store.limits()
+    assert (await store.limits()).max_running_runs == 7
 
 
 async def test_limits_go_back_to_the_settings_unless_they_are_changed_as_well(store: LimitStore) -> None:
     every = LimitChanges(7, 8, 9, timedelta(hours=5), timedelta(seconds=5), {"bob": Priority.LOW})
     await store.change(every, by())
-    kept = {LimitName.MAX_RUNNING, LimitName.MIN_RUN_TIME}
-    changed = await store.change(LimitChanges(min_run_time=SECOND, reset=frozenset(LimitName) - kept), by())
-    assert changed == replace(SETTINGS, max_running=7, min_run_time=SECOND)
+    kept = {"max_running_runs", "min_run_time"}
+    changed = await store.change(LimitChanges(min_run_time=SECOND, reset=frozenset(LIMIT_NAMES) - kept), by())
+    assert changed == replace(SETTINGS, max_running_runs=7, min_run_time=SECOND)
     assert (
-        await store.change(LimitChanges(reset=frozenset(LimitName)), by()) == SETTINGS == await store.limits()
+        await store.change(LimitChanges(reset=frozenset(LIMIT_NAMES)), by())
+        == SETTINGS
+        == await store.limits()
     )
 
 
@@ -90,13 +95,13 @@ async def test_projects_without_limit_are_so_whatever_the_settings_say(pool: asy
     unlimited = replace(settings, max_stored_bytes_per_project=0)
     changes = LimitChanges(max_stored_bytes_per_project=0)
     assert await ChangeLimits(store).change(changes, by()) == unlimited == await store.limits()
-    reset = LimitChanges(reset=frozenset({LimitName.MAX_STORED_BYTES_PER_PROJECT}))
+    reset = LimitChanges(reset=frozenset({"max_stored_bytes_per_project"}))
     assert await store.change(reset, by()) == settings
 
 
 async def test_list_of_priorities_is_replaced_as_a_whole(store: LimitStore) -> None:
     await store.change(LimitChanges(priorities={EVERYBODY: Priority.LOW, "bob": Priority.HIGH}), by())
-    await store.change(LimitChanges(max_running=1), by())
+    await store.change(LimitChanges(max_running_runs=1), by())
     limits = await store.limits()
     assert limits.allowed_priorities("ann") == (Priority.LOW,)
     assert limits.allowed_priorities("bob") == (Priority.HIGH, Priority.NORMAL, Priority.LOW)

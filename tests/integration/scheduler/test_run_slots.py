@@ -63,7 +63,7 @@ def by_fair_share(runs: list[Run]) -> list[RunId]:
 @pytest.mark.parametrize("seed", range(3))
 async def test_order_is_by_priority_then_fair_share_then_age(stores: Stores, seed: int) -> None:
     chance = random.Random(seed)
-    await stores.limits.change(LimitChanges(max_pending_per_user=100), by())
+    await stores.limits.change(LimitChanges(max_pending_runs_per_user=100), by())
     runs = [
         await add(stores, new_run(age, chance.choice("aaaabbcde"), priority=chance.choice(list(Priority))))
         for age in range(40)
@@ -80,7 +80,7 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
     chance = random.Random(1)
     fences = [(stores, await stores.begin_term()) for stores in (memory, postgres)]
     for stores, _ in fences:
-        await stores.limits.change(LimitChanges(max_pending_per_user=100, min_run_time=3 * SECOND), by())
+        await stores.limits.change(LimitChanges(max_pending_runs_per_user=100, min_run_time=3 * SECOND), by())
     runs: list[Run] = []
     preempted = 0
     for step in range(60):
@@ -104,7 +104,9 @@ async def test_memory_and_postgres_decide_alike_whatever_happens(pool: asyncpg.P
 
 
 async def test_preempted_run_waits_in_its_epoch_and_its_time_does_not_count(stores: Stores) -> None:
-    await stores.limits.change(LimitChanges(max_running=1, run_time_limit=HOUR, min_run_time=MINUTE), by())
+    await stores.limits.change(
+        LimitChanges(max_running_runs=1, run_time_limit=HOUR, min_run_time=MINUTE), by()
+    )
     token = await stores.begin_term()
     long = await add(stores, new_run(user="ann"))
     await stores.slots.admit(token, START)
@@ -169,7 +171,7 @@ async def test_run_that_waits_can_be_paused_and_a_paused_one_cancelled(stores: S
 
 
 async def test_what_is_paused_counts_as_waiting_and_can_be_resumed_at_any_time(stores: Stores) -> None:
-    await stores.limits.change(LimitChanges(max_pending_per_user=1), by())
+    await stores.limits.change(LimitChanges(max_pending_runs_per_user=1), by())
     run = await add(stores, new_run())
     await stores.runs.pause(run.run_id, by(START))
     with pytest.raises(QueueFull):
@@ -213,7 +215,7 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
     """At any moment no more run than the highest limit that held since each of them was admitted."""
     stores = await empty_stores(pool)
     token = await stores.begin_term()
-    await stores.limits.change(LimitChanges(max_running=2, max_pending_per_user=100), by())
+    await stores.limits.change(LimitChanges(max_running_runs=2, max_pending_runs_per_user=100), by())
     for age in range(40):
         await add(stores, new_run(age, user=f"user {age % 7}"))
 
@@ -230,7 +232,7 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
 
     async def changes() -> None:
         for most in (5, 1, 4, 2, 5, 3):
-            await stores.limits.change(LimitChanges(max_running=most), by())
+            await stores.limits.change(LimitChanges(max_running_runs=most), by())
 
     await asyncio.gather(*(admissions() for _ in range(8)), end_some(), changes())
     await stores.slots.admit(token, START)
@@ -244,11 +246,11 @@ async def test_two_schedulers_and_changes_of_the_limit_never_exceed_it(pool: asy
 async def test_once_a_limit_is_lowered_no_run_is_admitted_by_the_old_one(pool: asyncpg.Pool) -> None:
     stores = await empty_stores(pool)
     token = await stores.begin_term()
-    await stores.limits.change(LimitChanges(max_running=9), by())
+    await stores.limits.change(LimitChanges(max_running_runs=9), by())
     for age in range(9):
         await add(stores, new_run(age))
     admitting = asyncio.gather(*(stores.slots.admit(token, START) for _ in range(5)))
-    await stores.limits.change(LimitChanges(max_running=1), by())
+    await stores.limits.change(LimitChanges(max_running_runs=1), by())
     running = len((await stores.queue.queue(1)).running)
     await admitting
     assert len((await stores.queue.queue(1)).running) == max(running, 1)
@@ -300,7 +302,7 @@ async def test_run_that_was_closing_is_not_for_ever(pool: asyncpg.Pool, followin
 async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> None:
     """A pause and an urgent run come at the moment at which it is closed."""
     stores = await empty_stores(pool)
-    await stores.limits.change(LimitChanges(max_running=1, max_pending_per_user=100), by())
+    await stores.limits.change(LimitChanges(max_running_runs=1, max_pending_runs_per_user=100), by())
     token = await stores.begin_term()
     won: Counter[bool] = Counter()
     for age in range(60):

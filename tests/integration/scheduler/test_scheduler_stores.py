@@ -89,7 +89,7 @@ async def test_unknown_run_is_not_found(stores: Stores) -> None:
 
 async def test_repeated_request_gives_the_first_run_even_when_the_queue_is_full(stores: Stores) -> None:
     request = str(uuid4())
-    await stores.limits.change(LimitChanges(max_pending_per_user=1), by())
+    await stores.limits.change(LimitChanges(max_pending_runs_per_user=1), by())
     first = await stores.runs.add(new_run(), request)
     assert await stores.runs.add(new_run(), request) == first
     with pytest.raises(QueueFull):
@@ -115,7 +115,7 @@ async def test_same_request_id_for_another_order_is_refused(stores: Stores) -> N
 
 
 async def test_limit_of_pending_runs_holds_for_calls_at_the_same_time(stores: Stores) -> None:
-    await stores.limits.change(LimitChanges(max_pending_per_user=5), by())
+    await stores.limits.change(LimitChanges(max_pending_runs_per_user=5), by())
     calls = [stores.runs.add(new_run(user="ann"), "") for _ in range(20)]
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(answer, Run) for answer in answers) == 5
@@ -369,7 +369,7 @@ async def test_retry_is_refused_when_the_queue_is_full(stores: Stores) -> None:
     token = await stores.begin_term()
     await stores.led.mark_closed(token, run, None)
     await add(stores, new_run())
-    await stores.limits.change(LimitChanges(max_pending_per_user=1), by())
+    await stores.limits.change(LimitChanges(max_pending_runs_per_user=1), by())
     with pytest.raises(QueueFull):
         await stores.runs.requeue(run.run_id, by(START + HOUR))
     assert (await stores.runs.get(run.run_id)).state is RunState.CANCELLED

@@ -12,7 +12,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, TaskCounts
 from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
 from services.common.errors import InvalidPageToken, InvalidParameter
-from services.scheduler.limits.queue_limits import LimitChanges, LimitName
+from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, order_from_json, order_to_json, to_json
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.order_rules import first_problem
@@ -83,7 +83,7 @@ def test_unset_is_distinguished_from_zero() -> None:
 def test_limits_to_go_back_are_reported_by_name_and_others_are_refused() -> None:
     fields = [field.name for field in queue_service_pb2.QueueLimits.DESCRIPTOR.fields]
     request = queue_service_pb2.SetLimitsRequest(reset=fields)
-    assert changes_from_proto(request) == LimitChanges(reset=frozenset(LimitName))
+    assert changes_from_proto(request) == LimitChanges(reset=frozenset(LIMIT_NAMES))
     with pytest.raises(InvalidParameter, match="there is no such limit: there are max_running_runs, "):
         changes_from_proto(queue_service_pb2.SetLimitsRequest(reset=["max_running"]))
 

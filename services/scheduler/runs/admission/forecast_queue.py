@@ -69,7 +69,7 @@ class QueueForecast:
 
     def far_wait(self, position: int) -> RunWait:
         """The wait of a run behind those that were forecast."""
-        queue, limit = self.moment.queue, self.moment.limits.max_running
+        queue, limit = self.moment.queue, self.moment.limits.max_running_runs
         blocked = (
             f"{len(queue.running)} of at most {limit} runs are running; before it: {position - 1} in all"
         )
@@ -121,7 +121,7 @@ class QueueForecast:
         with_slots = self.running
         ends = [self._remaining(run) for run in with_slots]
         lengths = [self._remaining(each.run) for each in moment.queue.waiting]
-        starts = start_estimates(ends, lengths, moment.limits.max_running)
+        starts = start_estimates(ends, lengths, moment.limits.max_running_runs)
         slots = [slot_of(run, moment.now) for run in with_slots]
         slot_requests = [slot_request_of(each.run) for each in moment.queue.waiting]
         given = expected_slots(slots, slot_requests, moment.limits, moment.now)

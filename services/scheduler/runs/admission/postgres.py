@@ -83,7 +83,7 @@ class PostgresSlots:
             limits = await self._limits.locked_limits(transaction)
             slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots")]
             # No more than that can start at once, and each preemption needs a running run.
-            waiting = await transaction.fetch("order_queue", None, limits.max_running)
+            waiting = await transaction.fetch("order_queue", None, limits.max_running_runs)
             slot_requests = [_slot_request_from_row(row) for row in waiting]
             changes = assign_slots(slots, slot_requests, limits, now)
             return await _apply(transaction, changes, limits, now)

@@ -46,4 +46,4 @@ class ReportQueue:
             waiting = found.get((RunState.PENDING, priority))
             waited = now - waiting.oldest if waiting else timedelta()
             metrics.OLDEST_WAIT.labels(priority).set(max(waited.total_seconds(), 0.0))
-        metrics.RUN_SLOTS.set((await self.limits.limits()).max_running)
+        metrics.RUN_SLOTS.set((await self.limits.limits()).max_running_runs)

@@ -38,7 +38,7 @@ class QueuedRuns:
     paused: Sequence[Run] = ()
 
     def free_slots(self, limits: QueueLimits) -> int:
-        return max(limits.max_running - len(self.running), 0)
+        return max(limits.max_running_runs - len(self.running), 0)
 
     def with_ordered(self, run: Run) -> "QueuedRuns":
         """The queue with a run that is ordered now: the last one of those that are as urgent.
@@ -57,7 +57,7 @@ class QueuedRuns:
 
 def blocked_by(queue: QueuedRuns, index: int, limits: QueueLimits) -> str:
     """Why the run that waits at this index does not run: one sentence."""
-    running, limit = len(queue.running), limits.max_running
+    running, limit = len(queue.running), limits.max_running_runs
     if index < queue.free_slots(limits):
         return f"{running} of at most {limit} runs are running: a slot is free, it starts in a moment"
     held = f"{running} of at most {limit} runs are running"

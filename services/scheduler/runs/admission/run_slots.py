@@ -89,7 +89,7 @@ def expected_slots(
     `slot_requests` are in starting order: priority, then fair share among users, then age. If the limit was
     lowered, slots still change hands, but the number of running runs does not grow.
     """
-    free = max(limits.max_running - len(slots), 0)
+    free = max(limits.max_running_runs - len(slots), 0)
     shares = Counter([slot.user for slot in slots] + [request.user for request in slot_requests[:free]])
     yield from map(ExpectedSlot, slot_requests[:free])
     preemptible_slots = list(slots)

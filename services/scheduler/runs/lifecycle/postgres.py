@@ -73,7 +73,7 @@ class PostgresRuns:
             return _same_order(await _get(transaction, RunId(str(found))), run, request_id)
         limits = await self._limits.locked_limits(transaction)
         _check_priority(run, limits)
-        await _check_queue(transaction, run.user, limits.max_pending_per_user)
+        await _check_queue(transaction, run.user, limits.max_pending_runs_per_user)
         # Last, so that the row of a data set which many runs use is locked for a short time only.
         await _lock_dataset(transaction, run.order.dataset_id)
         await transaction.execute("add_run", *_values(run, request))
@@ -166,7 +166,7 @@ class PostgresRuns:
             await record_change(transaction, made)
             limits = await self._limits.locked_limits(transaction)
             if made.action is Action.RETRY:
-                await _check_queue(transaction, user, limits.max_pending_per_user, own=1)
+                await _check_queue(transaction, user, limits.max_pending_runs_per_user, own=1)
             run = await _get(transaction, run_id)
             allowed = run.limited_to(limits.highest_priority(user))
             if allowed != run:

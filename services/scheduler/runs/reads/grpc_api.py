@@ -24,7 +24,7 @@ from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.changes.user_change import Author, ObjectKind
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.ports import LimitStore
-from services.scheduler.limits.queue_limits import LimitChanges, LimitName, QueueLimits
+from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, QueueLimits
 from services.scheduler.rate_limits.rate_meter import ProviderRate, RateLimitTracker, provider_rates
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.reads.count_runs import CountRuns
@@ -37,11 +37,8 @@ from services.scheduler.workers.worker import Worker
 
 # Some 32 years: more than any limit allows, and far within what `timedelta` holds.
 _MAX_SECONDS = 10**9
-_NAMES = {"max_running": "max_running_runs", "max_pending_per_user": "max_pending_runs_per_user"}
-_LIMITS = Codec(
-    QueueLimits, messages.QueueLimits, names=_NAMES, unpaired={"priorities", "max_reads_per_minute"}
-)
-_CHANGES = Codec(LimitChanges, messages.QueueLimits, names=_NAMES, unpaired={"priorities", "reset"})
+_LIMITS = Codec(QueueLimits, messages.QueueLimits, unpaired={"priorities", "max_reads_per_minute"})
+_CHANGES = Codec(LimitChanges, messages.QueueLimits, unpaired={"priorities", "reset"})
 SERVICE_NAMES = (
     messages.DESCRIPTOR.services_by_name["QueueService"].full_name,
     count_messages.DESCRIPTOR.services_by_name["RequestCountService"].full_name,
@@ -59,6 +56,12 @@ def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
 
 
 def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
+    for name in request.reset:
+        if name not in LIMIT_NAMES:
+            sentence = (
+                f'reset names "{name}", but there is no such limit: there are {", ".join(LIMIT_NAMES)}.'
+            )
+            raise InvalidParameter(field="reset", sentence=sentence)
     limits = messages.QueueLimits()
     limits.CopyFrom(request.limits)
     # A time that Python cannot hold is refused like any other that is too long.
@@ -68,16 +71,8 @@ def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
     return replace(
         _CHANGES.from_proto(limits),
         priorities={each.user: _priority(each) for each in limits.priorities},
-        reset=frozenset(map(_limit_name, request.reset)),
+        reset=frozenset(request.reset),
     )
-
-
-def _limit_name(text: str) -> LimitName:
-    try:
-        return LimitName(text)
-    except ValueError as error:
-        sentence = f'reset names "{text}", but there is no such limit: there are {", ".join(LimitName)}.'
-        raise InvalidParameter(field="reset", sentence=sentence) from error
 
 
 def _priority(each: messages.UserPriority) -> Priority:

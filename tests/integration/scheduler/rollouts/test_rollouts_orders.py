@@ -85,7 +85,7 @@ async def test_an_order_is_stored_with_all_of_its_runs_or_not_at_all(
     pool: asyncpg.Pool, orders: PostgresRolloutsOrders
 ) -> None:
     # The second of its two runs is one too many.
-    crowded, order_id = orders_in(pool, max_pending_per_user=1), str(uuid4())
+    crowded, order_id = orders_in(pool, max_pending_runs_per_user=1), str(uuid4())
     with pytest.raises(QueueFull):
         await ordered(crowded, order_id=order_id)
     assert await pool.fetchval("SELECT count(*) FROM runs") == 0
@@ -99,7 +99,7 @@ async def test_a_repeated_order_finds_its_runs_though_the_queue_is_full(
 ) -> None:
     order = await ordered(orders)
     runs = await orders.runs([order])
-    again = await orders_in(pool, max_pending_per_user=1).add(order, runs)
+    again = await orders_in(pool, max_pending_runs_per_user=1).add(order, runs)
     assert {run.run_id for run in again} == set(order.run_ids)
 
 

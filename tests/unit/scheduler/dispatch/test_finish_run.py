@@ -40,7 +40,7 @@ async def pause(harness: SchedulerHarness, run_id: RunId) -> None:
 
 
 async def overtake(harness: SchedulerHarness, run_id: RunId) -> None:
-    await harness.runs.limits.change(LimitChanges(max_running=1, min_run_time=timedelta()), by())
+    await harness.runs.limits.change(LimitChanges(max_running_runs=1, min_run_time=timedelta()), by())
     urgent = await harness.submit(toy_order(priority=Priority.HIGH))
     await harness.admit()
     assert (await harness.runs.get(urgent.run_id)).state is RunState.RUNNING
@@ -115,7 +115,7 @@ class SlowRecord(InMemoryRecord):
 
 async def test_run_whose_figures_take_long_shows_how_far_they_are_and_leaves_its_slot() -> None:
     harness = SchedulerHarness(record=SlowRecord(0.0, 0.42, 0.97))
-    await harness.runs.limits.change(LimitChanges(max_running=1), by())
+    await harness.runs.limits.change(LimitChanges(max_running_runs=1), by())
     run, driver = await harness.start(toy_order(limit=3))
     other = await harness.submit(toy_order())
     await harness.advance(driver, 3)

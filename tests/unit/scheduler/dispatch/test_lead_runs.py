@@ -78,7 +78,7 @@ async def test_high_priority_goes_first_and_then_age() -> None:
 async def test_run_preempted_at_the_start_of_a_term_is_taken_off_the_wire() -> None:
     """Its driver was that of the earlier term."""
     harness = SchedulerHarness()
-    await harness.runs.limits.change(LimitChanges(max_running=1), by())
+    await harness.runs.limits.change(LimitChanges(max_running_runs=1), by())
     low, driver = await harness.start(toy_order(priority=Priority.LOW))
     await harness.advance(driver, 3)
     assert harness.stream.sent[low.run_id]

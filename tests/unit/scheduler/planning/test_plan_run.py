@@ -78,7 +78,7 @@ async def test_run_cancelled_while_slow_rows_are_rendered_is_left_within_a_secon
 async def test_more_runs_are_planned_at_a_time_once_more_may_be_running() -> None:
     together = Barrier(8)
     harness = SchedulerHarness(rows=ToyRows(count=1, on_row=lambda: together.wait(5)))
-    await harness.runs.limits.change(LimitChanges(max_running=8), by())
+    await harness.runs.limits.change(LimitChanges(max_running_runs=8), by())
     async with asyncio.TaskGroup() as group:
         for run in [(await harness.start(toy_order(tasks=("say",))))[0] for _ in range(8)]:
             group.create_task(harness.tools.planner.plan(harness.fencing_token, run))

@@ -38,7 +38,7 @@ class SetForecast:
 
     async def forecast(self, _: Sequence[Run] = ()) -> QueueForecast:
         queue = QueuedRuns(self.running, [WaitingRun(run, START) for run in self.waiting], len(self.waiting))
-        moment = QueueMoment(queue, queue_limits(max_running=self.slots), self.clock.now(), frozenset())
+        moment = QueueMoment(queue, queue_limits(max_running_runs=self.slots), self.clock.now(), frozenset())
         rates = {run.run_id: RunRate(self.tracker.counts(run.run_id, run.epoch)) for run in self.running}
         return QueueForecast(moment, rates, {})
 

@@ -41,7 +41,7 @@ def forecast(
     history: PastRuns = ONE_PAST_RUN,
 ) -> QueueForecast:
     queue = QueuedRuns(runs, [WaitingRun(each, START) for each in waiting], len(waiting))
-    moment = QueueMoment(queue, queue_limits(max_running=1), START, frozenset({"remote"}))
+    moment = QueueMoment(queue, queue_limits(max_running_runs=1), START, frozenset({"remote"}))
     return QueueForecast(moment, speeds or {}, history)
 
 

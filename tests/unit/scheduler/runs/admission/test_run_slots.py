@@ -20,7 +20,7 @@ from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler_rules import queue_limits
 
 SECOND = timedelta(seconds=1)
-LIMITS = queue_limits(max_running=3, min_run_time=timedelta(seconds=60))
+LIMITS = queue_limits(max_running_runs=3, min_run_time=timedelta(seconds=60))
 
 
 def slot(
@@ -45,7 +45,7 @@ def settle(
 ) -> SlotChanges:
     settled = assign_slots(slots, slot_requests, limits, START)
     running = len(slots) - len(settled.preempted) + len(settled.admitted)
-    assert running <= max(limits.max_running, len(slots))
+    assert running <= max(limits.max_running_runs, len(slots))
     return settled
 
 
@@ -100,14 +100,14 @@ def test_less_urgent_run_takes_no_slot_however_long_it_waits() -> None:
 
 
 def test_what_is_admitted_now_gives_no_slot_away_now() -> None:
-    limits = queue_limits(max_running=3, min_run_time=timedelta(0))
+    limits = queue_limits(max_running_runs=3, min_run_time=timedelta(0))
     settled = settle([slot("a1"), slot("a2")], [request("a3"), request("b1"), request("c1")], limits)
     assert settled == moves("a3 b1 c1", "a1 a2")
 
 
 def test_lowered_limit_takes_no_slot_away_and_gives_none_beyond_those_there_are() -> None:
     """They change hands as ever: what is urgent is not shut out until all that runs has ended."""
-    limits = queue_limits(max_running=1, min_run_time=timedelta(0))
+    limits = queue_limits(max_running_runs=1, min_run_time=timedelta(0))
     slots = [slot("a1", 9, Priority.LOW), slot("a2", 8, Priority.LOW), slot("b1", 7, Priority.LOW)]
     slot_requests = [request("c1", Priority.HIGH), request("d1", Priority.LOW)]
     assert settle(slots, slot_requests, limits) == moves("c1 d1", "a1 a2")
@@ -123,7 +123,7 @@ def test_user_with_few_slots_gives_none_while_one_with_more_could() -> None:
 
 @pytest.mark.parametrize("min_run_time", [0, 2, 4.9])
 def test_no_run_is_preempted_by_an_equal_before_its_minimum_run_time(min_run_time: float) -> None:
-    limits = queue_limits(max_running=1, min_run_time=timedelta(seconds=min_run_time))
+    limits = queue_limits(max_running_runs=1, min_run_time=timedelta(seconds=min_run_time))
     assert settle([slot("a1", 4.9)], [request("b1")], limits) == moves("")
     assert settle([slot("a1", 5)], [request("b1")], limits) == moves("b1", "a1")
 

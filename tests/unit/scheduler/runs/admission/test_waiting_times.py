@@ -63,7 +63,9 @@ class Queue:
     """The scheduler's own admission, on a clock that jumps from one event to the next."""
 
     def __init__(self, min_run_time: timedelta, look_again: float = MIN_RUN_TIME) -> None:
-        limits = queue_limits(max_running=SLOTS, min_run_time=min_run_time, run_time_limit=timedelta(days=1))
+        limits = queue_limits(
+            max_running_runs=SLOTS, min_run_time=min_run_time, run_time_limit=timedelta(days=1)
+        )
         self.runs = InMemoryRuns(limits=InMemoryLimits(limits))
         self.fencing_token = self.runs.begin_term()
         self.look_again = look_again
@@ -158,6 +160,6 @@ async def test_short_run_of_a_light_user_waits_for_a_few_runs_and_not_for_long_r
 async def test_runs_get_on_however_short_the_minimum_run_time_is() -> None:
     """At every look two users take the one slot from each other: each stay has to be worth its start."""
     queue = Queue(timedelta(), look_again=0.05)
-    queue.runs.limits.now = replace(queue.runs.limits.now, max_running=1)
+    queue.runs.limits.now = replace(queue.runs.limits.now, max_running_runs=1)
     jobs = await queue.play([Job("a", 0.0, 20.0), Job("b", 0.0, 20.0), Job("c", 0.0, 20.0)])
     assert max(job.ended for job in jobs) <= 60 / (1 - START_SECONDS / 5) + 20

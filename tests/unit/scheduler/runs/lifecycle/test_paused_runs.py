@@ -157,7 +157,9 @@ async def test_pause_takes_nothing_of_the_time_of_a_run_and_adds_nothing() -> No
 
 async def test_urgent_run_overtakes_between_the_shards_of_another() -> None:
     harness = SchedulerHarness(rule=SLOW)
-    await harness.runs.limits.change(LimitChanges(max_running=1, min_run_time=timedelta(seconds=60)), by())
+    await harness.runs.limits.change(
+        LimitChanges(max_running_runs=1, min_run_time=timedelta(seconds=60)), by()
+    )
     low, driver = await harness.start(toy_order(priority=Priority.LOW))
     await harness.advance(driver, 3)
     await harness.work(low.run_id)
@@ -178,7 +180,7 @@ async def test_urgent_run_overtakes_between_the_shards_of_another() -> None:
 
 async def test_run_that_was_preempted_while_it_was_planned_is_planned_again() -> None:
     harness = SchedulerHarness()
-    await harness.runs.limits.change(LimitChanges(max_running=1), by())
+    await harness.runs.limits.change(LimitChanges(max_running_runs=1), by())
     low, _ = await harness.start(toy_order(priority=Priority.LOW))
     await harness.tools.planner.plan(harness.fencing_token, low)
     harness.runs.runs[low.run_id] = replace(await harness.runs.get(low.run_id), planned_epoch=0)

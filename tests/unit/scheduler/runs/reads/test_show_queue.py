@@ -27,7 +27,7 @@ async def wait_of(harness: SchedulerHarness, run: Run) -> RunWait:
 async def crowded(limit: int = 1) -> SchedulerHarness:
     """As many runs of ann as may run."""
     harness = SchedulerHarness()
-    await harness.runs.limits.change(LimitChanges(max_running=limit), by())
+    await harness.runs.limits.change(LimitChanges(max_running_runs=limit), by())
     for _ in range(limit):
         await submitted(harness, "ann")
     await harness.admit()
@@ -90,7 +90,7 @@ async def test_a_slot_that_has_to_be_given_away_is_counted_on() -> None:
 
 async def test_limits_that_were_lowered_are_waited_for() -> None:
     harness = await crowded(limit=2)
-    await harness.runs.limits.change(LimitChanges(max_running=1), by())
+    await harness.runs.limits.change(LimitChanges(max_running_runs=1), by())
     wait = await wait_of(harness, await submitted(harness, "ann"))
     assert wait.blocked_by == "2 of at most 1 runs are running"
     assert wait.estimate is None
@@ -125,7 +125,7 @@ async def test_what_is_shown_is_of_one_moment() -> None:
 
 async def test_a_page_of_waiting_runs_costs_two_looks_however_far_behind_they_are() -> None:
     harness = await crowded()
-    await harness.runs.limits.change(LimitChanges(max_pending_per_user=1000), by())
+    await harness.runs.limits.change(LimitChanges(max_pending_runs_per_user=1000), by())
     for _ in range(560):
         await submitted(harness, "bob", priority=Priority.LOW)
     harness.queue_store.looks = 0
@@ -157,8 +157,8 @@ async def test_a_page_is_cut_and_the_total_reported() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (LimitChanges(max_running=0), "max_running_runs is 0, but must be at least 1"),
-        (LimitChanges(max_pending_per_user=-1), "max_pending_runs_per_user is -1"),
+        (LimitChanges(max_running_runs=0), "max_running_runs is 0, but must be at least 1"),
+        (LimitChanges(max_pending_runs_per_user=-1), "max_pending_runs_per_user is -1"),
         (LimitChanges(max_requests_per_minute=0), "max_requests_per_minute is 0"),
         (LimitChanges(run_time_limit=timedelta()), "run_time_limit is 0 s, but must be above 0"),
         (LimitChanges(min_run_time=timedelta(seconds=-1)), "min_run_time is -1 s, but must be at least 0"),
