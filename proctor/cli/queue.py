@@ -20,12 +20,12 @@ from proctor.cli.render.words import JsonValue, document, option_value
 from proctor.client.errors import Refused
 from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.values.plain import INT32_MAX
 from proctor.values.run import MAX_TIME_LIMIT_SECONDS
 from proctor.wire.enums import shown_word, word_of, words_of
 
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
 # The widest ranges of the contract; the scheduler checks the limit itself.
-_INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 # Fields of QueueLimits by the names of their options.
 _LIMITS = {
@@ -59,13 +59,13 @@ class LimitOptions:
     """Limits to change; what is not given stays."""
 
     max_running: Annotated[
-        int | None, typer.Option(min=1, max=_INT32_MAX, help="Runs that execute at a time.")
+        int | None, typer.Option(min=1, max=INT32_MAX, help="Runs that execute at a time.")
     ] = None
     max_pending: Annotated[
-        int | None, typer.Option(min=1, max=_INT32_MAX, help="Waiting and paused runs of a user.")
+        int | None, typer.Option(min=1, max=INT32_MAX, help="Waiting and paused runs of a user.")
     ] = None
     max_requests: Annotated[
-        int | None, typer.Option(min=1, max=_INT32_MAX, help="Requests of a user per minute.")
+        int | None, typer.Option(min=1, max=INT32_MAX, help="Requests of a user per minute.")
     ] = None
     time_limit: Annotated[
         float | None, typer.Option(min=0, max=MAX_TIME_LIMIT_SECONDS, help="Seconds that a run may take.")

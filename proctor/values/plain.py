@@ -11,6 +11,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 Json = dict[str, Any]
 
+# Counts are int32 in the contract: protobuf refuses larger ones without naming the field.
+INT32_MAX = 2**31 - 1
+
 # Next line, line separator and paragraph separator: within JSON they occur only in strings.
 _ESCAPES = {text.encode(): f"\\u{ord(text):04x}".encode() for text in "\x85\u2028\u2029"}
 # With what spreadsheets take a cell for a formula, whatever its column is (OWASP, "CSV injection").

@@ -17,6 +17,10 @@ MAX_STEPS = 1000
 MAX_TOKENS = 100_000_000
 MAX_COMMAND_SECONDS = 3600.0
 MAX_PARALLEL = 10_000
+# The folders of a set of tasks together; and a path in one: a quarter of PATH_MAX, since the sandbox puts
+# folders of its own before it.
+MAX_SET_FILES, MAX_SET_BYTES = 50_000, 512 * _MIB
+MAX_PATH_BYTES = 1024
 # What is kept of a rollout, in parts; and how a worker names an execution of one.
 TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"
 PART_BYTES = 1024 * 1024

@@ -19,10 +19,10 @@ from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
+from proctor.values.plain import INT32_MAX
 from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
 
-_INT32_MAX = 2**31 - 1
 _TEXT_LIMIT = 160
 
 
@@ -45,10 +45,10 @@ class AnswerOptions:
     min_score: Annotated[float | None, typer.Option(help="Lowest score of an answer.")] = None
     max_score: Annotated[float | None, typer.Option(help="Highest score of an answer.")] = None
     min_length: Annotated[
-        int | None, typer.Option(min=0, max=_INT32_MAX, help="Fewest characters of an answer.")
+        int | None, typer.Option(min=0, max=INT32_MAX, help="Fewest characters of an answer.")
     ] = None
     max_length: Annotated[
-        int | None, typer.Option(min=0, max=_INT32_MAX, help="Most characters of an answer.")
+        int | None, typer.Option(min=0, max=INT32_MAX, help="Most characters of an answer.")
     ] = None
     golden: Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")] = False
     wrong: Annotated[bool, typer.Option("--wrong", help="Only answers marked as wrong.")] = False

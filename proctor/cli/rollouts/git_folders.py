@@ -15,12 +15,9 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from proctor.client.errors import Refused
+from proctor.values.rollout import MAX_PATH_BYTES, MAX_SET_BYTES, MAX_SET_FILES
 
 DEFAULT_REVISION = "HEAD"
-# As the scheduler bounds a set of tasks.
-MAX_FILES = 50_000
-MAX_BYTES = 512 * 1024 * 1024
-_MAX_PATH_BYTES = 1024
 _CHUNK_BYTES = 64 * 1024
 _SECONDS = 120.0
 _FILE, _PROGRAM, _LINK, _SUBMODULE = "100644", "100755", "120000", "160000"
@@ -115,8 +112,8 @@ class _Git:
             entry = self._entry(line, inner)
             found.append(entry)
             total += entry.size
-            if len(found) > MAX_FILES or total > MAX_BYTES:
-                raise self._refused(f"it has more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes")
+            if len(found) > MAX_SET_FILES or total > MAX_SET_BYTES:
+                raise self._refused(f"it has more than {MAX_SET_FILES:,} files or {MAX_SET_BYTES:,} bytes")
         if not found:
             raise self._refused(f"{commit} has no folder {inner or '.'}")
         return found
@@ -156,7 +153,7 @@ class _Git:
             raise self._refused(f"{path} is a link. Put a copy of the file there")
         parts = path.split("/")
         is_plain = all(part not in ("", ".", "..") and part.lower() != ".git" for part in parts)
-        if mode not in (_FILE, _PROGRAM) or not is_plain or len(name) > _MAX_PATH_BYTES:
+        if mode not in (_FILE, _PROGRAM) or not is_plain or len(name) > MAX_PATH_BYTES:
             raise self._refused(f"{path[:100]!r} is no plain file")
         if not size.isdigit():
             raise self._refused(f"{path} is missing, as in a partial clone")

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
+from proctor.values.plain import INT32_MAX
 from proctor.wire.enums import value_of
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.dataset_runs.requests import AnswerConditions
@@ -28,7 +29,7 @@ from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCall
 from services.gateway.http.api_errors import benchmark_id, run_id_of, with_parameter_names
 from services.gateway.http.downloads import FileHeaders, attachment, begin, file_response
 from services.gateway.http.errors import DatasetRunNotPlanned, EmptyId
-from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.paths import DATASET_RUNS
 from services.gateway.http.presentation import json_value, present
 from services.gateway.http.problem import Described, problems

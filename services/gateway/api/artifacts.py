@@ -10,9 +10,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
+from proctor.values.plain import INT32_MAX
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.downloads import attachment
-from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, Text
+from services.gateway.http.parameters import JSON_INT_MAX, Text
 from services.gateway.http.paths import ARTIFACTS
 from services.gateway.http.presentation import present
 from services.gateway.http.problem import Described, problems

@@ -20,11 +20,10 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from proctor.values.plain import INT32_MAX
 from services.common.errors import RunNotFound
 from services.gateway.http.api_errors import run_id_of
 
-# Counts are int32 in the contract: protobuf refuses larger ones without naming the field.
-INT32_MAX = 2**31 - 1
 # The largest integer that every reader of JSON has exactly (RFC 8259, section 6).
 JSON_INT_MAX = 2**53 - 1
 

@@ -19,7 +19,7 @@ class SampleNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="SAMPLE_SET_N
     """Sample set {sample_set_id} has no sample at position {position}."""
 
 
-class UnstorableText(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
+class UnstorableSamples(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """Samples from position {position} on hold a NUL character, which cannot be stored; mend the rows."""
 
 

@@ -13,7 +13,7 @@ from services.results.samples.errors import (
     SampleSetCommitted,
     SampleSetIncomplete,
     SampleSetNotFound,
-    UnstorableText,
+    UnstorableSamples,
 )
 from services.results.samples.sample import SampleSet, StoredSample
 from services.results.scoring.answer import ScoringTarget
@@ -43,7 +43,7 @@ class PostgresSampleSets:
         try:
             await self._session.run(stage)
         except asyncpg.CharacterNotInRepertoireError as error:
-            raise UnstorableText(position=samples[0].position) from error
+            raise UnstorableSamples(position=samples[0].position) from error
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
         async def commit(transaction: PostgresTransaction) -> SampleSet:

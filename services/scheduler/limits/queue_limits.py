@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
+from proctor.values.plain import INT32_MAX
 from proctor.values.priority import Priority
 from proctor.values.run import EVERYBODY
 from services.common.errors import TooManyRequests
 
-# The largest number of an int32 of a message.
-UNLIMITED = 2**31 - 1
 # One line of the list of changes.
 _MAX_TEXT = 1024
 
@@ -95,7 +94,7 @@ class RequestAllowance:
 def allowance(limit: int, requests: int, user: str, resets_in: timedelta) -> RequestAllowance:
     """The allowance after so many requests of the user. Raises `TooManyRequests`."""
     if not limit:
-        return RequestAllowance(0, UNLIMITED, resets_in)
+        return RequestAllowance(0, INT32_MAX, resets_in)
     if requests > limit:
         seconds = int(resets_in.total_seconds()) + 1
         raise TooManyRequests(user=user, limit=limit, retry_after_seconds=seconds)

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 from proctor.v1 import outcome_pb2, run_pb2, sample_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.plain import INT32_MAX
 from proctor.values.priority import Priority, default_priority
 from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
 from proctor.wire.enums import number_of, value_of
@@ -23,7 +24,7 @@ from services.gateway.api.runs.requests import (
     check_nesting,
 )
 from services.gateway.http.errors import FileIsWhole
-from services.gateway.http.parameters import INT32_MAX, Count, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.parameters import Count, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_text
 
 _MAX_NAMES = 100

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.values.plain import INT32_MAX
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.suites.schemas import (
@@ -25,7 +26,7 @@ from services.gateway.api.suites.schemas import (
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
-from services.gateway.http.parameters import INT32_MAX, ProjectQuery
+from services.gateway.http.parameters import ProjectQuery
 from services.gateway.http.paths import SUITES
 from services.gateway.http.presentation import Done, present
 from services.gateway.http.problem import Described, problems

@@ -9,8 +9,8 @@ from fastapi import Query
 from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import OutcomeStatus
+from proctor.values.plain import INT32_MAX
 from proctor.wire.enums import value_of, words_of
-from services.gateway.http.parameters import INT32_MAX
 from services.gateway.pages.answer_marks import GOLDEN, WRONG
 
 PAGE_SIZE = 50

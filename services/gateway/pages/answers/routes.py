@@ -14,10 +14,11 @@ from starlette.responses import Response
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.values.plain import INT32_MAX
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
-from services.gateway.http.parameters import INT32_MAX, JSON_INT_MAX, JobId
+from services.gateway.http.parameters import JSON_INT_MAX, JobId
 from services.gateway.pages.answer_marks import GOLDEN, WRONG, MarkView
 from services.gateway.pages.answers.filters import AnswerFilters
 from services.gateway.pages.answers.view import answers_view

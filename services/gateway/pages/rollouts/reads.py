@@ -11,11 +11,12 @@ from fastapi import Query
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.plain import INT32_MAX
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Backends, Results, Scheduler
 from services.gateway.http.errors import NoSuchRollout, NotOfRollouts
-from services.gateway.http.parameters import INT32_MAX, JobId
+from services.gateway.http.parameters import JobId
 from services.gateway.pages.filters import ListView, model_filter
 from services.gateway.pages.rollouts.grid_view import GridView, RunPart, grid_view, tasks_per_page
 from services.gateway.pages.rollouts.list_view import STATES, OrderRow, order_list_view

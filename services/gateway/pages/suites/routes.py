@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.values.plain import INT32_MAX
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.suites.schemas import SampleShown, sample_shown
@@ -15,7 +16,6 @@ from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.error_handlers import http_status
 from services.gateway.http.errors import NoSuchSuite
-from services.gateway.http.parameters import INT32_MAX
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.suites.view import (
     EXAMPLE,

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from proctor.values.rollout import MAX_PATH_BYTES, MAX_SET_BYTES, MAX_SET_FILES
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsafeFolder
 
-# Of a set of tasks.
-MAX_FILES = 50_000
-MAX_BYTES = 512 * 1024 * 1024
 # Of one task: what a worker puts into a sandbox at a time.
 MAX_TASK_FILES = 5000
 MAX_TASK_BYTES = 64 * 1024 * 1024
-# A quarter of PATH_MAX: the sandbox puts folders of its own before it.
-_MAX_PATH_BYTES = 1024
 _PROGRAM_MODE, _FILE_MODE = 0o755, 0o644
 
 
@@ -62,7 +58,7 @@ def path_problem(path: str) -> str:
         return f"the path {path[:100]!r} leaves its folder."
     if any(part in ("", ".") for part in parts) or not path.isprintable():
         return f"{path[:100]!r} is no plain path."
-    return f"the path {path[:60]!r}… is too long." if len(path.encode()) > _MAX_PATH_BYTES else ""
+    return f"the path {path[:60]!r}… is too long." if len(path.encode()) > MAX_PATH_BYTES else ""
 
 
 def relative_to(path: str, folder: str) -> str | None:
@@ -76,8 +72,8 @@ class FileBudget:
     """Counts what is read of a set of tasks. `root` is for messages only."""
 
     root: str
-    files: int = MAX_FILES
-    bytes_left: int = MAX_BYTES
+    files: int = MAX_SET_FILES
+    bytes_left: int = MAX_SET_BYTES
 
     def take(self, path: str, size: int) -> None:
         """Raises UnsafeFolder over the budget, or for a path that leaves the folder."""
@@ -86,9 +82,9 @@ class FileBudget:
         self.files -= 1
         self.bytes_left -= size
         if self.files < 0:
-            raise UnsafeFolder(path=self.root, problem=f"it has more than {MAX_FILES:,} files.")
+            raise UnsafeFolder(path=self.root, problem=f"it has more than {MAX_SET_FILES:,} files.")
         if self.bytes_left < 0:
-            raise UnsafeFolder(path=self.root, problem=f"its files have more than {MAX_BYTES:,} bytes.")
+            raise UnsafeFolder(path=self.root, problem=f"its files have more than {MAX_SET_BYTES:,} bytes.")
 
 
 def bundle_of(files: Files) -> bytes:

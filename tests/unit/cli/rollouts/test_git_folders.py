@@ -142,7 +142,7 @@ def test_a_source_that_is_not_there_is_refused(
 
 
 def test_a_folder_has_limits(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_folders, "MAX_FILES", 2)
+    monkeypatch.setattr(git_folders, "MAX_SET_FILES", 2)
     with pytest.raises(Refused, match="more than 2 files"):
         export_folder(str(repository), "", ".", tmp_path)
 

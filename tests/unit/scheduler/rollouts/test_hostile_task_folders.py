@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.rollouts.tasks import task_folder
+from proctor.values.rollout import MAX_SET_BYTES, MAX_SET_FILES
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsafeFolder
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
 from tests.harness.rollout_tasks import tb_meta_folder
@@ -34,11 +34,11 @@ def pipe(folder: Path) -> None:
 
 def large(folder: Path) -> None:
     with (folder / "overlay_repo_files" / "sparse").open("wb") as file:
-        file.truncate(task_folder.MAX_BYTES + 1)
+        file.truncate(MAX_SET_BYTES + 1)
 
 
 def many(folder: Path) -> None:
-    for number in range(task_folder.MAX_FILES + 1):
+    for number in range(MAX_SET_FILES + 1):
         (folder / "overlay_repo_files" / str(number)).touch()
 
 
@@ -63,7 +63,7 @@ HOSTILE = {
     "a hard link": member("a", tarfile.LNKTYPE, target="/etc/passwd"),
     "a device": member("a", tarfile.CHRTYPE),
     "a pipe": member("a", tarfile.FIFOTYPE),
-    "more bytes than allowed": member("a", size=task_folder.MAX_BYTES + 1),
+    "more bytes than allowed": member("a", size=MAX_SET_BYTES + 1),
     "a name with a line break": member("a\nb"),
 }
 
