@@ -29,7 +29,7 @@ class DomainError(Exception):
     template: ClassVar[str | None] = None
 
     def __init_subclass__(cls, kind: ErrorKind | None = None, reason: str = "") -> None:
-        """What the head of a class does not name is that of its parent."""
+        """A kind or a reason that a class does not name is that of its parent."""
         super().__init_subclass__()
         if kind is not None:
             cls.kind = kind
