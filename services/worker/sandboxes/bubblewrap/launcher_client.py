@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.worker.sandboxes.bubblewrap.launcher.program import PACKET_BYTES
+from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost
 
 _ROOT = str(Path(__file__).resolve().parents[4])

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -55,7 +56,12 @@ async def test_no_variable_of_the_worker_enters(
 
 @pytest.mark.parametrize(
     ("argv", "code"),
-    [(("no-such-program",), 127), (("/etc/passwd",), 126), (("sh", "-c", "kill -9 $$"), 137)],
+    [
+        (("no-such-program",), 127),
+        (("/etc/passwd",), 126),
+        (("sh", "-c", "kill -9 $$"), 137),
+        (("sh", "-c", "kill -PIPE $$"), 141),
+    ],
 )
 async def test_the_code_of_what_cannot_run_or_was_killed(
     sandbox: Sandbox, argv: tuple[str, ...], code: int
@@ -86,6 +92,23 @@ async def test_a_background_process_that_holds_the_output_does_not_hold_the_comm
     started = await sandbox.run(Command(("sh", "-c", "sleep 300 & echo up; exit 3"), timeout_seconds=100))
     assert (started.text, started.exit_code, started.ended) == ("up\n", 3, Ended.EXITED)
     assert started.seconds < 60
+
+
+_ORPHAN = """
+import os
+reading, writing = os.pipe()
+if not os.fork():
+    os.write(writing, str(os.fork() or os._exit(0)).encode())
+    os._exit(0)
+os.wait()
+orphan = int(os.read(reading, 20))
+while os.path.exists(f"/proc/{orphan}"):
+    pass
+"""
+
+
+async def test_a_process_that_lost_its_parent_is_gone_when_it_ends(sandbox: Sandbox) -> None:
+    assert (await sandbox.run(Command(("python3", "-I", "-c", _ORPHAN), timeout_seconds=20))).is_success
 
 
 async def _changed(sandbox: Sandbox, before: str) -> str:
@@ -230,6 +253,30 @@ async def test_after_their_holder_was_killed_sandboxes_are_lost_and_new_ones_ope
     again = await engine.open(SMALL)
     assert (await again.run(Command(("echo", "new")))).text == "new\n"
     await again.close()
+
+
+@pytest.mark.parametrize("engine", PROCESS_ENGINES, indirect=True)
+async def test_a_sandbox_gets_another_spawner_when_its_own_is_killed(
+    engine: SandboxEngine, sandbox: Sandbox
+) -> None:
+    assert isinstance(engine, BubblewrapEngine)
+    running = asyncio.create_task(sandbox.run(Command(("sh", "-c", "touch up; sleep 300"))))
+    async with asyncio.timeout(20):
+        while not (await sandbox.run(Command(("test", "-e", "/work/up")))).is_success:
+            pass
+    # Its children are bubblewrap, then the spawner.
+    launcher = engine.launcher.process
+    children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text(encoding="ascii").split()
+    assert len(children) == 2
+    os.kill(int(children[1]), signal.SIGKILL)
+    result = await asyncio.wait_for(running, 20)
+    assert (result.exit_code, result.ended) == (137, Ended.EXITED)
+    async with asyncio.timeout(20):
+        while "sleep\n300" in (await sandbox.run(Command(("sh", "-c", _ARGUMENTS)))).text:
+            pass
+
+
+_ARGUMENTS = "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'"
 
 
 async def test_closing_ends_a_running_command(engine: SandboxEngine) -> None:

@@ -16,10 +16,11 @@ from services.worker.sandboxes.bubblewrap.launcher.errors import BoxFailed
 
 # As in `_PASSWD` below; programs refuse to work, or work otherwise, as root.
 USER = 1000
-# It ignores what a terminal sends, holds no file of ours, and never ends.
-_FIRST_PROCESS = (
-    "trap '' HUP INT TERM; echo ready; exec </dev/null >/dev/null 2>&1; while :; do sleep 2147483; done"
-)
+# It ignores what a terminal sends, holds no file of ours, and never ends. Processes that lost their parents
+# become its children: it waits for them beside one of its own, or ignores their signal and has none.
+_FIRST_PROCESS = "trap '' HUP INT TERM; echo ready; exec </dev/null >/dev/null 2>&1; "
+_WITH_CHILD = "while :; do sleep 2147483; done"
+_WITHOUT_CHILD = "exec env --ignore-signal=CHLD sleep 2147483647"
 # They are in memory, as are the writable ones that are ordered.
 OWN_FOLDERS = ("/tmp", "/home", "/dev/shm")  # noqa: S108  # inside
 # A start takes some ten milliseconds; on a machine without memory it may hang.
@@ -138,11 +139,24 @@ def _exec_bubblewrap(request: dict[str, Any], program: bytes, files: Sequence[in
         for file in (*held.values(), *given):
             os.set_inheritable(file, True)  # noqa: FBT003  # positional only
         path = str(request["program"])
-        os.execve(path, [path, *arguments, "--", "/bin/sh", "-c", _FIRST_PROCESS], {})  # noqa: S606  # our own list
+        first = _FIRST_PROCESS + (_WITHOUT_CHILD if request["can_ignore"] else _WITH_CHILD)
+        os.execve(path, [path, *arguments, "--", "/bin/sh", "-c", first], {})  # noqa: S606  # our own list
     except (OSError, LookupError, ValueError, TypeError) as error:
         os.write(errors, f"{type(error).__name__}: {error}\n".encode())
     finally:
         os._exit(126)
+
+
+def can_ignore_children() -> bool:
+    """`env` has the option since version 8.31 of GNU's; shells ignore no SIGCHLD."""
+    try:
+        errors = [(os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)]
+        tried = os.posix_spawn(
+            "/usr/bin/env", ("env", "--ignore-signal=CHLD", "true"), {}, file_actions=errors
+        )
+    except OSError:
+        return False
+    return os.waitpid(tried, 0)[1] == 0
 
 
 def _become(uid: int) -> None:

@@ -34,6 +34,10 @@ class Group:
             for process in processes:
                 file.write_text(str(process), encoding="ascii")
 
+    def processes(self) -> int:
+        """Processes and threads, also those that have ended and were not waited for."""
+        return int((self.folders["pids"] / "pids.current").read_text(encoding="ascii"))
+
     def oom_kills(self) -> int:
         folder = self.folders["memory"]
         for name in ("memory.events", "memory.oom_control"):

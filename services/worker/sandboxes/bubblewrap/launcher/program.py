@@ -7,6 +7,7 @@ the worker.
 """
 
 import array
+import gc
 import json
 import os
 import select
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
-from services.worker.sandboxes.bubblewrap.launcher.box import Box, open_box
+from services.worker.sandboxes.bubblewrap.launcher.box import Box, can_ignore_children, open_box
 from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
     Group,
     GroupLimits,
@@ -28,13 +29,12 @@ from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
     find_hierarchy,
     group_name,
 )
-from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside, run_command
+from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside
 from services.worker.sandboxes.bubblewrap.launcher.errors import BoxFailed
 from services.worker.sandboxes.bubblewrap.launcher.memory_watch import LOOK_SECONDS, can_look, excess
 from services.worker.sandboxes.bubblewrap.launcher.seccomp import filter_for
+from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, Spawner, start_spawner
 
-# A SOCK_SEQPACKET message is one piece; the client refuses requests beyond half of this.
-PACKET_BYTES = 256 * 1024
 # Standard input, output and error of a command.
 _MAX_FILES = 3
 # Without sandboxes to watch only their lifetimes are looked after.
@@ -44,8 +44,10 @@ _LAST_SECONDS = 2.0
 _FIRST_UID, _UIDS = 200_000, 1_000_000_000
 # Where this process is in a user namespace with few of them.
 _FEW_UIDS = 40_000
-# bubblewrap and the first process count too.
-_OWN_PROCESSES = 2
+# bubblewrap, the first process and the spawner count too.
+_OWN_PROCESSES = 3
+# Of a process of the launcher's own that could not do its part.
+_LOST = 125
 
 Request = dict[str, Any]
 
@@ -55,8 +57,13 @@ class Launcher:
         self._control = control
         self._hierarchy: Hierarchy = find_hierarchy()
         self._program = filter_for(os.uname().machine)
+        self._can_ignore_children = can_ignore_children()
         self._boxes: dict[int, Box] = {}
         self._numbers = 0
+        self._selector = selectors.DefaultSelector()
+        self._spawners: dict[int, Spawner] = {}
+        # Number of a request to that of a command, which its spawner answers.
+        self._running: dict[int, Request] = {}
         # Process to the request that it answers when it ends.
         self._waiting: dict[int, Request] = {}
         self._closing: dict[int, list[Request]] = {}
@@ -65,23 +72,25 @@ class Launcher:
 
     def serve(self) -> None:
         """Serves until the worker is gone."""
-        with selectors.DefaultSelector() as selector:
-            woken, wake = socket.socketpair()
-            for end in (woken, wake):
-                end.settimeout(0)
-            # A child that ends between two looks wakes the `select`, which a signal alone does not do.
-            signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-            signal.signal(signal.SIGCHLD, lambda *_: None)
-            selector.register(self._control, selectors.EVENT_READ)
-            selector.register(woken, selectors.EVENT_READ)
-            while True:
-                for key, _ in selector.select(self._patience()):
-                    if key.fileobj is woken:
-                        woken.recv(4096)
-                    elif not self._receive():
-                        return
-                self._reap()
-                self._look()
+        woken, wake = socket.socketpair()
+        for end in (woken, wake):
+            end.settimeout(0)
+        # A child that ends between two looks wakes the `select`, which a signal alone does not do.
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._selector.register(self._control, selectors.EVENT_READ)
+        self._selector.register(woken, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select(self._patience()):
+                if key.data is not None:
+                    self._take_ends(key.data)
+                elif key.fileobj is woken:
+                    woken.recv(4096)
+                elif not self._receive():
+                    signal.set_wakeup_fd(-1)
+                    return
+            self._reap()
+            self._look()
 
     def end(self) -> None:
         for box in self._boxes.values():
@@ -133,18 +142,46 @@ class Launcher:
             self._reply(request, lost="its first process ended.")
         elif request["do"] == "run":
             box.excess, box.oom_kills = "", box.group.oom_kills() if box.group else 0
-            request["waiting"] = 1 + sum(one["box"] == box.number for one in self._waiting.values())
-            self._waiting[run_command(box, request, files, self._program)] = request
+            self._run(box, request, files)
         elif request["do"] == "kill":
-            self._waiting[kill_all(box)] = request
+            if self._has_others(box):
+                self._waiting[kill_all(box)] = request
+            else:
+                self._reply(request)
         else:
             reply = json.dumps({"id": request["id"]}).encode()
             self._waiting[listen_inside(box, request["port"], self._control, reply)] = request
 
+    def _run(self, box: Box, request: Request, files: list[int]) -> None:
+        if box.number not in self._spawners:
+            spawner = self._spawners[box.number] = start_spawner(box, self._program)
+            self._selector.register(spawner.control, selectors.EVENT_READ, box.number)
+        self._running[request["id"]] = request
+        try:
+            self._spawners[box.number].send(request, files)
+        except BlockingIOError:
+            del self._running[request["id"]]
+            self._reply(request, lost="its commands do not start any more.")
+        except BrokenPipeError:
+            # It is answered when the spawner's end is seen, as those before it.
+            return
+
+    def _take_ends(self, number: int) -> None:
+        if spawner := self._spawners.get(number):
+            for request, code in spawner.ended():
+                if asked := self._running.pop(request, None):
+                    self._finish(asked, code)
+
+    def _has_others(self, box: Box) -> bool:
+        """Whether anything may run but the first process: without any other there is none that could fork."""
+        is_running = any(request["box"] == box.number for request in self._running.values())
+        own = 2 + (box.number in self._spawners)
+        return is_running or box.group is None or box.group.processes() != own
+
     def _open(self, request: Request) -> None:
         self._numbers += 1
         limits, group = request["limits"], None
-        request["uid"] = _uid(self._numbers)
+        request["uid"], request["can_ignore"] = _uid(self._numbers), self._can_ignore_children
         if self._hierarchy.parents:
             processes = limits["processes"] + _OWN_PROCESSES
             bounds = GroupLimits(limits["memory_bytes"], processes, limits["cpus"])
@@ -178,7 +215,7 @@ class Launcher:
             code = os.waitstatus_to_exitcode(status)
             if process in self._waiting:
                 self._finish(self._waiting.pop(process), code)
-            else:
+            elif not self._end_spawner(process, code):
                 self._end_box(process)
         self._remove_groups()
 
@@ -190,16 +227,40 @@ class Launcher:
         elif request["do"] == "kill":
             self._reply(request)
         else:
-            if box is None or box.is_ending or (code == 125 and not box.is_alive()):
+            if box is None or box.is_ending or (code == _LOST and not box.is_alive()):
                 self._reply(request, lost="its first process ended.")
                 return
             kills = box.group.oom_kills() - box.oom_kills if box.group else 0
             self._reply(request, exit=code if code >= 0 else 128 - code, excess=box.excess, oom_kills=kills)
 
+    def _end_spawner(self, process: int, code: int) -> bool:
+        """Killed for memory, or with its sandbox; the next command has another one."""
+        for number, spawner in self._spawners.items():
+            if spawner.process == process:
+                self._forget_spawner(number, code)
+                return True
+        return False
+
+    def _forget_spawner(self, number: int, code: int) -> None:
+        self._take_ends(number)
+        spawner = self._spawners.pop(number)
+        self._selector.unregister(spawner.control)
+        spawner.control.close()
+        box = self._boxes.get(number)
+        left = [request for request in self._running.values() if request["box"] == number]
+        for request in left:
+            del self._running[request["id"]]
+            self._finish(request, code)
+        if left and box and box.is_alive():
+            # Nothing waits for the end of these commands any more.
+            kill_all(box)
+
     def _end_box(self, holder: int) -> None:
         for box in list(self._boxes.values()):
             if box.holder == holder:
                 del self._boxes[box.number]
+                if box.number in self._spawners:
+                    self._forget_spawner(box.number, _LOST)
                 box.release()
                 if box.group is not None:
                     self._to_remove.append(box.group)
@@ -251,6 +312,8 @@ def main() -> None:
     # What is run inside a sandbox must not have it.
     os.set_inheritable(file, False)  # noqa: FBT003  # positional only
     launcher = Launcher(socket.socket(fileno=file))
+    # What it forks shares its memory until one of them writes, which counting references does.
+    gc.freeze()
     try:
         launcher.serve()
     finally:
