@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from services.results.statistics.columns import Array, Numbers
 from services.results.statistics.paired.estimate import (
@@ -131,7 +131,7 @@ def with_normal_p_value(estimate: DifferenceEstimate) -> DifferenceEstimate:
     """
     if estimate.stderr is None or estimate.difference is None:
         return replace(estimate, p_value=None if estimate.difference else 1.0, test=PAIRED_T)
-    p_value = float(2 * norm.sf(abs(estimate.difference) / estimate.stderr))
+    p_value = float(2 * ndtr(-abs(estimate.difference) / estimate.stderr))
     return replace(estimate, p_value=p_value, test=PAIRED_T)
 
 

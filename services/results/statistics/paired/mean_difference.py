@@ -4,8 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import bdtr
-from scipy.stats import t
+from scipy.special import bdtr, stdtr
 
 from services.results.statistics.paired.estimate import (
     EXACT_MCNEMAR,
@@ -80,7 +79,7 @@ def permutation_p_value(units: UnitSums) -> float:
 
 def t_p_value(units: UnitSums) -> float:
     """Two-sided test that the mean difference is 0, by Student's t over units - 1 degrees of freedom."""
-    return float(2 * t.sf(abs(_mean(units)) / stderr_of_mean(units), units.count - 1))
+    return float(2 * stdtr(units.count - 1, -abs(_mean(units)) / stderr_of_mean(units)))
 
 
 def stderr_of_mean(units: UnitSums) -> float:

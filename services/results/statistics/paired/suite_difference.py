@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtr
 
 from services.results.statistics.columns import Array
 from services.results.statistics.paired.estimate import (
@@ -68,7 +68,7 @@ def _tested(
     units = _swap_units(tasks, weights)
     if units is not None and min(freedom, units.count) <= ENOUGH_FOR_T:
         return replace(estimate, p_value=sum_p_value(units), test=STRATIFIED_PERMUTATION)
-    p_value = float(2 * t.sf(abs(_known(estimate.difference)) / stderr, freedom))
+    p_value = float(2 * stdtr(freedom, -abs(_known(estimate.difference)) / stderr))
     return replace(estimate, p_value=p_value, test=STRATIFIED_T)
 
 

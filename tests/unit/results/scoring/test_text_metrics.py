@@ -164,7 +164,8 @@ def test_the_best_overlap_needs_right_texts_only() -> None:
 
 def test_slow_libraries_are_loaded_by_the_tasks_that_need_them_only() -> None:
     program = (
-        "import sys, services.results.scoring.score_answer\nprint({'sacrebleu', 'nltk'} & {*sys.modules})"
+        "import sys, services.results.wiring, services.results.scoring.score_answer\n"
+        "print({'sacrebleu', 'nltk', 'scipy.stats', 'statsmodels'} & {*sys.modules})"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"

@@ -13,7 +13,7 @@ from scipy import stats
 from services.results.statistics.correlations import Correlation, pearson, spearman
 from services.results.statistics.label_figures import Measure, Tables, f1, mcc
 from services.results.statistics.paired import figure_difference
-from services.results.statistics.paired.correlation_difference import difference_of_correlations
+from services.results.statistics.paired.correlation_difference import difference_of_correlations, mean_ranks
 from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, DifferenceEstimate
 from services.results.statistics.paired.figure_difference import UNDEFINED_FIGURE
 from services.results.statistics.paired.label_difference import TOO_MANY_LABELS, difference_of_labels
@@ -132,6 +132,11 @@ def test_correlations_are_those_of_scipy(correlation: Correlation, reference: Re
     assert estimate.p_value < 0.001
     assert covers(estimate, expected[0] - expected[1])
     assert not covers(estimate, 0.0)
+
+
+def test_ranks_are_those_of_scipy() -> None:
+    for values in (GENERATOR.integers(20, size=500).astype(float), GENERATOR.normal(size=500)):
+        assert np.array_equal(mean_ranks(values), stats.rankdata(values))
 
 
 def test_the_swaps_of_pearson_are_those_of_scipy() -> None:
