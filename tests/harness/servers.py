@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from proctor.stack.servers.nats import prepare_nats
-from proctor.stack.servers.postgres import PostgresServer, prepare_postgres
-from proctor.stack.servers.postgres_home import find_postgres_home
+from proctor.stack.servers.postgres import prepare_postgres
+from proctor.stack.servers.postgres_home import PostgresHome, find_postgres_home
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
 from services.common.nats.connection import connect_nats
@@ -40,8 +40,9 @@ async def postgres_server() -> AsyncIterator[RunningServer]:
         state_dir.mkdir()
         [address] = choose_addresses(1)
         log_path = state_dir.with_name("postgres.log")
-        server = await _prepared_postgres(state_dir, address, log_path)
-        async with _running(_without_fsync(server.child()), log_path) as child:
+        home = await give_cluster(state_dir, log_path)
+        server = await prepare_postgres(home, address, log_path)
+        async with _running(server.child(), log_path) as child:
             yield RunningServer(child, server.dsn)
 
 
@@ -53,30 +54,31 @@ def _clusters() -> Path:
     return folder
 
 
-async def _prepared_postgres(state_dir: Path, address: str, log_path: Path) -> PostgresServer:
-    """The first cluster of a process is made by initdb, which takes seconds; the others are copies of it."""
+async def give_cluster(state_dir: Path, log_path: Path) -> PostgresHome:
+    """Puts a cluster without tables where Postgres looks for one.
+
+    The first of this process is made by initdb, which takes seconds; the others are copies of it.
+    """
     home, made = find_postgres_home(state_dir), _clusters() / "cluster"
     if made.exists():
         await _copy(made, home.folder)
-        return await prepare_postgres(home, address, log_path)
-    server = await prepare_postgres(home, address, log_path)
+        return home
+    await prepare_postgres(home, "", log_path)
+    with (home.data / "postgresql.conf").open("a", encoding="utf-8") as settings:
+        # Only a crash of the machine would lose what was written, and no test is one.
+        settings.write("fsync = off\n")
     with TemporaryDirectory(dir=_clusters()) as draft:
         await _copy(home.folder, Path(draft) / "cluster")
         # Another server of this process may have been faster.
         with contextlib.suppress(OSError):
             (Path(draft) / "cluster").rename(made)
-    return server
+    return home
 
 
 async def _copy(source: Path, to: Path) -> None:
     """With the owners: Postgres refuses to run as root."""
     process = await asyncio.create_subprocess_exec("cp", "--archive", "--no-target-directory", source, to)
     assert await process.wait() == 0
-
-
-def _without_fsync(spec: ChildSpec) -> ChildSpec:
-    """Only a crash of the machine would lose what was written, and no test is one."""
-    return replace(spec, program=replace(spec.program, command=(*spec.program.command, "-c", "fsync=off")))
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from proctor.values.providers.pool import Pool, Provider
 from tests.fakes.eventually import eventually
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
+from tests.harness.servers import give_cluster
 
 MODEL = "openai/fake"
 READY_LIMIT_SECONDS = 60.0
@@ -114,6 +115,8 @@ async def stack_harness(
             environment=environment,
         )
         stack = kind(options, report=lambda _: None)
+        options.state_dir.mkdir()
+        await give_cluster(options.state_dir, folder / "postgres.log")
         await stack.start()
         open_parts.push_async_callback(stack.stop)
         client = await open_parts.enter_async_context(ProctorClient(stack.gateway_grpc))
