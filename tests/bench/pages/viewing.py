@@ -30,7 +30,7 @@ from tests.harness.starter_model import SUITE as STARTER
 WATCHERS = tuple(map(int, os.environ.get("PROCTOR_PAGES_WATCHERS", "100,1000").split(",")))
 MODELS = ("openai/fake", "openai/other")
 _TIMES = ("cold ms", "worst", "warm ms", "worst", "same tab ms", "worst")
-_VIEWED = ("page", *_TIMES, "by the tool", "kB", "requests", "CPU ms")
+_VIEWED = ("page", *_TIMES, "kB", "requests", "CPU ms")
 
 
 def pages_of(runs: StoredRuns) -> dict[str, tuple[str, str]]:
@@ -123,11 +123,10 @@ def _views_table(seen: Mapping[str, Seen]) -> Table:
     for name, one in seen.items():
         figures = [
             f"{each:.0f}"
-            for times in (one.painted_cold_ms, one.painted_warm_ms, one.painted_next_ms)
+            for times in (one.cold_ms, one.warm_ms, one.next_ms)
             for each in (statistics.median(times), max(times))
         ]
-        tool = f"{statistics.median(one.cold_ms):.0f}, {statistics.median(one.warm_ms):.0f}"
-        table.add_row(name, *figures, tool, f"{one.kilobytes:.0f}", str(one.requests), f"{one.cpu_ms:.0f}")
+        table.add_row(name, *figures, f"{one.kilobytes:.0f}", str(one.requests), f"{one.cpu_ms:.0f}")
     return table
 
 
