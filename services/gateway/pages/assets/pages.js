@@ -95,7 +95,7 @@ let renewedAt = Date.now(), isRefused = false;
 // The element that asks may be gone with the response, so what it asked for is noted.
 const renewals = new WeakSet();
 const isList = ctx => Boolean(ctx?.sourceElement?.matches?.(".filters, .pager a"));
-const renewsItself = ctx => Boolean(ctx && (renewals.has(ctx) || ctx.sourceElement?.getAttribute?.("hx-trigger")?.includes("every") && renewals.add(ctx)));
+const renewsItself = ctx => Boolean(ctx && (renewals.has(ctx) || /every|slower/.test(ctx.sourceElement?.getAttribute?.("hx-trigger") ?? "") && renewals.add(ctx)));
 function sayOld() {
   if (document.getElementById("old")) return;
   const notice = Object.assign(document.createElement("div"), { id: "old", className: "notice problem", role: "alert" });
