@@ -39,8 +39,7 @@ class Step:
 
     @property
     def characters(self) -> int:
-        said = sum(len(action.command) + len(action.output) for action in self.actions)
-        return len(self.message) + said
+        return len(self.message) + sum(len(each.command) + len(each.output) for each in self.actions)
 
 
 @dataclass(frozen=True, slots=True)

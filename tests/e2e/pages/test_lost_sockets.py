@@ -1,4 +1,4 @@
-"""A watched run when its gateway is killed: the same page goes on with the other replica."""
+"""A watched run when its gateway is killed, refuses its socket, as a proxy may, or is of another version."""
 
 import asyncio
 import signal
@@ -8,9 +8,12 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.contract.pages.shown_pages import RUN_ID, running, summary_of
+from proctor.v1 import run_pb2
+from services.gateway.pages.asset_files import Assets
+from tests.contract.pages.shown_pages import RUN_ID, running, socket, summary_of
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler
 from tests.fakes.gateway.balancer import balancer
+from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.gateway_process import gateway_processes
 from tests.harness.browser import chromium, tab
 
@@ -19,6 +22,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 CHANGES_PER_SECOND = 5
 # Enough for a slow machine; the page connects again within a second.
 DEADLINE_MS = 20_000
+RENEWED_AFTER_MS = 16_000
+# The page names the digest of its own files.
+_OF_ANOTHER_VERSION = """addEventListener("htmx:ws:before:connection", ({ detail: { connection } }) => {
+    connection.url = connection.url.replace(/build=\\w+/, "build=0123456789ab");
+})"""
 
 
 @asynccontextmanager
@@ -78,3 +86,47 @@ async def moving(page: Page) -> None:
     async with asyncio.timeout(DEADLINE_MS / 1000):
         while await completed_on(page) < before + 2 * CHANGES_PER_SECOND:
             await page.wait_for_timeout(50)
+
+
+@asynccontextmanager
+async def live_run(**settings: object) -> AsyncIterator[GatewayHarness]:
+    async with gateway_harness(**settings) as harness:
+        harness.scheduler.put(running())
+        harness.results.summaries[RUN_ID] = summary_of(running())
+        yield harness
+
+
+async def test_page_without_a_socket_is_renewed_by_requests_and_loaded_again_at_the_end() -> None:
+    async with (
+        live_run(max_live_pages=1) as harness,
+        # It takes the only place.
+        socket(harness, f"/runs/{RUN_ID}/socket?build={Assets.load().digest}"),
+        chromium() as browser,
+        tab(browser, harness.http) as opened,
+    ):
+        page, run = opened.page, running()
+        await page.clock.install()
+        await opened.open(f"/runs/{RUN_ID}")
+        await page.evaluate("document.body.dataset.document = 'the first'")
+        run.progress.completed += 1
+        harness.scheduler.put(run)
+        await page.clock.run_for(RENEWED_AFTER_MS)
+        bar, first = page.locator("progress.big"), page.locator("body[data-document='the first']")
+        await expect(bar).to_have_attribute("value", str(run.progress.completed), timeout=DEADLINE_MS)
+        await expect(page.locator("#stale")).to_contain_text("renewed every 15 s")
+        await expect(first).to_have_count(1)
+        run.state = run_pb2.RUN_STATE_COMPLETED
+        harness.scheduler.put(run)
+        await page.clock.run_for(RENEWED_AFTER_MS)
+        await expect(first).to_have_count(0, timeout=DEADLINE_MS)
+        await expect(page.locator("#stale")).to_have_count(0)
+
+
+async def test_page_of_another_version_is_asked_to_load_again_and_keeps_what_it_shows() -> None:
+    async with live_run() as harness, chromium() as browser, tab(browser, harness.http) as opened:
+        page = opened.page
+        await page.add_init_script(_OF_ANOTHER_VERSION)
+        await opened.open(f"/runs/{RUN_ID}")
+        await expect(page.get_by_text("Proctor has been upgraded.")).to_be_visible(timeout=DEADLINE_MS)
+        await expect(page.locator("progress.big")).to_be_visible()
+        await opened.check()
