@@ -125,11 +125,12 @@ def _verification(
     result: CommandResult, word: str, order: PytestOrder, suspicions: tuple[str, ...]
 ) -> Verification:
     """The tests' own count. Files that end the process before it is reported have failed them."""
+    # On a busy machine the time may be over before the runner has started.
+    if result.ended is Ended.TIMED_OUT:
+        raise VerifierFailed(problem=f"the tests did not end within {order.timeout_seconds:g} s.")
     before, *reports = (result.head + result.tail).split(word.encode())
     if not reports or before:
         raise VerifierFailed(problem=f"the runner of tests did not start: {result.text[-300:].strip()}")
-    if result.ended is Ended.TIMED_OUT:
-        raise VerifierFailed(problem=f"the tests did not end within {order.timeout_seconds:g} s.")
     output = reports[0].decode("utf-8", "replace")
     if len(reports) != 2:
         detail = f"the files ended the tests ({result.ended.value}, exit code {result.exit_code})"
