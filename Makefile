@@ -113,7 +113,10 @@ test-e2e: $(VENV)/.installed vllm ## The whole flow
 test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 	$(BIN)/pytest -q tests/chaos
 
-.PHONY: test-cluster test-images images
+.PHONY: test-escapes test-cluster test-images images
+test-escapes: $(VENV)/.installed ## Attempts to escape, to abuse and to cheat, as a table by engine
+	$(BIN)/python -m tests.integration.worker.sandboxes.attempt_table
+
 test-cluster: $(VENV)/.installed ## The chart on the cluster of KUBECONFIG: VALUES=… MODEL=… PREPARED=…; not part of `test`
 	@VALUES="$(VALUES)" MODEL="$(MODEL)" PREPARED="$(PREPARED)" bash deploy/test_cluster
 

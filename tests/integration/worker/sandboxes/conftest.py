@@ -59,13 +59,16 @@ ENGINES = PROCESS_ENGINES if problem() else (*PROCESS_ENGINES, "docker")
 # Pods of the fake cluster and sandboxes of the fake cloud show the contract; what holds code there is the
 # runtime of a real one.
 CONTRACT_ENGINES = ENGINES if problem() else (*ENGINES, "kubernetes", "modal")
+# What gives up the rights of a command at Modal is a program of ours, which the fake cloud executes.
+ESCAPED_ENGINES = ENGINES if problem() else (*ENGINES, "modal")
+_ENGINES_OF = {"test_sandbox_contract": CONTRACT_ENGINES, "test_escapes": ESCAPED_ENGINES}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marks = metafunc.definition.iter_markers("parametrize")
     if "engine" in metafunc.fixturenames and not any(mark.args[0] == "engine" for mark in marks):
-        is_contract = metafunc.module.__name__.endswith("test_sandbox_contract")
-        metafunc.parametrize("engine", CONTRACT_ENGINES if is_contract else ENGINES, indirect=True)
+        module = metafunc.module.__name__.rpartition(".")[2]
+        metafunc.parametrize("engine", _ENGINES_OF.get(module, ENGINES), indirect=True)
 
 
 def kubernetes_engine(cluster: Cluster, image: str = BASE_IMAGE) -> KubernetesEngine:
@@ -100,6 +103,8 @@ async def cloud(podman: Podman) -> AsyncIterator[ModalCloud]:
 @pytest.fixture
 async def engine(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEngine]:
     made: SandboxEngine
+    # For `attempt_table`.
+    request.node.user_properties.append(("engine", request.param))
     if request.param == "kubernetes":
         async with fake_cluster(request.getfixturevalue("podman").socket) as cluster:
             made = kubernetes_engine(cluster)

@@ -7,11 +7,12 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from services.worker.sandboxes.modal.engine import ModalEngine
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Command
 from services.worker.sandboxes.tar_files import pack
@@ -60,8 +61,15 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
 
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: attempt.name)
 async def test_nothing_is_reached_from_inside(
-    sandbox: Sandbox, engine: SandboxEngine, attempt: Attempt, planted: dict[str, object]
+    sandbox: Sandbox,
+    engine: SandboxEngine,
+    attempt: Attempt,
+    planted: dict[str, object],
+    record_property: Callable[[str, object], None],
 ) -> None:
+    if attempt.by_filter and isinstance(engine, ModalEngine):
+        record_property("outcome", "not applicable")
+        return
     other = await engine.open(SMALL)
     await other.put("/work", pack({"of-another": b"hidden tests"}))
     assert (await other.run(Command(("python3", "-c", _SHARED_MEMORY)))).is_success

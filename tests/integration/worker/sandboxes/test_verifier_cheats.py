@@ -7,6 +7,7 @@ reported.
 
 import io
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -174,7 +175,11 @@ async def test_the_right_solution_passes_and_none_fails(verifier: VerifySolution
 
 
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
-async def test_a_cheat_fails_or_is_reported(verifier: VerifySolution, cheat: Cheat) -> None:
+async def test_a_cheat_fails_or_is_reported(
+    verifier: VerifySolution, cheat: Cheat, record_property: Callable[[str, object], None]
+) -> None:
+    if cheat.passes:
+        record_property("outcome", "reported")
     verification = await judged(verifier, cheat.program)
     assert verification.is_passed is cheat.passes
     assert bool(verification.suspicions) is cheat.is_reported

@@ -29,12 +29,14 @@ def works(what, result):
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """`code`: Python; `{planted}` are things that the test has put outside. As a control, `outside` attempts
-    are made on this machine itself too, where they must succeed.
+    are made on this machine itself too, where they must succeed. `by_filter`: held by the filter of system
+    calls, which a machine of Modal's has and its fake does not.
     """
 
     name: str
     code: str
     outside: bool = False
+    by_filter: bool = False
 
     def program(self, planted: dict[str, object]) -> str:
         given = "".join(f"{name} = {value!r}\n" for name, value in planted.items())

@@ -70,6 +70,7 @@ ATTEMPTS = (
         buffer = ctypes.create_string_buffer(100)
         works("syslog", call(103, 116, 3, buffer, 100))
         """,
+        by_filter=True,
     ),
     Attempt(
         "becomes root by a set-user-id program",

@@ -36,6 +36,7 @@ ATTEMPTS = (
         command = ["unshare", "-Ur", "id"]
         attempt("unshare", lambda: subprocess.run(command, capture_output=True).returncode == 0 or None)
         """,
+        by_filter=True,
     ),
     Attempt(
         "makes namespaces by clone",
@@ -52,6 +53,7 @@ ATTEMPTS = (
             os._exit(0)
         works("clone3", child)
         """,
+        by_filter=True,
     ),
     Attempt(
         "joins namespaces",
@@ -73,6 +75,7 @@ ATTEMPTS = (
             works("vm", call(310, 270, process, ctypes.byref(vector), 1, ctypes.byref(vector), 1, 0))
         works("kcmp", call(312, 272, os.getpid(), 1, 0, 0, 0))
         """,
+        by_filter=True,
     ),
     Attempt(
         "uses the keyring",
@@ -81,6 +84,7 @@ ATTEMPTS = (
         works("keyctl", call(250, 219, 0, -3, 1))
         """,
         outside=True,
+        by_filter=True,
     ),
     Attempt(
         "loads programs into the kernel",
@@ -101,6 +105,7 @@ ATTEMPTS = (
         works("memfd_secret", call(447, 447, 0))
         """,
         outside=True,
+        by_filter=True,
     ),
     Attempt(
         "opens files by handle",

@@ -41,6 +41,7 @@ ATTEMPTS = (
         (15, 3, 2)): attempt(family, lambda: socket.socket(family, kind, protocol))
         """,
         outside=True,
+        by_filter=True,
     ),
     Attempt(
         "changes its network",
