@@ -7,46 +7,32 @@ class SandboxError(DomainError):
     """The sandbox failed."""
 
 
-class CannotIsolate(SandboxError):
+class CannotIsolate(SandboxError, kind=ErrorKind.UNAVAILABLE):
     """This machine cannot isolate code: {problem}"""
 
-    kind = ErrorKind.UNAVAILABLE
 
-
-class SandboxNotOpened(SandboxError):
+class SandboxNotOpened(SandboxError, kind=ErrorKind.UNAVAILABLE):
     """The sandbox could not be opened: {problem}"""
 
-    kind = ErrorKind.UNAVAILABLE
 
-
-class SandboxTooLarge(SandboxError):
+class SandboxTooLarge(SandboxError, kind=ErrorKind.INVALID):
     """The task asks for {wanted}, and a sandbox here has at most {maximum} ({setting} of the worker)."""
 
-    kind = ErrorKind.INVALID
 
-
-class ImageRefused(SandboxError):
+class ImageRefused(SandboxError, kind=ErrorKind.INVALID):
     """The image {image} needs containers. Set PROCTOR_WORKER_SANDBOX=docker (or kubernetes, modal) there."""
 
-    kind = ErrorKind.INVALID
 
-
-class SandboxLost(SandboxError):
+class SandboxLost(SandboxError, kind=ErrorKind.UNAVAILABLE):
     """The sandbox is gone: {problem}"""
 
-    kind = ErrorKind.UNAVAILABLE
 
-
-class CommandRefused(SandboxError):
+class CommandRefused(SandboxError, kind=ErrorKind.INVALID):
     """The command cannot be run: {problem}"""
 
-    kind = ErrorKind.INVALID
 
-
-class FilesRefused(SandboxError):
+class FilesRefused(SandboxError, kind=ErrorKind.INVALID):
     """The files of {path} cannot be moved: {problem}"""
-
-    kind = ErrorKind.INVALID
 
 
 class VerifierFailed(SandboxError):
