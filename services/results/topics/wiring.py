@@ -9,12 +9,16 @@ from nats.aio.client import Client
 from services.common.clock import Clock, SystemClock
 from services.common.grpc.server import Registration
 from services.common.lifecycle import every
+from services.common.nats.jetstream import JetStream
+from services.common.nats.pull import Puller
+from services.common.nats.streams import outcome_consumer
 from services.common.postgres import PostgresSession
 from services.common.process import usable_shard_key
 from services.common.structured_logs import get_logger
 from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers import grpc_results
 from services.results.answers.grpc_results import GrpcPublicApi
+from services.results.answers.postgres import PostgresListedOutcomes
 from services.results.answers.wiring import make_answer_api, make_list_outcomes
 from services.results.comparison import grpc_api as grpc_comparison_api
 from services.results.comparison.wiring import make_comparison_api, make_store_comparison
@@ -34,13 +38,12 @@ from services.results.leaderboard.wiring import (
     make_compare_pending,
     make_leaderboard_api,
 )
-from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
+from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher, RecordingLimits
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.outcomes.wiring import make_outcome_consumer
 from services.results.processes.bounded_calls import BoundedCalls
 from services.results.rescoring import grpc_api as grpc_rescore_api
-from services.results.rescoring.wiring import make_rescore_api
+from services.results.rescoring.rescore_task import RescoreTask
 from services.results.runs.delete_unused_sets import DeleteUnusedSets
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
@@ -109,12 +112,19 @@ class Topics:
 def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, processes: Processes) -> Topics:
     work, recording, clock = sessions.work, _stores(sessions.recording), SystemClock()
     stores = _stores(work)
+    shard_key = usable_shard_key(settings.shard_key)
     record_outcomes = RecordOutcomes(
         records=recording.records,
         sample_sets=recording.sample_sets,
         outcomes=recording.outcomes,
-        progress=NatsProgressPublisher(connection=nats, shard_key=usable_shard_key(settings.shard_key)),
+        progress=NatsProgressPublisher(connection=nats, shard_key=shard_key),
         scorer=processes.scorer,
+    )
+    consumer = NatsOutcomeConsumer(
+        puller=Puller(jetstream=JetStream(connection=nats), spec=outcome_consumer(settings.ack_wait_seconds)),
+        record=record_outcomes.record,
+        limits=RecordingLimits(outcomes=settings.batch_outcomes, linger_seconds=settings.linger_seconds),
+        shard_key=shard_key,
     )
     store_comparison = make_store_comparison(work, stores, processes.calls)
     compare_pending = make_compare_pending(work, store_comparison, clock)
@@ -125,7 +135,7 @@ def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, pro
     }
     return Topics(
         apis=apis,
-        consumer=make_outcome_consumer(settings, nats, record_outcomes),
+        consumer=consumer,
         unused_sets=DeleteUnusedSets(
             records=stores.records,
             sample_sets=stores.sample_sets,
@@ -157,7 +167,13 @@ def _read_apis(
     public = GrpcPublicApi(
         show_summary=show_summary, list_outcomes=make_list_outcomes(session, stores, clock)
     )
-    rescoring = make_rescore_api(session, stores, show_summary, processes.scorer)
+    rescore_task = RescoreTask(
+        records=stores.records,
+        sample_sets=stores.sample_sets,
+        answers=PostgresListedOutcomes(session=session),
+        show_summary=show_summary,
+        scorer=processes.scorer,
+    )
     store_comparison = make_store_comparison(session, stores, processes.calls)
     comparisons = make_comparison_api(
         stores, store_comparison.compare_pair, runs_of_models=PostgresLeaderboard(session=session)
@@ -166,7 +182,7 @@ def _read_apis(
         grpc_results.SERVICE_NAME: public.register,
         grpc_answer_api.SERVICE_NAME: make_answer_api(session, stores, clock).register,
         grpc_export_api.SERVICE_NAME: make_export_api(session, stores, show_summary).register,
-        grpc_rescore_api.SERVICE_NAME: rescoring.register,
+        grpc_rescore_api.SERVICE_NAME: grpc_rescore_api.GrpcRescoreApi(rescore_task=rescore_task).register,
         grpc_leaderboard_api.SERVICE_NAME: make_leaderboard_api(session, compare_pending, clock).register,
         grpc_comparison_api.SERVICE_NAME: comparisons.register,
     }
