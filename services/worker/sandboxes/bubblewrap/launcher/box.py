@@ -60,7 +60,7 @@ class Box:
             return
 
     def is_alive(self) -> bool:
-        return not select.select([self.pidfd], [], [], 0)[0]
+        return not _is_ready(self.pidfd, 0)
 
     def release(self) -> None:
         os.close(self.pidfd)
@@ -106,12 +106,19 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
 def _read(file: int, deadline: float, minimum: int = 1) -> bytes:
     """Reads until it ends, or has `minimum` bytes where that is more than one."""
     read = b""
-    while (left := deadline - time.monotonic()) > 0 and select.select([file], [], [], left)[0]:
+    while (left := deadline - time.monotonic()) > 0 and _is_ready(file, left):
         part = os.read(file, 4096)
         read += part
         if not part or (1 < minimum <= len(read)):
             return read
     return read
+
+
+def _is_ready(file: int, seconds: float) -> bool:
+    """Polls: a launcher of many sandboxes has files with numbers above those of select."""
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def _message(errors: int) -> str:

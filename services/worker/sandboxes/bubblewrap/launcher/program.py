@@ -46,8 +46,10 @@ _FIRST_UID, _UIDS = 200_000, 1_000_000_000
 _FEW_UIDS = 40_000
 # bubblewrap, the first process and the spawner count too.
 _OWN_PROCESSES = 3
-# Of a process of the launcher's own that could not do its part.
-_LOST = 125
+# Of a command that a spawner could not start.
+_NOT_STARTED = 126
+# 128 + SIGKILL, as a shell reports it.
+_KILLED = 137
 
 Request = dict[str, Any]
 
@@ -215,7 +217,7 @@ class Launcher:
             code = os.waitstatus_to_exitcode(status)
             if process in self._waiting:
                 self._finish(self._waiting.pop(process), code)
-            elif not self._end_spawner(process, code):
+            elif not self._end_spawner(process):
                 self._end_box(process)
         self._remove_groups()
 
@@ -227,21 +229,22 @@ class Launcher:
         elif request["do"] == "kill":
             self._reply(request)
         else:
-            if box is None or box.is_ending or (code == _LOST and not box.is_alive()):
+            if box is None or box.is_ending or (code == _NOT_STARTED and not box.is_alive()):
                 self._reply(request, lost="its first process ended.")
                 return
             kills = box.group.oom_kills() - box.oom_kills if box.group else 0
             self._reply(request, exit=code if code >= 0 else 128 - code, excess=box.excess, oom_kills=kills)
 
-    def _end_spawner(self, process: int, code: int) -> bool:
-        """Killed for memory, or with its sandbox; the next command has another one."""
+    def _end_spawner(self, process: int) -> bool:
+        """The next command has another one."""
         for number, spawner in self._spawners.items():
             if spawner.process == process:
-                self._forget_spawner(number, code)
+                self._forget_spawner(number)
                 return True
         return False
 
-    def _forget_spawner(self, number: int, code: int) -> None:
+    def _forget_spawner(self, number: int) -> None:
+        """Killed for memory, as its commands may be, or else a failure of the machine."""
         self._take_ends(number)
         spawner = self._spawners.pop(number)
         self._selector.unregister(spawner.control)
@@ -250,7 +253,10 @@ class Launcher:
         left = [request for request in self._running.values() if request["box"] == number]
         for request in left:
             del self._running[request["id"]]
-            self._finish(request, code)
+            if box and box.group and box.group.oom_kills() > box.oom_kills:
+                self._finish(request, _KILLED)
+            else:
+                self._reply(request, lost="what starts its commands ended.")
         if left and box and box.is_alive():
             # Nothing waits for the end of these commands any more.
             kill_all(box)
@@ -260,7 +266,7 @@ class Launcher:
             if box.holder == holder:
                 del self._boxes[box.number]
                 if box.number in self._spawners:
-                    self._forget_spawner(box.number, _LOST)
+                    self._forget_spawner(box.number)
                 box.release()
                 if box.group is not None:
                     self._to_remove.append(box.group)

@@ -26,8 +26,6 @@ PACKET_BYTES = 256 * 1024
 _FILES = 3
 # Code of models runs after the worker's own loops, which keep requests and ack deadlines going.
 _NICE = 10
-# `RLIMIT_NOFILE` of the sandbox: no file of the launcher is numbered higher.
-_MAX_FILES = 1024
 # The first process and the spawner count as the sandbox's own.
 _OWN_PROCESSES = 2
 # Python ignores the second, and the launcher the first. What is over RLIMIT_FSIZE stays an error.
@@ -64,13 +62,14 @@ def start_spawner(box: Box, program: bytes) -> Spawner:
 
     def act() -> None:
         _enter(box, its.fileno(), program)
-        _serve(its)
+        _serve(socket.socket(fileno=_FILES))
 
     with its:
         return Spawner(fork_into(act), own)
 
 
 def _enter(box: Box, control: int, program: bytes) -> None:
+    """The socket gets the number behind those of a command's files."""
     groups = [] if box.group is None else box.group.process_files
     # Before it joins, since inside there are no such files. 0 means the writer.
     for group in groups:
@@ -78,6 +77,7 @@ def _enter(box: Box, control: int, program: bytes) -> None:
     nothing = os.open("/dev/null", os.O_RDWR)
     for number in range(_FILES):
         os.dup2(nothing, number)
+    last = max(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208  # names are numbers here
     signal.set_wakeup_fd(-1)
     limit_resources(box.limits)
     # The limit of last resort where no control group counts processes.
@@ -86,8 +86,8 @@ def _enter(box: Box, control: int, program: bytes) -> None:
     os.nice(_NICE)
     join(box, ALL_KINDS)
     # No file of the launcher gets inside.
-    os.closerange(_FILES, control)
-    os.closerange(control + 1, max(_MAX_FILES, control) + 1)
+    os.dup2(control, _FILES, inheritable=False)
+    os.closerange(_FILES + 1, last + 1)
     syscalls.drop_capabilities()
     # Last: the filter refuses some of the calls above.
     syscalls.install_filter(program)
