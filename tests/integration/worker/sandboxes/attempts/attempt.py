@@ -29,8 +29,8 @@ def works(what, result):
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """`code`: Python; `{planted}` are things that the test has put outside. As a control, `outside` attempts
-    are made on this machine itself too, where they must succeed. `by_filter`: held by the filter of system
-    calls, which a machine of Modal's has and its fake does not.
+    are made on this machine itself too, where they must succeed. `by_filter`: held by a filter of system
+    calls, which the fake of Modal has not.
     """
 
     name: str
