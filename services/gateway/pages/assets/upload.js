@@ -9,6 +9,7 @@ class UploadForm extends HTMLElement {
     this.field = this.querySelector("input[type=file]");
     this.bar = this.querySelector("progress");
     this.hint = this.querySelector("[data-hint]");
+    this.hint.prepend("Choose a file, or drop it here. ");
     for (const name of ["dragover", "dragleave", "drop"]) this.addEventListener(name, event => {
       event.preventDefault();
       this.form.classList.toggle("over", name === "dragover");
