@@ -82,7 +82,10 @@ def _fetch(requirement: str, program: Path) -> None:
 
 def render(setting: Setting, version: str = NEWEST) -> list[dict[str, Any]]:
     """The objects that an install would make. Raises HelmRefused."""
-    return [document for document in yaml.safe_load_all(template(setting, version)) if document]
+    documents = yaml.load_all(
+        template(setting, version), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
+    return [document for document in documents if document]
 
 
 def template(setting: Setting, version: str = NEWEST) -> str:

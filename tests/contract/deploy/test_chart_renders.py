@@ -3,22 +3,17 @@
 import json
 import os
 import re
-from functools import cache
 from typing import Any
 
 import pytest
 
+from tests.contract.deploy.rendered import objects
 from tests.contract.deploy.settings import SETTINGS
 from tests.harness import kubernetes_schemas as schemas
-from tests.harness.helm import PACKAGES, lint, render, template
+from tests.harness.helm import PACKAGES, lint, template
 
 # Passwords of a trial differ from render to render, and Helm versions put other empty lines and comments.
 NOISE = re.compile(r"(?m)^  [a-z-]+: [A-Za-z0-9+/]{43}=$|^\s*$\n|^# Source.*$\n")
-
-
-@cache
-def objects(name: str) -> list[dict[str, Any]]:
-    return render(SETTINGS[name])
 
 
 def distinct_objects() -> list[dict[str, Any]]:
