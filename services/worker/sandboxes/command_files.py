@@ -4,13 +4,15 @@ import asyncio
 import tarfile
 from typing import BinaryIO, Protocol
 
-from services.worker.sandboxes.errors import FilesRefused
+from services.worker.sandboxes.errors import FilesRefused, SandboxLost
 from services.worker.sandboxes.output import KeptOutput, SpooledOutput
 from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, TarLimits
 from services.worker.sandboxes.tar_files import check_tar
 
 # For 256 MiB through tar on a busy machine, and an end for files that an agent made to hang.
 _SECONDS = 120.0
+# Of a shell that cannot execute a program, or does not find it.
+_NOT_STARTED = (126, 127)
 _UNPACK = '[ -d "$1" ] || mkdir -p -- "$1" && exec tar -x -f - -C "$1" -o'
 # GNU's tar leaves out what it cannot read, and says so by its exit code. busybox's has no such options, and
 # does not read the variable.
@@ -27,6 +29,10 @@ async def put_files(sandbox: RunsCommands, path: str, tar: bytes) -> None:
     files = _without_own_folder(tar)
     command = Command(("sh", "-c", _UNPACK, "sh", path), stdin=files, timeout_seconds=_SECONDS)
     result = await sandbox.run_into(command, KeptOutput(2000))
+    _check_started(result)
+    if result.ended is Ended.TIMED_OUT:
+        # They are bounded, so it is the machine.
+        raise SandboxLost(problem=f"files for {path} took longer than {_SECONDS:g} s.")
     if not result.is_success:
         raise FilesRefused(path=path, problem=_first_line(result) or result.ended.value)
 
@@ -35,6 +41,7 @@ async def get_files(sandbox: RunsCommands, path: str, into: BinaryIO, limits: Ta
     kept, start = SpooledOutput(into, limits.stream_bytes), into.tell()
     command = Command(("sh", "-c", _PACK, "sh", path), timeout_seconds=_SECONDS)
     result = await sandbox.run_into(command, kept)
+    _check_started(result)
     if kept.total > limits.stream_bytes:
         raise FilesRefused(path=path, problem=f"they have more than {limits.total_bytes:,} bytes.")
     if result.ended is Ended.TIMED_OUT or result.exit_code not in (0, 1):
@@ -43,6 +50,12 @@ async def get_files(sandbox: RunsCommands, path: str, into: BinaryIO, limits: Ta
     into.seek(start)
     await asyncio.to_thread(check_tar, into, path, limits)
     into.seek(start)
+
+
+def _check_started(result: CommandResult) -> None:
+    """Files that nothing could move are no files that were refused, which would be a score."""
+    if result.ended is Ended.EXITED and result.exit_code in _NOT_STARTED:
+        raise SandboxLost(problem=f"tar does not start in it ({_first_line(result) or result.exit_code}).")
 
 
 def _without_own_folder(tar: bytes) -> bytes:

@@ -27,6 +27,8 @@ from services.worker.sandboxes.sandbox import (
 _READ_BYTES = 65536
 # The most that an unprivileged process can make a pipe hold (fs/pipe-max-size).
 _PIPE_BYTES = 1024 * 1024
+# On a busy machine a killed process takes a moment to end.
+_KILL_AGAIN_SECONDS = 2.0
 # 128 + SIGKILL, as a shell reports it.
 _KILLED = 137
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
@@ -140,9 +142,11 @@ class BubblewrapSandbox:
             answer = asyncio.create_task(asking, name="ask the launcher")
             try:
                 done, _ = await asyncio.wait((answer,), timeout=command.timeout_seconds)
-                if not done:
+                while not answer.done():
+                    # Again: the command may have been about to start.
                     await self.stop_processes()
-                reply, _ = await answer
+                    await asyncio.wait((answer,), timeout=_KILL_AGAIN_SECONDS)
+                reply, _ = answer.result()
             except asyncio.CancelledError:
                 # No caller waits for the command any more.
                 answer.cancel()

@@ -10,6 +10,7 @@ from services.worker.sandboxes.refused_calls import (
     NETLINK,
     NEW_NAMESPACES,
     REFUSED,
+    SIBLING,
     TIOCLINUX,
     TIOCSTI,
     UNIX,
@@ -32,7 +33,7 @@ def profile(machine: str) -> str:
         _rule(names, errno.EPERM),
         # Its arguments lie in memory, where no filter sees them: programs fall back to clone.
         _rule(["clone3"], errno.ENOSYS),
-        *(_rule(["clone"], errno.EPERM, _bits(0, flag, flag)) for flag in _flags(NEW_NAMESPACES)),
+        *(_rule(["clone"], errno.EPERM, _bits(0, flag, flag)) for flag in _flags(NEW_NAMESPACES | SIBLING)),
         *(_rule(["socket"], errno.EAFNOSUPPORT, each) for each in _families()),
         _rule(["socket"], errno.EAFNOSUPPORT, _bits(0, _LOWER_HALF, NETLINK), _compared(2, "NE", 0)),
         *(_rule(["ioctl"], errno.EPERM, _bits(1, _LOWER_HALF, call)) for call in (TIOCSTI, TIOCLINUX)),

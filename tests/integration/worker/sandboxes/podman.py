@@ -96,7 +96,10 @@ def _service(folder: Path) -> Iterator[Podman]:
     command = bound("/usr/bin/podman", "system", "service", "--time=0", f"unix://{podman.socket}")
     with (
         (folder / "service.log").open("wb") as log,
-        killed_at_the_end(subprocess.Popen(command, env=environment, stdout=log, stderr=log)) as service,
+        # Its monitors write into the folder where they are started.
+        killed_at_the_end(
+            subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+        ) as service,
     ):
         try:
             _wait_for(folder / "docker.sock", service)

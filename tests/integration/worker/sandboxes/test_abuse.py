@@ -56,6 +56,16 @@ print(r.getrusage(r.RUSAGE_CHILDREN).ru_utime + r.getrusage(r.RUSAGE_SELF).ru_ut
 """
 
 
+_KILLER = """
+import os
+while True:
+    try:
+        os.kill(-1, 9)
+    except OSError:
+        pass
+"""
+
+
 def python(code: str, seconds: float = 30.0) -> Command:
     return Command(("python3", "-I", "-c", code), timeout_seconds=seconds)
 
@@ -63,6 +73,13 @@ def python(code: str, seconds: float = 30.0) -> Command:
 async def _is_usable(sandbox: Sandbox) -> bool:
     await sandbox.stop_processes()
     return (await sandbox.run(Command(("echo", "usable")))).text == "usable\n"
+
+
+async def test_a_program_that_kills_whatever_it_sees_is_killed(sandbox: Sandbox) -> None:
+    for _ in range(10):
+        result = await asyncio.wait_for(sandbox.run(python(_KILLER, seconds=0.3)), 60)
+        assert result.ended is Ended.TIMED_OUT
+    assert await _is_usable(sandbox)
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ class Launcher:
         except BlockingIOError:
             del self._running[request["id"]]
             self._reply(request, lost="its commands do not start any more.")
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             # It is answered when the spawner's end is seen, as those before it.
             return
 
@@ -227,7 +227,12 @@ class Launcher:
             if code:
                 self._reply(request, error="its network namespace cannot be joined")
         elif request["do"] == "kill":
-            self._reply(request)
+            if code and box:
+                # Nothing else ends what may still run in it.
+                box.kill()
+                self._reply(request, lost="its processes cannot be killed.")
+            else:
+                self._reply(request)
         else:
             if box is None or box.is_ending or (code == _NOT_STARTED and not box.is_alive()):
                 self._reply(request, lost="its first process ended.")

@@ -14,6 +14,7 @@ from services.worker.sandboxes.refused_calls import (
     NETLINK,
     NEW_NAMESPACES,
     REFUSED,
+    SIBLING,
     TIOCLINUX,
     TIOCSTI,
     UNIX,
@@ -83,7 +84,7 @@ def _when(number: int, rules: list[bytes]) -> list[bytes]:
 def _clone_rules() -> list[bytes]:
     return [
         _argument(0),
-        _do(_JUMP_ANY_BIT, NEW_NAMESPACES, 0, 1),
+        _do(_JUMP_ANY_BIT, NEW_NAMESPACES | SIBLING, 0, 1),
         _refuse(errno.EPERM),
         _do(_RETURN, _ALLOW),
     ]

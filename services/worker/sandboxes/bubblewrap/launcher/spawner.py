@@ -148,12 +148,13 @@ def _start(
             setsid=True,
             setsigdef=_DEFAULT_SIGNALS,
         )
-        running[os.pidfd_open(process)] = process, request["id"]
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else error
         with suppress(OSError):
             os.write(files[-1], f"{name[:_MAX_NAME_LENGTH]}: {problem}\n".encode("utf-8", "replace"))
         refuse(127 if isinstance(error, FileNotFoundError) else 126)
+    else:
+        running[os.pidfd_open(process)] = process, request["id"]
 
 
 def _answer(control: socket.socket, number: int, code: int) -> None:

@@ -13,6 +13,16 @@ ATTEMPTS = (
         outside=True,
     ),
     Attempt(
+        "leaves a child to what starts the commands",
+        """
+        child = call(56, 220, 0x8000 | signal.SIGCHLD, 0, 0, 0, 0)
+        if child == 0:
+            os._exit(0)
+        works("clone", child)
+        """,
+        by_filter=True,
+    ),
+    Attempt(
         "steals files of processes",
         """
         libc.pidfd_open.restype = ctypes.c_int
