@@ -122,6 +122,21 @@ async def test_page_without_a_socket_is_renewed_by_requests_and_loaded_again_at_
         await expect(page.locator("#stale")).to_have_count(0)
 
 
+async def test_page_without_a_socket_says_that_its_run_was_deleted() -> None:
+    async with (
+        live_run(max_live_pages=1) as harness,
+        socket(harness, f"/runs/{RUN_ID}/socket?build={Assets.load().digest}"),
+        chromium() as browser,
+        tab(browser, harness.http) as opened,
+    ):
+        page = opened.page
+        await page.clock.install()
+        await opened.open(f"/runs/{RUN_ID}")
+        del harness.scheduler.runs[RUN_ID]
+        await page.clock.run_for(RENEWED_AFTER_MS)
+        await expect(page.locator("main h1")).to_have_text("Not found", timeout=DEADLINE_MS)
+
+
 async def test_page_of_another_version_is_asked_to_load_again_and_keeps_what_it_shows() -> None:
     async with live_run() as harness, chromium() as browser, tab(browser, harness.http) as opened:
         page = opened.page

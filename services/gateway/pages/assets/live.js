@@ -23,10 +23,12 @@ setInterval(() => {
   slower.hidden = !isSlow;
   if (isSlow && now - asked >= long) { asked = now; slower.dispatchEvent(new Event("slower")); }
 }, 500);
-// What is not pushed any more has ended, and its page is another one.
+// What is not pushed any more has ended, was deleted, or is no longer this user's to see: its page is another one.
 document.addEventListener("htmx:before:swap", event => {
   const { ctx } = event.detail;
-  if (ctx?.sourceElement !== slower || ctx.response.status >= 400 || ctx.text.includes("hx-ws:connect")) return;
+  if (ctx?.sourceElement !== slower) return;
+  const { status } = ctx.response, isOver = status < 400 ? !ctx.text.includes("hx-ws:connect") : status === 401 || status === 404;
+  if (!isOver) return;
   event.preventDefault(); location.reload();
 });
 
