@@ -64,7 +64,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 }
 # Flags of clone that make namespaces.
 NEW_NAMESPACES = 0x7E02_0000
-# CLONE_PARENT makes a sibling, which nobody inside waits for: a child of what starts the commands.
+# CLONE_PARENT makes a sibling, for which no process waits: a child of what starts the commands.
 SIBLING = 0x0000_8000
 # Of sockets only these families, and of netlink only routes, which programs ask for their own addresses.
 UNIX, INTERNET, INTERNET_6, NETLINK = 1, 2, 10, 16
