@@ -1,4 +1,4 @@
--- `r.*` reads the view outcome_records, which lists its columns (migrations/0003_outcome_records.sql). Postgres computes only
+-- `r.*` reads the view outcome_records, which lists its columns (migrations/0012_answered_records.sql). Postgres computes only
 -- those that a query uses.
 
 -- name: export_lines: Return the outcomes of a run that count in an epoch, an object of JSON each, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
