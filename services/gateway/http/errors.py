@@ -51,11 +51,11 @@ class NoSuchRollout(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT
 
 
 class DatasetRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):
-    """Benchmark {benchmark_id} not found: no run over a data set has this id."""
+    """Run {benchmark_id} not found: no run over a data set has this id."""
 
 
 class DatasetRunNotPlanned(GatewayError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_FINISHED"):
-    """Benchmark {benchmark_id} has not begun, so there are no answers to look at yet."""
+    """Run {benchmark_id} has not begun, so there are no answers to look at yet."""
 
 
 class EmptyId(GatewayError):

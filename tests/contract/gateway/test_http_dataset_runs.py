@@ -229,14 +229,14 @@ async def test_run_is_paused_resumed_cancelled_retried_and_deleted(harness: Gate
         ("POST", "/retry", "is queued to retry what is missing", run_pb2.RUN_STATE_PENDING),
     ):
         status, body, _ = await call(harness, method, path + tail)
-        assert (status, body) == (200, {"benchmark_id": name, "message": f"Benchmark {name} {reported}"})
+        assert (status, body) == (200, {"benchmark_id": name, "message": f"Run {name} {reported}"})
         assert harness.scheduler.runs[run.run_id].state == state
     status, body, _ = await call(harness, "DELETE", path)
     assert (status, body["reason"]) == (409, "RUN_STILL_ACTIVE")
     await call(harness, "POST", f"{path}/cancel")
     assert (await call(harness, "POST", f"{path}/cancel"))[0] == 409
     status, body, _ = await call(harness, "DELETE", path)
-    assert (status, body["message"]) == (200, f"Benchmark {name} deleted, with its answers")
+    assert (status, body["message"]) == (200, f"Run {name} deleted, with its answers")
     assert not harness.scheduler.runs
     status, body, _ = await call(harness, "DELETE", path)
     assert (status, body["reason"]) == (404, "RUN_NOT_FOUND")
@@ -262,7 +262,7 @@ async def test_id_of_no_run_is_404_in_a_sentence(harness: GatewayHarness, name: 
     for method, tail in PATHS:
         status, body, _ = await call(harness, method, f"{API}/{name}{tail}")
         assert (status, body["reason"]) == (404, "RUN_NOT_FOUND")
-        assert body["detail"] == f"Benchmark {name} not found: no run over a data set has this id."
+        assert body["detail"] == f"Run {name} not found: no run over a data set has this id."
 
 
 async def test_run_over_a_suite_is_none_here(harness: GatewayHarness) -> None:

@@ -165,4 +165,4 @@ async def delete(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessag
 
 def _message(run: run_pb2.Run, what: str) -> DatasetRunMessage:
     shown = benchmark_id(run.run_id)
-    return DatasetRunMessage(benchmark_id=shown, message=f"Benchmark {shown} {what}")
+    return DatasetRunMessage(benchmark_id=shown, message=f"Run {shown} {what}")

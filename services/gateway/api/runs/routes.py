@@ -42,7 +42,7 @@ def duration_text(seconds: float | None) -> str:
     return next((text for bound, text in _DURATIONS if seconds < bound), "over 3 hours")
 
 
-@router.post("/run", responses=problems(400, 409, 422, 429, 503), summary="Start a benchmark")
+@router.post("/run", responses=problems(400, 409, 422, 429, 503), summary="Start a run")
 async def start(scheduler: SchedulerCalls, user: User, body: RunRequest) -> JobStarted:
     response = await scheduler.runs.SubmitRun(
         scheduler_pb2.SubmitRunRequest(order=body.to_order(), user=user, request_id=str(uuid.uuid4()))
@@ -60,7 +60,7 @@ async def start(scheduler: SchedulerCalls, user: User, body: RunRequest) -> JobS
 @router.post(
     "/estimate",
     responses=problems(400, 422, 503),
-    summary="Estimate what a benchmark would take. Nothing is started",
+    summary="Estimate what a run would take. Nothing is started",
 )
 async def estimate(scheduler: SchedulerCalls, user: User, body: RunRequest) -> EstimateShown:
     request = scheduler_pb2.EstimateRunRequest(order=body.to_order(), user=user)
