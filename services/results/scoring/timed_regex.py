@@ -2,13 +2,12 @@
 
 import re
 import time
-import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
 import regex
 
-from services.common.pattern_size import check_pattern_size
+from services.common.patterns import compile_pattern
 from services.results.scoring.errors import ScoringImpossible
 
 # Patterns read a text in microseconds; what takes this long backtracks and would take for ever.
@@ -20,9 +19,6 @@ SLOW_SECONDS = 0.05
 # For a plan and process: beyond it a run of a million answers would be slow for days.
 MAX_SLOW_SECONDS = 5.0
 
-# What the `regex` module reads more into than `re` does: "{e<=1}" allows errors, "[:alpha:]" is a class.
-_NAME_OR_ESCAPE_OR_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d*(?:,\d*)?\})", re.DOTALL)
-_POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 _REPETITION = re.compile(r"[*+?{]")
 
 
@@ -46,11 +42,7 @@ class TimedRegex:
         self.pattern = pattern
         self._slow_time = slow_time or SlowTime()
         self._has_been_slow = False
-        try:
-            check_pattern_size(pattern)
-            plain, self._timed = _plain(pattern), _timed(pattern)
-        except (RecursionError, OverflowError) as error:
-            raise re.error("it is nested too deeply, or a number in it is too large") from error
+        plain, self._timed = compile_pattern(pattern)
         # Where nothing is repeated nothing can take long, and the plain module is several times faster.
         self._plain = None if _REPETITION.search(pattern) else plain
 
@@ -109,20 +101,3 @@ def _shown(found: "re.Match[str] | regex.Match[str] | None") -> str | None:
     if found is None or not found.re.groups:
         return found and found[0]
     return next((group for group in found.groups() if group), "")
-
-
-def _plain(pattern: str) -> re.Pattern[str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return re.compile(pattern)
-
-
-def _timed(pattern: str) -> regex.Pattern[str]:
-    if _POSIX_CLASS.search(pattern):
-        raise re.error("a class such as [:alpha:] is not known", pattern)
-    try:
-        # A brace that does not repeat is a brace.
-        as_re_reads_it = _NAME_OR_ESCAPE_OR_BRACE.sub(lambda found: found[1] or r"\{", pattern)
-        return regex.compile(as_re_reads_it, regex.VERSION0)
-    except regex.error as error:
-        raise re.error(str(error), pattern) from error

@@ -8,17 +8,14 @@ from functools import cache
 from pathlib import Path as FilePath
 from typing import Any, cast
 
-import regex
 from jsonschema import Draft202012Validator, FormatChecker, TypeChecker
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
 
-from services.common.pattern_size import check_pattern_size
+from services.common.patterns import compile_pattern
 from services.scheduler.suites.format.suite_document import ValueProblem
 
 _FORMATS = FormatChecker(formats=())
-# `regex` reads it as a character class, `re` as a set of colons and letters.
-_POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
 _MAX_SENTENCE_LENGTH = 300
 # Unknown keys reported per mapping.
@@ -30,24 +27,10 @@ def suite_validator(schema: Mapping[str, object]) -> Draft202012Validator:
     return validator
 
 
-def check_regex(pattern: str) -> None:
-    """Both `re` and `regex` must accept the pattern. Raises re.error."""
-    if _POSIX_CLASS.search(pattern):
-        raise re.error("a class such as [:alpha:] is not known")
-    try:
-        re.compile(pattern)
-        check_pattern_size(pattern)
-        regex.compile(pattern, regex.VERSION0)
-    except regex.error as error:
-        raise re.error(str(error)) from error
-    except (RecursionError, OverflowError) as error:
-        raise re.error("it is nested too deeply, or a number in it is too large") from error
-
-
 @_FORMATS.checks("regex", raises=re.error)
 def _is_regex(value: object) -> bool:
     if isinstance(value, str):
-        check_regex(value)
+        compile_pattern(value)
     return True
 
 

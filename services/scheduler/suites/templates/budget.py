@@ -9,7 +9,7 @@ from time import monotonic
 import regex
 from jinja2.utils import Namespace
 
-from services.common.pattern_size import check_pattern_size
+from services.common.patterns import check_pattern_size
 from services.scheduler.suites.templates.errors import OverBudget
 
 # Some seconds of a rendering; real templates take hundreds of steps.

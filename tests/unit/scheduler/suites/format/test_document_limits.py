@@ -59,6 +59,12 @@ def test_a_pattern_that_cannot_be_read_is_reported_with_the_reason(pattern: str,
     assert why in problem
 
 
+@pytest.mark.parametrize("pattern", ["{e}", "x{e", "a{s<=}", "(?:a){e<=1,i<=2"])
+def test_a_pattern_that_results_reads_is_accepted(pattern: str) -> None:
+    step = f"{{function: regex, regex_pattern: '{pattern}'}}"
+    assert not problems_of(f"{TASK}filter_list: [{{name: a, filter: [{step}]}}]\n")
+
+
 @pytest.mark.parametrize("path", ["a" * 201, "é" * 101, "/".join(["folder"] * 200)])
 def test_files_have_paths_that_a_file_system_takes(path: str) -> None:
     [problem] = read_document(SuiteDocument(TASK, files={path: b""})).problems

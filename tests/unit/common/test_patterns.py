@@ -1,10 +1,10 @@
-"""Patterns are measured as they are written out: groups and repeats multiply."""
+"""Patterns are those of `re`, and are measured as they are written out: groups and repeats multiply."""
 
 import re
 
 import pytest
 
-from services.common.pattern_size import check_pattern_size
+from services.common.patterns import check_pattern_size, compile_pattern
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,15 @@ def test_a_pattern_that_repeats_too_much_is_refused_with_its_size(pattern: str, 
 def test_what_re_does_not_read_is_refused(pattern: str) -> None:
     with pytest.raises(re.error):
         check_pattern_size(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["{e}", "x{e", "a{s<=}", "(?:a){e<=1,i<=2", r"\N{DIGIT ONE}{2}", "[{]e}"])
+def test_a_brace_that_does_not_repeat_is_a_brace(pattern: str) -> None:
+    plain, timed = compile_pattern(pattern)
+    for text in ("{e}", "x{e", "a{s<=}", "a{e<=1,i<=2", "11", "ab"):
+        assert timed.findall(text) == plain.findall(text)
+
+
+def test_what_is_nested_too_deeply_is_refused_as_such() -> None:
+    with pytest.raises(re.error, match="nested too deeply"):
+        compile_pattern("(?:" * 3000 + ")" * 3000)

@@ -1,11 +1,13 @@
-"""How large a pattern becomes where `regex` compiles it: what is repeated n times is written out n times.
+"""Regular expressions of users: the syntax is that of `re`, and the size is limited before `regex` compiles.
 
-No library says so beforehand (decision 0032).
+`regex` writes out what is repeated n times n times, and no library says so beforehand (decision 0032).
 """
 
 import re
 import warnings
 from functools import lru_cache
+
+import regex
 
 # Each takes some hundred bytes, so that twenty letters such as "(?:x{1000}){1000000}" take all memory.
 MAX_PARTS = 10_000
@@ -23,16 +25,45 @@ _TOKEN = re.compile(
     r"|.",
     re.DOTALL,
 )
+# What the `regex` module reads more into than `re` does: "{e<=1}" allows errors, "[:alpha:]" is a class.
+_NAME_OR_ESCAPE_OR_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d*(?:,\d*)?\})", re.DOTALL)
+_POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 _COMMENT_OR_BLANK = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s+|#[^\n]*", re.DOTALL)
+
+
+def compile_pattern(pattern: str) -> tuple[re.Pattern[str], regex.Pattern[str]]:
+    """The pattern for `re`, and for `regex`, which finds the same and takes a time limit.
+
+    Raises re.error where `re` would, where it is too large, and where the two modules would not agree.
+    """
+    try:
+        check_pattern_size(pattern)
+        return _plain(pattern), _timed(pattern)
+    except (RecursionError, OverflowError) as error:
+        raise re.error("it is nested too deeply, or a number in it is too large") from error
+
+
+def _plain(pattern: str) -> re.Pattern[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return re.compile(pattern)
+
+
+def _timed(pattern: str) -> regex.Pattern[str]:
+    if _POSIX_CLASS.search(pattern):
+        raise re.error("a class such as [:alpha:] is not known", pattern)
+    try:
+        # A brace that does not repeat is a brace.
+        as_re_reads_it = _NAME_OR_ESCAPE_OR_BRACE.sub(lambda found: found[1] or r"\{", pattern)
+        return regex.compile(as_re_reads_it, regex.VERSION0)
+    except regex.error as error:
+        raise re.error(str(error), pattern) from error
 
 
 @lru_cache(maxsize=512)  # as many as `re` keeps
 def check_pattern_size(pattern: str) -> None:
     """Raises re.error, also where `re` does not read the pattern, and RecursionError."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        flags = re.compile(pattern).flags
-    if flags & re.VERBOSE:
+    if _plain(pattern).flags & re.VERBOSE:
         pattern = _COMMENT_OR_BLANK.sub(lambda found: found[1] or "", pattern)
     parts = _parts(pattern)
     if parts > MAX_PARTS:
