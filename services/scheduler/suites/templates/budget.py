@@ -9,7 +9,7 @@ from time import monotonic
 import regex
 from jinja2.utils import Namespace
 
-from services.common.patterns import check_pattern_size
+from services.common.patterns import compile_pattern
 from services.scheduler.suites.templates.errors import OverBudget
 
 # Some seconds of a rendering; real templates take hundreds of steps.
@@ -178,16 +178,14 @@ FILTER_GROWTH: Mapping[str, Growth] = {
 
 def regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
     """The filter of lm-evaluation-harness, with a time limit. Raises re.error and regex.error."""
-    check_pattern_size(pattern)
+    _, timed = compile_pattern(pattern)
     budget = BUDGET.get()
     started = monotonic()
     try:
-        return regex.sub(
-            pattern,
+        return timed.sub(
             lambda match: _expanded(match, replacement, budget),
             text,
             count=count,
-            flags=regex.VERSION0,
             timeout=budget.regex_seconds,
         )
     except TimeoutError as error:

@@ -64,7 +64,12 @@ def test_what_templates_of_lm_eval_use_is_there(source: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "replacement", "text"),
-    [(r"(\w+) (\w+)", r"\2 \g<1>", "two one."), ("[aeiou]", "", "n tw."), ("(?i)ONE|x", "1", "1 two.")],
+    [
+        (r"(\w+) (\w+)", r"\2 \g<1>", "two one."),
+        ("[aeiou]", "", "n tw."),
+        ("(?i)ONE|x", "1", "1 two."),
+        ("two{e}", "", "one two."),
+    ],
 )
 def test_patterns_are_those_of_python(pattern: str, replacement: str, text: str) -> None:
     template = compile_template("{{ said | regex_replace(pattern, replacement) }}")
