@@ -9,6 +9,8 @@ from pydantic import Field
 
 from services.common.shared_settings import AllowedBaseUrls, NatsServiceSettings, PoolsFilePath, settings_of
 
+DEFAULT_ACK_WAIT_SECONDS = 15.0
+
 
 class WorkerSettings(NatsServiceSettings):
     """Read once, at the start. Keys of providers are read from the variables that the pools file names."""
@@ -23,7 +25,7 @@ class WorkerSettings(NatsServiceSettings):
     """Name of its pod on Kubernetes, by which the scheduler can mark it as empty."""
     health_address: str = "127.0.0.1:8084"
     """host:port of the gRPC health service."""
-    ack_wait_seconds: float = Field(default=15.0, ge=1)
+    ack_wait_seconds: float = Field(default=DEFAULT_ACK_WAIT_SECONDS, ge=1)
     """NATS redelivers a shard whose ack deadline was not extended for this time."""
     max_tries: int = Field(default=8, ge=1)
     """Tries of a sample after failures of the provider. Rate limits are retried until the run's deadline."""

@@ -27,7 +27,6 @@ MAX_TRIES = 6
 # So soon after a crash another replica goes on. It is renewed in time while the figures are computed.
 CLAIM_SECONDS = 6.0
 RENEWALS = 3
-DEFAULT_SECONDS = 3600.0
 
 log = get_logger()
 
@@ -56,7 +55,7 @@ class CloseRun:
     summaries: SummaryStore
     claims: CloseClaimStore
     summarize_run: SummarizeRun
-    limit_seconds: float = DEFAULT_SECONDS
+    limit_seconds: float
     computing: dict[_Epoch, _Computing] = field(default_factory=dict)
 
     async def close(self, run_id: str, epoch: int, state: RunState | None, *, allow_partial: bool) -> Closing:

@@ -14,6 +14,7 @@ from proctor.wire.values import MODEL
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS
+from services.common.nats.streams import HEARTBEAT_TTL_SECONDS
 from services.common.structured_logs import get_logger
 from services.scheduler.workers.list_models import PoolListing
 from services.scheduler.workers.proto import HEARTBEAT
@@ -21,8 +22,6 @@ from services.scheduler.workers.worker import Worker, WorkerTable
 
 log = get_logger()
 
-# A worker without a heartbeat for this long is gone; its key expires after the same time.
-_SILENT_SECONDS = 15.0
 _REQUEST = work_messages_pb2.ListPoolModelsRequest().SerializeToString()
 
 
@@ -41,7 +40,8 @@ class NatsWorkerRegistry:
         return self.table().workers()
 
     def table(self) -> WorkerTable:
-        oldest = self._clock.monotonic() - _SILENT_SECONDS
+        # A worker without a heartbeat for this long is gone; its key expires after the same time.
+        oldest = self._clock.monotonic() - HEARTBEAT_TTL_SECONDS
         while self._heartbeats and (first := next(iter(self._heartbeats.items())))[1][0] < oldest:
             self._forget(first[0])
         return self._table

@@ -23,9 +23,7 @@ from services.worker.consumer.nats_pull import LongPull
 from services.worker.consumer.ports import Backlog
 from services.worker.consumer.proto import only_samples, shard_from_proto
 from services.worker.execution.shard import Shard
-
-# Bounds the pause between extensions: a pull may meet a consumer that was made with a shorter time.
-MAX_ASSUMED_ACK_WAIT_SECONDS = 15.0
+from services.worker.settings import DEFAULT_ACK_WAIT_SECONDS
 
 log = get_logger()
 
@@ -116,7 +114,8 @@ class NatsShardSource:
         A consumer that existed keeps its own time, whatever the settings say.
         """
         waits = [self._jetstream.ack_wait_seconds(self._consumer(*each)) for each in self._pulls]
-        return min(*waits, self._ack_wait_seconds, MAX_ASSUMED_ACK_WAIT_SECONDS) / 3
+        # A pull may meet a consumer that was made with a shorter time, which is most often the default.
+        return min(*waits, self._ack_wait_seconds, DEFAULT_ACK_WAIT_SECONDS) / 3
 
     async def pull(self, model: str | None, priority: Priority) -> NatsShardMessage | None:
         pull = self._pulls.get((model, priority))

@@ -134,6 +134,7 @@ class Bench:
             summaries=self.stores.summaries,
             claims=PostgresCloseClaims(session=PostgresSession(self.pool, QUERIES), holder=new_id()),
             summarize_run=SummarizeRun(stores=self.stores, clock=clock),
+            limit_seconds=3600.0,
         )
         beside = asyncio.create_task(self.record_beside(measured))
         peak, began = MemoryPeak(), time.monotonic()

@@ -13,7 +13,7 @@ from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
 from services.results.scoring.ports import AnswerScorer
-from services.results.summaries.close_run import DEFAULT_SECONDS, CloseRun
+from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import CloseClaimStore, Stores
 from services.results.summaries.postgres import PostgresCloseClaims, PostgresSummaries
 from services.results.summaries.run_summary import RunSummary
@@ -68,7 +68,7 @@ def close_run_of(
     clock: Clock | None = None,
     *,
     claims: CloseClaimStore | None = None,
-    limit_seconds: float = DEFAULT_SECONDS,
+    limit_seconds: float = 60.0,
 ) -> ClosingUntilDone:
     """One replica, as a process of the service is."""
     return ClosingUntilDone(

@@ -22,7 +22,7 @@ import sys
 from services.scheduler.suites.rows.hub_rows import HubRows
 from services.scheduler.suites.rows.row_source import RowsMissing, RowsReference
 try:
-    found = HubRows().open(RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2]))
+    found = HubRows(max_bytes=2**20).open(RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2]))
     print(found.provenance.source, list(found.rows))
 except RowsMissing as error:
     print(error)
@@ -33,7 +33,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from services.scheduler.suites.rows.hub_rows import HubRows
 from services.scheduler.suites.rows.row_source import RowsReference
-source = HubRows()
+source = HubRows(max_bytes=2**20)
 reference = RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2])
 with ThreadPoolExecutor(2) as pool:
     found = list(pool.map(lambda _: source.open(reference), range(2)))
@@ -120,7 +120,7 @@ def test_what_the_account_has_downloaded_for_itself_is_not_read(tmp_path: Path) 
     ask(tmp_path, str(folder), str(tmp_path), PRIVATE)
     # The library itself would give it.
     assert "secret" in ask(tmp_path, "house/private", "test", HF_HUB_OFFLINE="1")
-    own = PROGRAM.replace("HubRows()", f"HubRows(cache_dir=pathlib.Path({str(tmp_path / 'own')!r}))")
+    own = PROGRAM.replace("HubRows(", f"HubRows(cache_dir=pathlib.Path({str(tmp_path / 'own')!r}), ")
     reported = ask(tmp_path, "house/private", "test", f"import pathlib\n{own}", HF_HUB_OFFLINE="1")
     assert reported.startswith("the hub does not give it (")
 
@@ -130,7 +130,7 @@ def test_offline_without_a_cached_copy_is_reported(tmp_path: Path) -> None:
     assert reported.startswith("the hub does not give it (")
 
 
-WITH_TOKEN = PROGRAM.replace("HubRows()", "HubRows({'house/private'})")
+WITH_TOKEN = PROGRAM.replace("HubRows(", "HubRows(token_datasets={'house/private'}, ")
 
 
 class _Hub(BaseHTTPRequestHandler):

@@ -16,8 +16,6 @@ from services.scheduler.suites.rows.errors import RowsMissing, UnreadableRow
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
-# A data set with larger files is not downloaded: it would fill the disk of a scheduler.
-DEFAULT_MAX_BYTES = 8 * 1024**3
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -25,14 +23,16 @@ class HubRows:
     """One thread at a time downloads a data set; waiting threads then find it in the cache.
 
     HF_TOKEN is the operator's, and a suite may be any user's: the token is used only for `token_datasets`.
-    A data set whose files have more than `max_bytes` is not downloaded. Downloads lie in `cache_dir`, and are
-    found there; None means the library's own folder, which other programs of the account fill too.
+    A data set whose files have more than `max_bytes` is not downloaded: it would fill the disk. Downloads
+    lie in `cache_dir`, and are found there; None means the library's own folder, which other programs of the
+    account fill too.
     """
 
     def __init__(
         self,
+        *,
+        max_bytes: int,
         token_datasets: Collection[str] = (),
-        max_bytes: int = DEFAULT_MAX_BYTES,
         cache_dir: Path | None = None,
         connect_timeout_seconds: float = 5.0,
     ) -> None:
