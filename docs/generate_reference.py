@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import json
 import re
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from typing import Any
 
 from google.rpc import code_pb2
 from prometheus_client.metrics import MetricWrapperBase
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
@@ -116,10 +118,12 @@ def _setting_rows() -> dict[str, list[tuple[str, ...]]]:
 
 def _default(name: str, field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
     if value is None or value == "":
         return "none"
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    if isinstance(value, int) and name.endswith("_bytes"):
+    text = _as_written(value)
+    if isinstance(value, int) and "_bytes" in name:
         text = _size(value)
     own = {f"{ROOT}/": "", tempfile.gettempdir(): "$TMPDIR"}
     for part, shown in own.items():
@@ -127,9 +131,16 @@ def _default(name: str, field: FieldInfo) -> str:
     return f"`{re.sub(r'-[0-9]+$', '-UID', text) if '$TMPDIR' in text else text}`"
 
 
+def _as_written(value: object) -> str:
+    """The text that a variable of the environment has for the value."""
+    if isinstance(value, bool | list | tuple | set | frozenset | dict):
+        return json.dumps(sorted(value) if isinstance(value, set | frozenset) else value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _size(count: int) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("MB", 10**6)):
-        if count % size == 0:
+    for unit, size in (("GiB", 2**30), ("GB", 10**9), ("MiB", 2**20), ("MB", 10**6)):
+        if count and count % size == 0:
             return f"{count // size} {unit}"
     return str(count)
 
