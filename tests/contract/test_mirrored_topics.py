@@ -1,4 +1,4 @@
-"""Each topic of a service has a folder of unit tests, under the same name."""
+"""Folders of tests have the names of the folders that they test; each topic of a service has unit tests."""
 
 import pytest
 
@@ -31,3 +31,12 @@ def test_unit_tests_mirror_the_topics_of_a_service(service: str) -> None:
 def test_what_tests_a_topic_elsewhere_is_there() -> None:
     named = [reason.rpartition(" ")[2] for topics in TESTED_ELSEWHERE.values() for reason in topics.values()]
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("service", sorted(TESTED_ELSEWHERE))
+@pytest.mark.parametrize("kind", ["unit", "integration", "contract"])
+def test_every_folder_with_tests_of_a_service_is_a_folder_of_that_service(kind: str, service: str) -> None:
+    tests = ROOT / "tests" / kind
+    folders = {path.parent.relative_to(tests) for path in (tests / service).rglob("test_*.py")}
+    assert folders, "a service has tests of each kind"
+    assert [str(folder) for folder in folders if not (ROOT / "services" / folder).is_dir()] == []

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from playwright.async_api import Page, WebSocket
 
 from tests.bench.pages.live_pages import HERTZ
-from tests.contract.pages.shown_pages import RUN_ID, running, summary_of
+from tests.contract.gateway.pages.shown_pages import RUN_ID, running, summary_of
 from tests.fakes.eventually import Condition, eventually
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler
 from tests.fakes.gateway.balancer import balancer

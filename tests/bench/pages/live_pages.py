@@ -12,7 +12,7 @@ import structlog
 
 from services.gateway.pages.asset_files import Assets
 from tests.bench.harness.process_tree import usage_of_tree
-from tests.contract.pages.shown_pages import RUN_ID, running, summary_of
+from tests.contract.gateway.pages.shown_pages import RUN_ID, running, summary_of
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler
 from tests.fakes.gateway.gateway_process import GatewayProcess, gateway_processes
 

@@ -15,7 +15,7 @@ from services.results.runs.postgres import PROVENANCE
 from services.results.runs.run_plan import TaskProvenance
 from services.scheduler.postgres import SCHEMA as SCHEDULER
 from tests.bench.pages.copied_rows import FILL_SECONDS, connected, copy_of
-from tests.contract.pages.rollouts.shown_rollouts import record
+from tests.contract.gateway.pages.rollouts.shown_rollouts import record
 from tests.harness.stack_harness import StackHarness
 
 ORDERS = int(os.environ.get("PROCTOR_PAGES_ORDERS", "1000"))

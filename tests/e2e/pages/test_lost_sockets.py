@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 
 from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
-from tests.contract.pages.shown_pages import RUN_ID, running, socket, summary_of
+from tests.contract.gateway.pages.shown_pages import RUN_ID, running, socket, summary_of
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler
 from tests.fakes.gateway.balancer import balancer
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness

@@ -4,7 +4,7 @@ import pytest
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
-from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, show
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, show
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 BATCH = f"batch_{0:032x}"

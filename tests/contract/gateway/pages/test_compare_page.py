@@ -7,7 +7,7 @@ import pytest
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import comparison_pb2, outcome_pb2
 from services.common.errors import ErrorKind
-from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show, summary_of
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.compared_runs import two_models
 from tests.fakes.gateway.dataset_runs import recorded
 from tests.fakes.gateway.gateway_harness import GatewayHarness

@@ -8,7 +8,7 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.http.paths import KEY_COOKIE
-from tests.contract.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
+from tests.contract.gateway.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.dataset_runs import DATASET
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 

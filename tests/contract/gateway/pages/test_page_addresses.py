@@ -6,7 +6,7 @@ import pytest
 
 from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
-from tests.contract.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
+from tests.contract.gateway.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.refusals import refused
 

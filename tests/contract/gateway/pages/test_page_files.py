@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 ASSETS = ROOT / "services/gateway/pages/assets"
 VENDORED = ASSETS / "vendored"
 TEMPLATES = sorted((ROOT / "services/gateway/pages/templates").rglob("*.html"))

@@ -9,8 +9,8 @@ from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.problems import CONTENT_SECURITY_POLICY
-from tests.contract.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, put_rollouts
-from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
+from tests.contract.gateway.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, put_rollouts
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
 from tests.fakes.gateway.compared_runs import two_models
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused

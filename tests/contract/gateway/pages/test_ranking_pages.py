@@ -9,7 +9,7 @@ import pytest
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from services.gateway.http.paths import BENCHMARKING
-from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, show
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, show
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
 

@@ -9,7 +9,7 @@ import pytest
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
-from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show, summary_of
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
 

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from services.gateway.http.paths import KEY_COOKIE
-from tests.contract.pages.shown_pages import show
+from tests.contract.gateway.pages.shown_pages import show
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
 KEY = "secret-key-of-alice"

@@ -4,7 +4,7 @@ import pytest
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import sample_pb2
-from tests.contract.pages.shown_pages import HOSTILE, Shown, show
+from tests.contract.gateway.pages.shown_pages import HOSTILE, Shown, show
 from tests.fakes.gateway.dataset_runs import DATASET
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 

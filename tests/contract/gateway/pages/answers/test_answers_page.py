@@ -8,7 +8,7 @@ import pytest
 from proctor.v1 import outcome_pb2, run_pb2
 from services.common.errors import ErrorKind
 from services.gateway.pages.problems import CONTENT_SECURITY_POLICY
-from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show, summary_of
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.dataset_runs import recorded
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused

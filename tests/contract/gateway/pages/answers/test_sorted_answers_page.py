@@ -4,7 +4,7 @@ import pytest
 
 from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
-from tests.contract.pages.shown_pages import RUN_ID, running, show, summary_of
+from tests.contract.gateway.pages.shown_pages import RUN_ID, running, show, summary_of
 from tests.fakes.gateway.dataset_runs import recorded
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 

@@ -10,7 +10,7 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.live import views
-from tests.contract.pages.shown_pages import RUN_ID, running, show, socket
+from tests.contract.gateway.pages.shown_pages import RUN_ID, running, show, socket
 from tests.fakes.gateway.dataset_runs import stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 

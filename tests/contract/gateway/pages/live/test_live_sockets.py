@@ -11,7 +11,7 @@ from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.live import part
 from services.gateway.pages.runs import live
-from tests.contract.pages.shown_pages import RUN_ID, running, socket, summary_of
+from tests.contract.gateway.pages.shown_pages import RUN_ID, running, socket, summary_of
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 

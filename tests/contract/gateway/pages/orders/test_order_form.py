@@ -2,7 +2,7 @@
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.common.errors import ErrorKind
-from tests.contract.pages.shown_pages import Shown, show
+from tests.contract.gateway.pages.shown_pages import Shown, show
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.pages.shown_pages import RUN_ID, show
+from tests.contract.gateway.pages.shown_pages import RUN_ID, show
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 

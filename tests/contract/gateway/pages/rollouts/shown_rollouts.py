@@ -5,7 +5,7 @@ from typing import Any
 
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2, summary_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
-from tests.contract.pages.shown_pages import RUN_ID
+from tests.contract.gateway.pages.shown_pages import RUN_ID
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 ORDER_ID = f"{RUN_ID[:-2]}aa"

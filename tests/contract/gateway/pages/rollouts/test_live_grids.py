@@ -9,8 +9,8 @@ import pytest
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from services.gateway.pages.asset_files import Assets
-from tests.contract.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts
-from tests.contract.pages.shown_pages import show, socket
+from tests.contract.gateway.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts
+from tests.contract.gateway.pages.shown_pages import show, socket
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 BUILD = f"build={Assets.load().digest}"

@@ -1,8 +1,8 @@
 """A model on its page: its suites, data sets and rollouts side by side, and a model without runs."""
 
 from proctor.v1 import run_pb2
-from tests.contract.pages.rollouts.shown_rollouts import FIRST, put_rollouts
-from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
+from tests.contract.gateway.pages.rollouts.shown_rollouts import FIRST, put_rollouts
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 MODEL = "vllm/org/small"

@@ -7,8 +7,8 @@ import pytest
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.v1 import run_pb2
 from services.gateway.pages.rollouts.record import record_of
-from tests.contract.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts, record
-from tests.contract.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show
+from tests.contract.gateway.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts, record
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}

@@ -17,7 +17,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.stack.observed_processes import command_line_of
 from tests.harness.processes import bound, killed_at_the_end
 
-REPOSITORY = Path(__file__).resolve().parents[4]
+REPOSITORY = Path(__file__).resolve().parents[5]
 VLLM_PYTHON = Path(os.environ.get("PROCTOR_VLLM_PYTHON") or REPOSITORY / ".venv-vllm" / "bin" / "python")
 PROGRAM = Path(__file__).with_name("vllm_program.py")
 LIMIT_SECONDS = 300

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.worker.vllm.test_vllm_engine import LIMIT_SECONDS, REPOSITORY, VLLM_PYTHON
+from tests.integration.worker.engines.vllm.test_vllm_engine import LIMIT_SECONDS, REPOSITORY, VLLM_PYTHON
 
 PROGRAM = Path(__file__).with_name("vllm_rows_program.py")
 OWN_LENGTH = 5

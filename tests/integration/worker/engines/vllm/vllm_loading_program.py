@@ -18,7 +18,7 @@ from services.worker.engines import engine
 from services.worker.engines.vllm.engine import VllmEngine
 from services.worker.engines.vllm.model_files import VllmSettings
 from tests.fakes.worker.lora_adapter import make_adapter
-from tests.integration.worker.vllm.vllm_program import (
+from tests.integration.worker.engines.vllm.vllm_program import (
     GREEDY,
     QUESTION,
     Seen,

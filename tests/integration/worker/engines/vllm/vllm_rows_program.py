@@ -19,7 +19,7 @@ from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.engines.tool_calls import Tool, ToolRequest
 from services.worker.engines.vllm.called_tools import called_tools_of
 from services.worker.engines.vllm.engine import VllmEngine
-from tests.integration.worker.vllm.vllm_program import (
+from tests.integration.worker.engines.vllm.vllm_program import (
     CHAT,
     FIRST,
     QUESTION,
