@@ -20,7 +20,7 @@ from services.gateway.http.parameters import JobId
 from services.gateway.pages.filters import ListView, model_filter
 from services.gateway.pages.rollouts.grid_view import GridView, RunPart, grid_view, tasks_per_page
 from services.gateway.pages.rollouts.list_view import STATES, OrderRow, order_list_view
-from services.gateway.pages.rollouts.rollout_view import RolloutPosition, RolloutView, rollout_view
+from services.gateway.pages.rollouts.rollout_view import PageStart, RolloutPosition, RolloutView, rollout_view
 from services.gateway.pages.runs_table import run_row
 
 _PAGE_SIZE = 30
@@ -46,16 +46,25 @@ class OrderFilters:
 
 @dataclass(frozen=True, slots=True)
 class RolloutAddress:
-    """A rollout of a run as its address has it; `step` is the first step of the transcript that is shown."""
+    """A rollout of a run as its address has it.
+
+    `step`, `diff` and `log`: the first step and lines that are shown.
+    """
 
     job_id: JobId
     task: str
     rollout: str
     step: str = ""
+    diff: str = ""
+    log: str = ""
 
     @property
     def path(self) -> str:
         return f"/runs/{self.job_id}/rollouts/{self.task}/{self.rollout}"
+
+    @property
+    def start(self) -> PageStart:
+        return PageStart(*map(whole_number, (self.step, self.diff, self.log)))
 
 
 async def order_list(
@@ -101,7 +110,7 @@ async def one_rollout(backends: Backends, at: RolloutAddress, now: datetime) -> 
     if not (1 <= key.task <= len(order.task_ids) and 1 <= key.rollout <= rollouts):
         raise NoSuchRollout(run_id=at.job_id, task=at.task, rollout=at.rollout)
     recorded = await _recorded(backends.results, at.job_id, key)
-    return rollout_view(run_row(run), order, key, recorded, (rollouts, whole_number(at.step), now))
+    return rollout_view(run_row(run), order, key, recorded, (rollouts, at.start, now))
 
 
 async def _run_and_order(scheduler: Scheduler, run_id: str) -> tuple[run_pb2.Run, rollouts_pb2.RolloutsOrder]:

@@ -5,12 +5,11 @@ out.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-_MAX_DIFF_LINES = 2000
 _TOO_LARGE = 1e15
 
 
@@ -64,7 +63,10 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The record that a worker made of a rollout; empty without one. `left_out` counts lines of the diff."""
+    """The record that a worker made of a rollout; empty without one.
+
+    `artifacts` are the names of what is stored of its `execution`: the record has only a part of long texts.
+    """
 
     score: float | None = None
     ended: str = ""
@@ -74,8 +76,9 @@ class Record:
     suspicions: Sequence[str] = ()
     steps: Sequence[Step] = ()
     diff: Sequence[DiffLine] = ()
-    left_out: int = 0
-    log: str = ""
+    log: Sequence[str] = ()
+    execution: str = ""
+    artifacts: Collection[str] = ()
 
     @property
     def commands(self) -> int:
@@ -89,7 +92,6 @@ def record_of(body_json: str) -> Record:
     except (ValueError, RecursionError):
         body = None
     known = _mapping(body)
-    lines = _text(known.get("diff")).splitlines()
     return Record(
         score=_number(known.get("score")),
         ended=_text(known.get("ended")),
@@ -105,9 +107,10 @@ def record_of(body_json: str) -> Record:
             _step(number, _mapping(step))
             for number, step in enumerate(_list(_mapping(known.get("trajectory")).get("steps")), 1)
         ],
-        diff=[DiffLine(_kind(line), line) for line in lines[:_MAX_DIFF_LINES]],
-        left_out=max(0, len(lines) - _MAX_DIFF_LINES),
-        log=_text(known.get("verifier_log")),
+        diff=[DiffLine(_kind(line), line) for line in _text(known.get("diff")).splitlines()],
+        log=_text(known.get("verifier_log")).splitlines(),
+        execution=_text(known.get("execution")),
+        artifacts=_mapping(known.get("artifacts")).keys(),
     )
 
 

@@ -1,21 +1,24 @@
 """Views of one rollout for its template."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
 from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.rollout import DIFF, LOG, is_execution
 from proctor.values.run import LIVE_STATES
+from services.gateway.http.paths import ARTIFACTS
+from services.gateway.pages.rollouts.excerpt import Bounds, Excerpt, excerpt
 from services.gateway.pages.rollouts.grid_view import RolloutMark, rollout_mark
-from services.gateway.pages.rollouts.record import Record, Step, record_of
+from services.gateway.pages.rollouts.record import DiffLine, Record, Step, record_of
 from services.gateway.pages.runs_table import RunRow
 
-# Bound a page, however long a transcript and its texts are.
-MAX_STEPS = 50
-MAX_STEP_CHARACTERS = 60_000
+# Bound a page, however long a rollout and its texts are.
+_STEPS = Bounds(items=50, characters=60_000)
+_LINES = Bounds(items=400, characters=20_000)
+# Ids of the elements where parts begin.
+_ANCHORS = {"step": "transcript", "diff": "diff", "log": "log"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,20 @@ class RolloutPosition:
 
 
 @dataclass(frozen=True, slots=True)
+class PageStart:
+    """The numbers of the first step and of the first lines of the diff and the log that a page shows."""
+
+    step: int = 1
+    diff: int = 1
+    log: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutView:
-    """One rollout; nothing is recorded of it while it goes or waits. `steps` are those of this page."""
+    """One rollout; nothing is recorded of it while it goes or waits.
+
+    `steps`, `diff` and `log` are the parts of its transcript, its changes and its tests' output on this page.
+    """
 
     run: RunRow
     key: RolloutPosition
@@ -42,8 +57,9 @@ class RolloutView:
     failure: str
     usage: outcome_pb2.TokenUsage
     seconds: float | None
-    steps: Sequence[Step]
-    first_step: int
+    steps: Excerpt[Step]
+    diff: Excerpt[DiffLine]
+    log: Excerpt[str]
     now: datetime
 
     @property
@@ -59,12 +75,6 @@ class RolloutView:
     def grid(self) -> str:
         return f"/runs/{self.run.run_id}/rollouts"
 
-    @property
-    def following_steps(self) -> int | None:
-        """The number of the first step of the next page."""
-        after = self.first_step + len(self.steps)
-        return after if after <= len(self.record.steps) else None
-
     def at(self, task: int, rollout: int) -> str:
         """The address of a rollout of the run; "" where there is none."""
         if not (1 <= task <= self.tasks and 1 <= rollout <= self.rollouts):
@@ -76,9 +86,28 @@ class RolloutView:
         """The address of the socket that pushes it until it is recorded, up to its last parameter."""
         return f"{self.at(self.key.task, self.key.rollout)}/socket?"
 
-    def from_step(self, number: int) -> str:
-        query = f"?{urlencode({'step': number})}" if number > 1 else ""
-        return f"{self.at(self.key.task, self.key.rollout)}{query}#transcript"
+    def starting_at(self, part: str, number: int) -> str:
+        """The address of the page where a part ("step", "diff" or "log") begins at a number."""
+        query = f"?{urlencode({part: number})}" if number > 1 else ""
+        return f"{self.at(self.key.task, self.key.rollout)}{query}#{_ANCHORS[part]}"
+
+    @property
+    def diff_file(self) -> str:
+        return self._artifact(DIFF)
+
+    @property
+    def log_file(self) -> str:
+        return self._artifact(LOG)
+
+    def _artifact(self, name: str) -> str:
+        """The address of what a worker stored whole; "" where it did not."""
+        record = self.record
+        if name not in record.artifacts or not is_execution(record.execution):
+            return ""
+        stored = ARTIFACTS.format(
+            job_id=self.run.run_id, sample=self.key.task - 1, rollout=self.key.rollout - 1
+        )
+        return f"{stored}/{record.execution}/{name}"
 
     @property
     def earlier(self) -> str:
@@ -97,13 +126,12 @@ def rollout_view(
     order: rollouts_pb2.RolloutsOrder,
     key: RolloutPosition,
     recorded: outcome_pb2.RecordedOutcome | None,
-    shown: tuple[int, int, datetime],
+    shown: tuple[int, PageStart, datetime],
 ) -> RolloutView:
-    """`shown`: the rollouts at each task, the first step of the page, and the time."""
-    rollouts, first_step, now = shown
+    """`shown`: the rollouts at each task, where the page starts, and the time."""
+    rollouts, start, now = shown
     outcome = recorded.outcome if recorded else outcome_pb2.Outcome()
     record = record_of(outcome.answer.body_json)
-    first = max(1, min(first_step, len(record.steps)))
     return RolloutView(
         run=run,
         key=key,
@@ -117,13 +145,8 @@ def rollout_view(
         failure=outcome.failure.message,
         usage=outcome.usage,
         seconds=outcome.timing.total_seconds if recorded and not recorded.is_reused else None,
-        steps=_page_of(record.steps[first - 1 : first - 1 + MAX_STEPS]),
-        first_step=first,
+        steps=excerpt(record.steps, start.step, lambda step: step.characters, _STEPS),
+        diff=excerpt(record.diff, start.diff, lambda line: len(line.text), _LINES),
+        log=excerpt(record.log, start.log, len, _LINES),
         now=now,
     )
-
-
-def _page_of(steps: Sequence[Step]) -> Sequence[Step]:
-    """The first of them, at least one, whose texts fit into a page."""
-    characters = accumulate(step.characters for step in steps)
-    return steps[: max(1, sum(total <= MAX_STEP_CHARACTERS for total in characters))]

@@ -197,6 +197,53 @@ async def test_long_texts_end_a_page_of_a_transcript_sooner(harness: GatewayHarn
     assert ('id="step-2"' in alone.html, f"{path}?step=3#transcript" in links(alone)) == (True, True)
 
 
+async def test_long_changes_and_output_of_tests_come_in_pages(harness: GatewayHarness) -> None:
+    path = f"/runs/{FIRST}/rollouts/1/1"
+    changed, printed = (
+        "".join(f"{mark}{word} {number}.\n" for number in range(1, 1001))
+        for mark, word in (("+", "row"), ("", "said"))
+    )
+    body = record(diff=changed, verifier_log=printed)
+    harness.results.outcomes[FIRST][0].outcome.answer.body_json = body
+    first = await show(harness, path)
+    assert {f"{path}?diff=401#diff", f"{path}?log=401#log"} <= set(links(first))
+    assert [text in first.html for text in ("row 400.", "row 401.", "said 400.", "said 401.")] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert "lines 1 to 400 of 1\u2009000" in first.html
+    last = await show(harness, f"{path}?diff=801")
+    assert [text in last.html for text in ("row 800.", "row 801.", "row 1000.")] == [False, True, True]
+    assert f"{path}#diff" in links(last)
+    assert f"{path}?diff=1001#diff" not in links(last)
+    beyond = await show(harness, f"{path}?log=99999&diff=x")
+    assert ("said 1000." in beyond.html, "row 1." in beyond.html) == (True, True)
+
+
+async def test_long_lines_end_a_page_of_changes_sooner(harness: GatewayHarness) -> None:
+    path = f"/runs/{FIRST}/rollouts/1/1"
+    body = record(diff=f"+{'x' * 8_999}\n" * 6, verifier_log="y" * 90_000, steps=1)
+    harness.results.outcomes[FIRST][0].outcome.answer.body_json = body
+    shown = await show(harness, path)
+    assert f"{path}?diff=3#diff" in links(shown)
+    assert len(shown.html) < 30_000
+
+
+async def test_changes_and_output_are_downloaded_whole_where_they_are_stored(harness: GatewayHarness) -> None:
+    path, execution = f"/runs/{FIRST}/rollouts/1/2", "a" * 32
+    stored = f"/api/v1/rollouts/runs/{FIRST}/0/1/artifacts/{execution}"
+    answer = harness.results.outcomes[FIRST][1].outcome.answer
+    answer.body_json = record(execution=execution, artifacts={"diff.patch": 9, "verifier.log": 9})
+    assert {f"{stored}/diff.patch", f"{stored}/verifier.log"} <= set(links(await show(harness, path)))
+    answer.body_json = record(execution=execution, artifacts={"diff.patch": 9})
+    assert f"{stored}/verifier.log" not in links(await show(harness, path))
+    for odd in ({"execution": "../../x"}, {"artifacts": ["diff.patch"]}):
+        answer.body_json = record(**{"execution": execution, "artifacts": {"diff.patch": 9}} | odd)
+        assert not [link for link in links(await show(harness, path)) if "artifacts" in link]
+
+
 async def test_a_failed_rollout_says_that_it_is_no_score(harness: GatewayHarness) -> None:
     shown = await show(harness, f"/runs/{FIRST}/rollouts/2/2")
     assert "The tests gave no result" in shown.html
@@ -270,12 +317,6 @@ def test_a_command_is_not_shown_twice() -> None:
     step = {"source": "agent", "message": "I look.\n\n```bash\nls\ncat a\n```\n", "tool_calls": [call]}
     [read] = record_of(json.dumps({"trajectory": {"steps": [step]}})).steps
     assert (read.message, [action.command for action in read.actions]) == ("I look.", ["ls\ncat a"])
-
-
-def test_a_diff_and_its_rest_are_counted() -> None:
-    long = json.dumps({"diff": "\n".join(f"+{number}" for number in range(2100))})
-    read = record_of(long)
-    assert (len(read.diff), read.left_out, {line.kind for line in read.diff}) == (2000, 100, {"added"})
 
 
 async def test_search_opens_an_order_by_its_id(harness: GatewayHarness) -> None:
