@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from proctor.v1 import outcome_pb2
 from proctor.wire.enums import word_of
-from services.gateway.pages.text import number
+from services.gateway.pages.text import score
 
 GOLDEN, WRONG = "golden", "wrong"
 
@@ -40,4 +40,4 @@ def outcome_mark(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) 
     if not names:
         return "answered", "answered"
     value = recorded.scores[names[0]]
-    return {1.0: ("right", "right"), 0.0: ("wrong", "wrong")}.get(value, ("answered", number(value)))
+    return {1.0: ("right", "right"), 0.0: ("wrong", "wrong")}.get(value, ("answered", score(value, names[0])))

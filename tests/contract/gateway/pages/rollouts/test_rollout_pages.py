@@ -72,11 +72,23 @@ async def test_a_grid_has_every_rollout_with_its_outcome(harness: GatewayHarness
         f"/runs/{SECOND}/rollouts/2/1": "outcome waits",
         f"/runs/{SECOND}/rollouts/2/2": "outcome waits",
     }
-    assert all(word in shown.html for word in ("0.25", "verifier 1", "pass@2", "5 of 8 rollouts"))
+    assert all(word in shown.html for word in (">25.0</a>", "verifier 1", "pass@2", "5 of 8 rollouts"))
     # No text of an answer was asked for.
     assert all(request.is_brief for request in harness.results.outcomes_asked)
     assert "hx-ws:connect=" in shown.html
     assert 'id="stale"' in shown.html
+
+
+async def test_a_score_has_one_form_wherever_it_is_shown(harness: GatewayHarness) -> None:
+    """In the grids of an order and of a run, on the rollout's page, and in the viewer of answers."""
+    for path in (
+        f"/rollouts/{ORDER_ID}",
+        f"/runs/{FIRST}/rollouts",
+        f"/runs/{FIRST}/rollouts/1/2",
+        f"/runs/{FIRST}/results?row=0.1",
+    ):
+        html = (await show(harness, path)).html
+        assert (">25.0<" in html, "0.25<" in html) == (True, False), path
 
 
 async def test_a_grid_that_is_over_is_not_renewed_and_leads_to_the_comparison(
