@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.pages.conftest import Site
-from tests.harness.browser import tab
+from tests.harness.browser import Look, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -45,6 +45,36 @@ async def test_keys_choose_answers_and_the_address_follows(site: Site) -> None:
         await page.go_back()
         await expect(page.locator("h1")).not_to_contain_text("Results")
         assert opened.complaints == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+async def test_the_chosen_answer_is_closed_and_its_row_has_the_focus_again(site: Site, width: int) -> None:
+    async with tab(site.browser, site.url, Look(width)) as opened:
+        page = opened.page
+        row = page.locator("tr[id='row-3.0'] th a")
+        await opened.open(f"/runs/{site.runs[0]}/results?status=scored&row=3.0")
+        await page.locator("#detail").evaluate("detail => detail.scrollTo(0, 9999)")
+        close = page.get_by_role("link", name="Close the answer")
+        await expect(close).to_be_in_viewport()
+        await close.click()
+        await page.wait_for_url("**/results?status=scored")
+        await expect(page.locator("#detail")).to_contain_text("Choose a row")
+        await expect(page.locator("tr[aria-selected]")).to_have_count(0)
+        await expect(row).to_be_focused()
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/results?status=scored&row=3.0")
+        await page.keyboard.press("Escape")
+        await page.wait_for_url("**/results?status=scored")
+        await expect(row).to_be_focused()
+        await opened.check()
+
+
+async def test_the_chosen_answer_is_closed_without_scripts(site: Site) -> None:
+    async with tab(site.browser, site.url, Look(390, has_scripts=False)) as opened:
+        await opened.open(f"/runs/{site.runs[0]}/results?row=3.0")
+        await opened.page.get_by_role("link", name="Close the answer").click()
+        await opened.page.wait_for_url("**/results#row-3.0")
+        await expect(opened.page.locator("#detail")).to_contain_text("Choose a row")
 
 
 async def test_filter_is_in_the_address_and_back_restores_the_list(site: Site) -> None:
