@@ -58,6 +58,10 @@ class EvaluationConditions:
     def limit_flaw(self) -> str:
         return "" if self.limit is None else f"limit {self.limit}"
 
+    def limit_difference(self, other: "EvaluationConditions") -> str:
+        """The phrase where limited runs are included: there another limit is a difference, and no flaw."""
+        return "" if self.limit == other.limit else f"{_rows(self.limit)} instead of {_rows(other.limit)}"
+
     @property
     def is_whole(self) -> bool:
         return not self.flaws
@@ -73,12 +77,11 @@ class EvaluationConditions:
         return "; ".join((*way, *map(_rule, self.metrics), *self.flaws))
 
     def differences(self, other: "EvaluationConditions") -> tuple[str, ...]:
-        """Says in what these conditions differ from others, one phrase each; flaws are not among them."""
+        """In what these conditions differ from others, a phrase each; flaws and limits are not among them."""
         found = (
             (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method or UNSPECIFIED}"),
             (self.num_fewshot, other.num_fewshot, _shots(self.num_fewshot)),
             (self.suite_version, other.suite_version, f"suite version {self.suite_version}"),
-            (self.limit or other.limit, self.limit, "all rows"),
             (self.metrics, other.metrics, f"scored by {', '.join(map(_rule, self.metrics))}"),
         )
         return tuple(phrase for own, others, phrase in found if own != others)
@@ -113,6 +116,10 @@ def _named(use: MetricUse) -> MetricRule:
 
 def _rule(rule: MetricRule) -> str:
     return " ".join(part for part in rule if part)
+
+
+def _rows(limit: int | None) -> str:
+    return "all rows" if limit is None else f"limit {limit}"
 
 
 def _shots(num_fewshot: int | None) -> str:

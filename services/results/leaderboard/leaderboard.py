@@ -234,10 +234,17 @@ def entry_of(one: Candidate) -> LeaderboardEntry:
     return LeaderboardEntry(one.run.model, one.metric, figure, one.run, is_selected_best=not one.is_latest)
 
 
-def unranked_entry(one: Candidate, conditions: EvaluationConditions) -> LeaderboardEntry:
-    undefined = (f"{one.metric} is undefined",) if one.figure.mean is None else ()
-    reasons = (*one.conditions.differences(conditions), *one.run.result.flaws, *undefined)
-    return replace(entry_of(one), unranked_because=reasons)
+def unranked_entry(
+    one: Candidate, conditions: EvaluationConditions, *, includes_limited: bool = False
+) -> LeaderboardEntry:
+    """`conditions` are those of the ranked runs."""
+    result, differences = one.run.result, one.conditions.differences(conditions)
+    if includes_limited:
+        result = replace(result, conditions=replace(result.conditions, limit=None))
+        differences = (one.conditions.limit_difference(conditions), *differences)
+    undefined = f"{one.metric} is undefined" if one.figure.mean is None else ""
+    reasons = (*differences, *result.flaws, undefined)
+    return replace(entry_of(one), unranked_because=tuple(reason for reason in reasons if reason))
 
 
 def baseline_entries(baselines: SuiteBaselines, metric: str) -> list[LeaderboardEntry]:

@@ -80,7 +80,10 @@ class RankModels:
             metric,
             conditions.scoring_method,
             entries,
-            [unranked_entry(one, conditions) for one in unranked[:limit]],
+            [
+                unranked_entry(one, conditions, includes_limited=query.includes_limited)
+                for one in unranked[:limit]
+            ],
             baseline_entries(baselines, metric),
             len(ranked),
             max((one.run.closed_at for one in (*ranked, *unranked)), default=None),

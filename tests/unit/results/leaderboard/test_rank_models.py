@@ -331,6 +331,16 @@ async def test_where_all_runs_are_limited_a_sentence_says_so() -> None:
     assert (await ClosedRuns().rank_models.rank(QUERY)).note == ""
 
 
+async def test_a_limit_beside_more_runs_with_all_rows_is_told_as_a_difference() -> None:
+    runs = ClosedRuns()
+    runs.add("p/a", 0.6)
+    runs.add("p/b", 0.5)
+    runs.add("p/c", 0.9, replace(WHOLE, limit=150))
+    included = await runs.rank_models.rank(replace(QUERY, includes_limited=True))
+    assert unranked(included) == {"p/c": ("limit 150 instead of all rows",)}
+    assert unranked(await runs.rank_models.rank(QUERY)) == {"p/c": ("limit 150",)}
+
+
 async def test_limited_runs_are_ranked_with_those_of_the_same_limit_where_they_are_included() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.6, replace(WHOLE, limit=20))
@@ -342,9 +352,9 @@ async def test_limited_runs_are_ranked_with_those_of_the_same_limit_where_they_a
     leaderboard = await runs.rank_models.rank(replace(QUERY, includes_limited=True))
     assert [model for model, _ in positions(leaderboard)] == ["p/b", "p/a"]
     assert unranked(leaderboard) == {
-        "p/c": ("limit 100",),
-        "p/d": ("all rows",),
-        "p/cut": ("limit 20", "prompts cut from the left"),
-        "p/failing": ("limit 20", "more than 5% failed: t0"),
+        "p/c": ("limit 100 instead of limit 20",),
+        "p/d": ("all rows instead of limit 20",),
+        "p/cut": ("prompts cut from the left",),
+        "p/failing": ("more than 5% failed: t0",),
     }
     assert positions(await runs.rank_models.rank(QUERY)) == [("p/d", 1)]
