@@ -172,6 +172,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/history"): "GetHistory",
     ("GET", "/history/export.csv"): "GetHistory",
     ("GET", "/leaderboard"): "GetLeaderboard",
+    ("GET", "/leaderboard/socket"): "GetLeaderboard",
     ("GET", "/leaderboard/export.csv"): "GetLeaderboard",
     ("GET", "/queue"): "GetQueue",
     ("GET", "/queue/socket"): "GetQueue",

@@ -1,43 +1,32 @@
-"""The leaderboard of a suite: models by rank, with their intervals, and why others have no rank."""
+"""The leaderboard of a suite: models by rank, with their intervals, and why others have no rank.
 
-import asyncio
+While pairs of its models are being compared, it is pushed.
+"""
+
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, WebSocket
 from starlette.responses import Response
 
-from proctor.v1 import run_pb2, summary_pb2
-from proctor.v1.leaderboard_service_pb2 import (
-    GetHistoryRequest,
-    GetLeaderboardRequest,
-    GetLeaderboardResponse,
-)
-from proctor.values.sample import MAX_FEWSHOT
-from proctor.wire.enums import value_of
-from services.common.errors import DomainError, ErrorKind
-from services.gateway.api.suites.schemas import check_known_suite
+from services.common.errors import ErrorKind
 from services.gateway.auth.identity import Now
-from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.backends.calls import BackendCalls, Backends, ResultsCalls
 from services.gateway.pages.csv_file import Value, csv_file
-from services.gateway.pages.filters import filter_choices
-from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
-from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows
-from services.gateway.pages.leaderboard.view import (
-    MAX_SHOWN,
-    SCORINGS,
-    SHOWN,
-    LeaderboardView,
-    leaderboard_view,
+from services.gateway.pages.leaderboard.reads import (
+    LeaderboardAddress,
+    ranking_request,
+    read_leaderboard,
+    understood,
 )
+from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows
+from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import PageOf
 
-_SUITE = "glue"
-_SUMMARIES_AT_A_TIME = 8
 # Of refused filters, which the page shows with the reason.
-_STATUS = {ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}
+_STATUS = {None: 200, ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}
 _COLUMNS = (
     "rank",
     "model",
@@ -56,116 +45,45 @@ _COLUMNS = (
 router = APIRouter(prefix="/leaderboard", include_in_schema=False)
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderboardAddress:
-    """Filters as the address has them; what is not understood is ignored, so old links stay valid."""
-
-    suite: str = ""
-    metric: str = ""
-    scoring_method: str = ""
-    num_fewshot: str = ""
-    best: str = ""
-    include: str = ""
-    q: str = ""
-    limit: str = ""
-    against: str = ""
-
-    def named(self, suite: str) -> dict[str, str]:
-        """The filters that are set and understood."""
-        is_count = self.num_fewshot.isdecimal() and len(self.num_fewshot) < 4
-        named = {
-            "suite": suite,
-            "metric": self.metric[:64],
-            "scoring_method": self.scoring_method if self.scoring_method in SCORINGS else "",
-            "num_fewshot": self.num_fewshot if is_count and int(self.num_fewshot) <= MAX_FEWSHOT else "",
-            "best": "true" if self.best == "true" else "",
-            "include": "limited" if self.include == "limited" else "",
-            "q": self.q.strip()[:512],
-            "limit": str(MAX_SHOWN) if self.limit == str(MAX_SHOWN) else "",
-            "against": self.against if self.against in AGAINST else "",
-        }
-        return {name: value for name, value in named.items() if value}
-
-
 ParametersOf = Annotated[LeaderboardAddress, Depends()]
 
 
 @router.get("")
 async def show_leaderboard(
-    page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, parameters: ParametersOf
+    page: PageOf, backends: BackendCalls, now: Now, parameters: ParametersOf
 ) -> Response:
-    filters = parameters.named(parameters.suite[:128] or await _newest_suite(results))
-    (found, refused), choices = await asyncio.gather(
-        _found(scheduler, results, filters, is_chosen=bool(parameters.suite)),
-        filter_choices(scheduler, filters),
+    view, refused = await read_leaderboard(backends, parameters, now)
+    response = page.show(
+        "leaderboard/leaderboard", view, part="leaderboard/leaderboard_part", status=_STATUS[refused]
     )
-    view = leaderboard_view(found, choices, now, refused.message if refused else "")
-    if "against" in filters:
-        view = replace(view, pareto=await _pareto(results, filters["against"], view))
-    status = _STATUS[refused.kind] if refused else 200
-    response = page.show("leaderboard/leaderboard", view, part="leaderboard/leaderboard_part", status=status)
     if page.is_part and not page.is_at(view.link()):
         response.headers["HX-Push-Url"] = view.link()
     return response
 
 
+@router.websocket("/socket")
+async def watch_leaderboard(socket: WebSocket, parameters: ParametersOf, build: str = "") -> None:
+    """`build` is the digest of the files that the page was made with."""
+    state = socket.app.state
+
+    async def read() -> PushedView:
+        backends = Backends(state.scheduler, state.results)
+        view, _ = await read_leaderboard(backends, parameters, state.clock.now())
+        return PushedView(view, is_over=not view.pending)
+
+    filters = parameters.named(parameters.suite[:128])
+    await push_view(socket, build, PartAddress("leaderboard/pushed", urlencode(filters)), read)
+
+
 @router.get("/export.csv")
 async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) -> Response:
     """The models of the page: ranked ones, then those without a rank with the reasons."""
-    filters = parameters.named(parameters.suite[:128] or await _newest_suite(results))
+    filters = await understood(results, parameters)
     name = filters.get("q", "").casefold()
-    found = await results.leaderboard.GetLeaderboard(_request(filters))
+    found = await results.leaderboard.GetLeaderboard(ranking_request(filters))
     unranked = [entry_row(entry, "") for entry in found.unranked]
     rows = [row for row in (*ranked_rows(found), *unranked) if name in row.model.casefold()]
     return csv_file("leaderboard.csv", _COLUMNS, map(_record, rows))
-
-
-async def _pareto(results: Results, against: str, view: LeaderboardView) -> ParetoView:
-    """The chart of scores against cost or time, which are read from the summaries of the runs shown."""
-    rows = [row for band in view.bands for row in band]
-    slots = asyncio.Semaphore(_SUMMARIES_AT_A_TIME)
-
-    async def summary(run_id: str) -> summary_pb2.RunSummary:
-        async with slots:
-            return await results.summary(run_id)
-
-    return pareto_view(against, rows, await asyncio.gather(*(summary(row.run_id) for row in rows)))
-
-
-async def _newest_suite(results: Results) -> str:
-    """That of the run that was closed last."""
-    newest = GetHistoryRequest(days=3650, page_size=1, kind=run_pb2.RUN_KIND_SUITE)
-    history = await results.leaderboard.GetHistory(newest)
-    return next((entry.suite for entry in history.entries), _SUITE)
-
-
-async def _found(
-    scheduler: Scheduler, results: Results, filters: dict[str, str], *, is_chosen: bool
-) -> tuple[GetLeaderboardResponse, DomainError | None]:
-    """The leaderboard, or an empty one and why the filters are refused. A chosen suite must exist."""
-    try:
-        found = await results.leaderboard.GetLeaderboard(_request(filters))
-        # Only where nothing is found: a removed suite keeps its leaderboard.
-        if is_chosen and not found.entries and not found.unranked:
-            await check_known_suite(scheduler, filters["suite"])
-    except DomainError as error:
-        if error.kind not in _STATUS:
-            raise
-        return GetLeaderboardResponse(), error
-    return found, None
-
-
-def _request(filters: dict[str, str]) -> GetLeaderboardRequest:
-    shots = filters.get("num_fewshot")
-    return GetLeaderboardRequest(
-        suite=filters["suite"],
-        metric=filters.get("metric", ""),
-        limit=MAX_SHOWN if "q" in filters else int(filters.get("limit", SHOWN)),
-        is_best="best" in filters,
-        scoring_method=value_of(run_pb2.ScoringMethod, filters.get("scoring_method", ""), unset=""),
-        num_fewshot=int(shots) if shots else None,
-        includes_limited="include" in filters,
-    )
 
 
 def _record(row: LeaderboardRow) -> Iterable[Value]:

@@ -63,6 +63,11 @@ class LeaderboardView:
         return f"/leaderboard{self._query(changes)}"
 
     @property
+    def socket(self) -> str:
+        """The address of the socket that pushes the ranking, up to its last parameter."""
+        return f"/leaderboard/socket?{urlencode(self.filters)}&"
+
+    @property
     def scorings(self) -> Sequence[str]:
         return SCORINGS
 

@@ -1,15 +1,17 @@
 """The leaderboard and the history: bands, reasons, totals, files, refused filters, hostile text."""
 
+import asyncio
 import csv
 import io
 from typing import Any
 
+import aiohttp
 import pytest
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from services.gateway.http.paths import BENCHMARKING
-from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, show
+from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, show, socket
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
 
@@ -56,15 +58,17 @@ async def test_ties_are_a_band_and_their_rank_is_a_range(harness: GatewayHarness
     assert "Pairs without a significant difference" in shown.html
 
 
-async def test_a_leaderboard_whose_pairs_are_still_compared_renews_itself_and_is_no_step_back(
+async def test_a_leaderboard_whose_pairs_are_still_compared_is_pushed_and_is_no_step_back(
     harness: GatewayHarness,
 ) -> None:
     found = harness.results.entries.leaderboard
     found.entries.extend([entry("vllm/a", 1, 0.9), entry("vllm/b", 1, 0.7)])
     found.total_models, found.pending_comparisons = 2, 1
     shown = await show(harness, "/leaderboard?suite=glue")
-    [renewing] = [attributes for _, attributes in shown.elements if attributes.get("id") == "pending"]
-    assert (renewing["hx-get"], renewing["hx-target"]) == ("/leaderboard?suite=glue", "#leaderboard")
+    [address] = [
+        attributes["hx-ws:connect"] for _, attributes in shown.elements if "hx-ws:connect" in attributes
+    ]
+    assert (address or "").startswith("/leaderboard/socket?suite=glue&build=")
     assert "1 pair of models is still being compared" in shown.html
     part = {"HX-Request": "true", "HX-Request-Type": "partial"}
     here = part | {"HX-Current-URL": f"{harness.http}/leaderboard?suite=glue"}
@@ -73,8 +77,17 @@ async def test_a_leaderboard_whose_pairs_are_still_compared_renews_itself_and_is
     there = part | {"HX-Current-URL": f"{harness.http}/leaderboard"}
     filtered = await show(harness, "/leaderboard?suite=glue", headers=there)
     assert filtered.headers["HX-Push-Url"] == "/leaderboard?suite=glue"
-    found.pending_comparisons = 0
-    assert 'id="pending"' not in (await show(harness, "/leaderboard?suite=glue")).html
+    async with asyncio.timeout(30), socket(harness, address or "") as ws:
+        assert "1 pair of models" in await ws.receive_str(timeout=10)
+        found.entries[1].rank, found.pending_comparisons = 2, 0
+        last = ""
+        while (message := await ws.receive(timeout=10)).type is aiohttp.WSMsgType.TEXT:
+            last = message.data
+        # The page becomes one that nothing pushes.
+        assert ('hx-trigger="load"' in last, "still being compared" in last) == (True, False)
+        assert ws.close_code == 1000
+    over = await show(harness, "/leaderboard?suite=glue")
+    assert ('id="live"' in over.html, 'hx-trigger="load"' in over.html) == (False, False)
 
 
 async def test_scores_are_shown_against_what_the_answers_cost(harness: GatewayHarness) -> None:
