@@ -91,6 +91,14 @@ def test_scale_holds_all_figures_at_round_ticks_within_its_bounds() -> None:
     assert Scale.around([]).ticks
 
 
+@pytest.mark.parametrize("low", [0.9999, 0.998, 0.99, 0.98, 0.9, 0.0])
+def test_ticks_of_shares_are_as_far_apart_as_they_are_shown(low: float) -> None:
+    scale = Scale.around([low, 1.0], within=(0, 1))
+    shown = [float(text.score(tick)) for tick in scale.ticks]
+    assert shown == [pytest.approx(100 * tick) for tick in scale.ticks]
+    assert len(set(shown)) == len(shown) > 1
+
+
 def test_fields_are_those_that_an_engine_takes() -> None:
     assert "context_tokens" not in {field.name for field in fields_of("vllm")}
     assert [field.name for field in fields_of("anthropic")] == ["temperature", "max_tokens"]
