@@ -77,7 +77,7 @@ class EvaluationConditions:
         return "; ".join((*way, *map(_rule, self.metrics), *self.flaws))
 
     def differences(self, other: "EvaluationConditions") -> tuple[str, ...]:
-        """In what these conditions differ from others, a phrase each; flaws and limits are not among them."""
+        """The differences to other conditions, a phrase each; flaws and limits are not among them."""
         found = (
             (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method or UNSPECIFIED}"),
             (self.num_fewshot, other.num_fewshot, _shots(self.num_fewshot)),

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of one page. One item is shown however long it is."""
+    """The most of one page. One item is shown however long it is."""
 
     items: int
     characters: int

@@ -11,7 +11,7 @@ from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.values.run import LIVE_STATES
 from services.gateway.http.presentation import interval, optional
 from services.gateway.pages.answer_marks import outcome_mark
-from services.gateway.pages.rollouts.list_view import OrderRow, order_row
+from services.gateway.pages.rollouts.order_row import OrderRow, order_row
 from services.gateway.pages.runs_table import RunRow, run_row
 from services.gateway.pages.text import plain
 

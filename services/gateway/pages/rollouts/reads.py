@@ -2,24 +2,23 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query
 
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.values.plain import INT32_MAX
-from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Backends, Results, Scheduler
 from services.gateway.http.errors import NoSuchRollout, NotOfRollouts
 from services.gateway.http.parameters import JobId
-from services.gateway.pages.filters import ListView, model_filter
+from services.gateway.pages.filtered_lists import Listed, ListFilters, ListView, read_list
 from services.gateway.pages.rollouts.grid_view import GridView, RunPart, grid_view, tasks_per_page
-from services.gateway.pages.rollouts.list_view import STATES, OrderRow, order_list_view
+from services.gateway.pages.rollouts.order_row import OrderRow, order_row
 from services.gateway.pages.rollouts.rollout_view import PageStart, RolloutPosition, RolloutView, rollout_view
 from services.gateway.pages.runs_table import run_row
 
@@ -27,21 +26,16 @@ _PAGE_SIZE = 30
 _OUTCOMES_AT_A_TIME = 1000
 
 
-class OrderFilters:
-    """Filters of the list, as its address has them. Unknown ones are ignored: old links stay valid."""
+async def _filters(
+    state: str = "",
+    name: Annotated[str, Query(max_length=128)] = "",
+    model: Annotated[str, Query(max_length=512)] = "",
+    after: Annotated[str, Query(max_length=512)] = "",
+) -> ListFilters:
+    return ListFilters(state=state, name=name, model=model, after=after)
 
-    def __init__(
-        self,
-        state: str = "",
-        name: Annotated[str, Query(max_length=128)] = "",
-        model: Annotated[str, Query(max_length=512)] = "",
-        after: Annotated[str, Query(max_length=512)] = "",
-    ) -> None:
-        self.state = state if state in STATES else ""
-        self.name, self.model, self.after = name.strip(), model.strip(), after
 
-    def named(self) -> dict[str, str]:
-        return {name: getattr(self, name) for name in ("state", "name", "model", "after")}
+OrderFilters = Annotated[ListFilters, Depends(_filters)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +62,23 @@ class RolloutAddress:
 
 
 async def order_list(
-    scheduler: Scheduler, filters: OrderFilters, now: datetime, *, is_whole: bool = False
+    scheduler: Scheduler, filters: ListFilters, now: datetime, *, is_whole: bool = False
 ) -> ListView[OrderRow]:
-    """A page of the list; empty where the name is that of several models. Whole, it has the filters."""
-    model = await model_filter(scheduler, filters.model, has_field=is_whole)
-    request = rollouts_pb2.ListRolloutsRequest(
-        page_size=_PAGE_SIZE,
-        page_token=filters.after,
-        state=value_of(run_pb2.RunState, filters.state, unset=""),
-        name=_known_name(filters.name),
-        model=model.name,
-    )
-    listed = rollouts_pb2.ListRolloutsResponse()
-    if not model.fault:
-        listed = await scheduler.rollouts.ListRollouts(request)
-    return replace(order_list_view(listed, filters.named(), now), model=model)
+    """A page of the list. Whole, it has the filters."""
+
+    async def listed(model: str) -> Listed[OrderRow]:
+        request = rollouts_pb2.ListRolloutsRequest(
+            page_size=_PAGE_SIZE,
+            page_token=filters["after"],
+            state=filters.state,
+            name=_known_name(filters["name"]),
+            model=model,
+        )
+        found = await scheduler.rollouts.ListRollouts(request)
+        rows = [order_row(order) for order in found.orders]
+        return Listed(rows, [run for row in rows for run in row.runs], found.total, found.next_page_token)
+
+    return await read_list(scheduler, "/rollouts", filters, listed, (now, is_whole))
 
 
 async def order_grid(backends: Backends, order_id: str, index: int, now: datetime) -> GridView:

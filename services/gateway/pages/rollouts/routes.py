@@ -9,6 +9,7 @@ from starlette.responses import Response
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import BackendCalls, SchedulerCalls
 from services.gateway.http.parameters import JobId
+from services.gateway.pages.filtered_lists import show_list
 from services.gateway.pages.page import Page, PageOf
 from services.gateway.pages.rollouts.grid_view import GridView
 from services.gateway.pages.rollouts.reads import (
@@ -27,15 +28,9 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/rollouts")
-async def list_orders(
-    page: PageOf, scheduler: SchedulerCalls, now: Now, filters: Annotated[OrderFilters, Depends()]
-) -> Response:
+async def list_orders(page: PageOf, scheduler: SchedulerCalls, now: Now, filters: OrderFilters) -> Response:
     view = await order_list(scheduler, filters, now, is_whole=not page.is_part)
-    status = 422 if view.model.fault else 200
-    response = page.show("rollouts/list", view, part="rollouts/list_part", status=status)
-    if page.is_part and not page.is_at(view.address):
-        response.headers["HX-Push-Url"] = view.address
-    return response
+    return show_list(page, "rollouts/list", view)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """The sockets of pages of rollouts: the list of orders, and grids and rollouts until they have ended."""
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, WebSocket
 
 from services.gateway.backends.calls import Backends
 from services.gateway.http.parameters import JobId
+from services.gateway.pages.filtered_lists import push_list
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.rollouts.grid_view import GridView
 from services.gateway.pages.rollouts.reads import (
@@ -23,16 +23,9 @@ router = APIRouter()
 
 
 @router.websocket("/rollouts/socket")
-async def watch_orders(
-    socket: WebSocket, filters: Annotated[OrderFilters, Depends()], build: str = ""
-) -> None:
+async def watch_orders(socket: WebSocket, filters: OrderFilters, build: str = "") -> None:
     """`build`, here and below, is the digest of the files that the page was made with."""
-    state = socket.app.state
-
-    async def read() -> PushedView:
-        return PushedView(await order_list(state.scheduler, filters, state.clock.now()))
-
-    await push_view(socket, build, PartAddress("rollouts/list_rows", urlencode(filters.named())), read)
+    await push_list(socket, build, "rollouts/list", filters, order_list)
 
 
 @router.websocket("/rollouts/{order_id}/socket")

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request, WebSocket
 from starlette.responses import Response
@@ -17,8 +16,8 @@ from services.common.errors import DomainError
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JobId
+from services.gateway.pages.filtered_lists import push_list, show_list
 from services.gateway.pages.live.part import push
-from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.live import LiveRuns, Point
@@ -52,25 +51,14 @@ RunBackends = Annotated[tuple[Scheduler, Results, LiveRuns], Depends(_backends)]
 
 
 @router.get("")
-async def list_runs(
-    page: PageOf, scheduler: SchedulerCalls, now: Now, filters: Annotated[RunFilters, Depends()]
-) -> Response:
-    view = await run_list(scheduler, filters, now, is_whole=not page.is_part)
-    response = page.show("runs/list", view, part="runs/list_part", status=422 if view.model.fault else 200)
-    if page.is_part and not page.is_at(view.address):
-        response.headers["HX-Push-Url"] = view.address
-    return response
+async def list_runs(page: PageOf, scheduler: SchedulerCalls, now: Now, filters: RunFilters) -> Response:
+    return show_list(page, "runs/list", await run_list(scheduler, filters, now, is_whole=not page.is_part))
 
 
 @router.websocket("/socket")
-async def watch_list(socket: WebSocket, filters: Annotated[RunFilters, Depends()], build: str = "") -> None:
+async def watch_list(socket: WebSocket, filters: RunFilters, build: str = "") -> None:
     """Pushes the list; as of every socket, `build` is the digest of the files that its page was made with."""
-    state = socket.app.state
-
-    async def read() -> PushedView:
-        return PushedView(await run_list(state.scheduler, filters, state.clock.now()))
-
-    await push_view(socket, build, PartAddress("runs/list_rows", urlencode(filters.named())), read)
+    await push_list(socket, build, "runs/list", filters, run_list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def test_scale_holds_all_figures_at_round_ticks_within_its_bounds() -> None:
 
 
 @pytest.mark.parametrize("low", [0.9999, 0.998, 0.99, 0.98, 0.9, 0.0])
-def test_ticks_of_shares_are_as_far_apart_as_they_are_shown(low: float) -> None:
+def test_each_tick_of_shares_has_a_figure_of_its_own(low: float) -> None:
     scale = Scale.around([low, 1.0], within=(0, 1))
     shown = [float(text.score(tick)) for tick in scale.ticks]
     assert shown == [pytest.approx(100 * tick) for tick in scale.ticks]

@@ -331,7 +331,7 @@ async def test_where_all_runs_are_limited_a_sentence_says_so() -> None:
     assert (await ClosedRuns().rank_models.rank(QUERY)).note == ""
 
 
-async def test_a_limit_beside_more_runs_with_all_rows_is_told_as_a_difference() -> None:
+async def test_a_limit_beside_more_runs_with_all_rows_is_a_difference() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.6)
     runs.add("p/b", 0.5)

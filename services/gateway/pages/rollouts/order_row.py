@@ -1,18 +1,14 @@
-"""Views of the list of orders for its template."""
+"""An order of rollouts as a row of the list of orders, and as the head of its grid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from proctor.v1 import rollout_pb2, run_pb2
+from proctor.v1 import rollout_pb2
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
-from proctor.values.run import LIVE_STATES
-from proctor.wire.enums import word_of, words_of
+from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment
-from services.gateway.pages.filters import ListView, given_filters
 from services.gateway.pages.runs_table import RunRow, run_row
-
-STATES = words_of(run_pb2.RunState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +45,4 @@ def order_row(order: rollouts_pb2.RolloutsOrder) -> OrderRow:
         user=order.user,
         created_at=moment(order.created_at),
         runs=[run_row(run) for run in order.runs],
-    )
-
-
-def order_list_view(
-    listed: rollouts_pb2.ListRolloutsResponse, filters: Mapping[str, str], now: datetime
-) -> ListView[OrderRow]:
-    rows = [order_row(order) for order in listed.orders]
-    return ListView(
-        path="/rollouts",
-        rows=rows,
-        total=listed.total,
-        following=listed.next_page_token,
-        filters=given_filters(filters),
-        now=now,
-        live_runs=[run.run_id for row in rows for run in row.runs if run.state in LIVE_STATES],
     )
