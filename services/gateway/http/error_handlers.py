@@ -22,15 +22,17 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from starlette.types import Scope
 
 from services.common.errors import DomainError, ErrorKind
 from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
 from services.gateway.http.api_errors import with_client_ids
 from services.gateway.http.errors import GatewayError
-from services.gateway.http.paths import FILES, OPENAI, UPLOADS
+from services.gateway.http.paths import FILES, OPENAI, UPLOADS, is_page
 from services.gateway.http.problem import (
     ProblemDetails,
     RefusedField,
@@ -69,6 +71,13 @@ _DETAILS = {
     "RUN_NOT_FOUND": "Benchmark job {run_id} not found",
     "QUEUE_FULL": "Queue is full. Please try again later.",
 }
+# What people read on a page. No client depends on them.
+_PAGE_DETAILS = {
+    "QUEUE_FULL": _DETAILS["QUEUE_FULL"],
+    "UNKNOWN_SUITE": "There is no such suite. These are there: {supported}.",
+    "RUN_NOT_FOUND": "Run {run_id} not found.",
+}
+_NO_PAGE = "No page has this address."
 # Where the service names no time: a full queue lasts, a restart takes a second or two.
 _DEFAULT_RETRY_SECONDS = {429: 30, 503: 2}
 
@@ -82,7 +91,14 @@ def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _masked_problem)
 
 
-def problem_of(error: DomainError, instance: str) -> ProblemDetails:
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser asks for a page or a part of one: what comes back is read by people."""
+    headers = Headers(scope=scope)
+    is_browser = "text/html" in headers.get("accept", "") or "hx-request" in headers
+    return is_browser and is_page(scope["path"])
+
+
+def problem_of(error: DomainError, instance: str, *, is_page_wanted: bool = False) -> ProblemDetails:
     message, facts = with_client_ids(error, instance)
     own = error if isinstance(error, GatewayError) else None
     status = (own and own.http_status) or http_status(error.kind, error.reason)
@@ -90,8 +106,9 @@ def problem_of(error: DomainError, instance: str) -> ProblemDetails:
         type=f"urn:proctor:problem:{error.reason.lower().replace('_', '-')}",
         title=error.reason.replace("_", " ").capitalize(),
         status=status,
-        # Sentences about runs and suites do not fit uploads.
-        detail=message if instance in (UPLOADS, FILES) else _detail(error.reason, facts, message),
+        detail=_page_detail(error, facts, message)
+        if is_page_wanted
+        else _detail(error.reason, facts, message, instance),
         instance=instance,
         reason=error.reason,
         retry_after=_retry_after(status, facts),
@@ -113,8 +130,19 @@ def http_status(kind: ErrorKind, reason: str) -> int:
     return _STATUS_OF_REASON.get(reason, _STATUS[kind])
 
 
-def _detail(reason: str, facts: Mapping[str, str], message: str) -> str:
-    form = _DETAILS.get(reason)
+def _detail(reason: str, facts: Mapping[str, str], message: str, instance: str) -> str:
+    # Sentences about runs and suites do not fit uploads.
+    form = None if instance in (UPLOADS, FILES) else _DETAILS.get(reason)
+    return _filled(form, facts, message)
+
+
+def _page_detail(error: DomainError, facts: Mapping[str, str], message: str) -> str:
+    own = error.page_message if isinstance(error, GatewayError) else ""
+    return own or _filled(_PAGE_DETAILS.get(error.reason), facts, message)
+
+
+def _filled(form: str | None, facts: Mapping[str, str], message: str) -> str:
+    """The message where there is no form, or the error lacks one of its facts."""
     try:
         return form.format_map(facts) if form else message
     except KeyError:
@@ -137,7 +165,8 @@ def plain_problem(instance: str, status: int, reason: str, detail: str) -> Probl
 
 async def _domain_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DomainError)
-    return problem_response(problem_of(error, request.url.path), str(error.facts.get("field", "")))
+    problem = problem_of(error, request.url.path, is_page_wanted=wants_page(request.scope))
+    return problem_response(problem, str(error.facts.get("field", "")))
 
 
 async def _malformed_problem(request: Request, error: Exception) -> JSONResponse:
@@ -171,10 +200,12 @@ async def _http_problem(request: Request, error: Exception) -> JSONResponse:
         # FastAPI reports bytes that are no text as 400, and a text that is no JSON as malformed.
         fault = {"loc": ("body",), "msg": "it is not UTF-8"}
         return await _malformed_problem(request, RequestValidationError([fault]))
-    reason = HTTPStatus(error.status_code).name
-    response = problem_response(plain_problem(request.url.path, error.status_code, reason, str(error.detail)))
+    status, path = HTTPStatus(error.status_code), request.url.path
+    is_lost = status is HTTPStatus.NOT_FOUND and wants_page(request.scope)
+    detail = _NO_PAGE if is_lost else str(error.detail)
+    response = problem_response(plain_problem(path, status, status.name, detail))
     response.headers.update(error.headers or {})
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
         response.headers["Allow"] = ", ".join(sorted(_allowed_methods(request)))
     return response
 

@@ -11,6 +11,8 @@ class GatewayError(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETE
 
     # The HTTP status; 0 means that of the reason or kind.
     http_status = 0
+    # What a page says in place of the message, which is for programs; "" for the message itself.
+    page_message = ""
 
     @property
     def problem_fields(self) -> dict[str, object]:
@@ -24,6 +26,8 @@ class InvalidUserName(GatewayError):
 
 class KeyMissing(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
     """This gateway needs an API key: send it as Authorization: Bearer KEY; an operator gives you one."""
+
+    page_message = "This gateway asks for an API key. An operator gives them out."
 
 
 class KeyUnknown(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):

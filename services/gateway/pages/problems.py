@@ -13,8 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway.http.error_handlers import MEDIA_TYPE
-from services.gateway.http.errors import KeyMissing
+from services.gateway.http.error_handlers import MEDIA_TYPE, wants_page
 from services.gateway.http.paths import is_page
 from services.gateway.pages.html import ENTRIES, Html
 from services.gateway.pages.page import Page
@@ -32,13 +31,6 @@ _HEADERS = {
 }
 # Lists of things that have a page of their own.
 _LISTS = frozenset({"/runs", "/suites", "/datasets", "/batches", "/rollouts"})
-# What APIs begin a sentence with, and what people read in its place.
-_WORDS = (
-    (KeyMissing().message, "This gateway asks for an API key. An operator gives them out."),
-    ("Benchmark job ", "Run "),
-    ("Invalid benchmark suite. Supported: ", "There is no such suite. These are there: "),
-    ("Not Found", "No page has this address"),
-)
 _TITLES = {
     401: "Sign in first",
     403: "Not allowed",
@@ -86,7 +78,7 @@ class PageResponses:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(_HEADERS)
-                if headers.get("content-type", "").startswith(MEDIA_TYPE) and _wants_html(scope):
+                if headers.get("content-type", "").startswith(MEDIA_TYPE) and wants_page(scope):
                     problem.begin(message)
                     return
             elif problem.start and message["type"] == "http.response.body":
@@ -135,7 +127,7 @@ class _Problem:
 
 def problem_view(document: Mapping[str, Any]) -> ProblemView:
     status = int(document["status"])
-    sentence = _for_people(str(document["detail"]))
+    sentence = str(document["detail"])
     return ProblemView(
         title=_TITLES.get(status, str(document["title"])),
         sentence=sentence if sentence.endswith((".", "!", "?")) else f"{sentence}.",
@@ -143,10 +135,6 @@ def problem_view(document: Mapping[str, Any]) -> ProblemView:
         status=status,
         path=str(document["instance"]),
     )
-
-
-def _for_people(detail: str) -> str:
-    return next((words + detail[len(given) :] for given, words in _WORDS if detail.startswith(given)), detail)
 
 
 def _hint(status: int, path: str, retry_after: int | None) -> str:
@@ -172,8 +160,3 @@ def _list_of(path: str) -> tuple[str, str]:
         ((entry.path, entry.name.lower()) for entry in ENTRIES if entry.path in _LISTS and entry.holds(path)),
         ("/runs", "runs"),
     )
-
-
-def _wants_html(scope: Scope) -> bool:
-    headers = Headers(scope=scope)
-    return "text/html" in headers.get("accept", "") or "hx-request" in headers

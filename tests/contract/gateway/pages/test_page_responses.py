@@ -1,6 +1,7 @@
 """Every page: its headers and weight, hostile text in it, and errors as pages for people."""
 
 import base64
+import json
 import re
 
 import pytest
@@ -103,6 +104,32 @@ async def test_unknown_address_says_so_and_leads_on(harness: GatewayHarness, pat
     assert shown.status == 404
     assert "Not found" in shown.html
     assert 'href="/runs"' in shown.html
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence", "promised"),
+    [
+        (
+            f"/runs/{RUN_ID[:-1]}9",
+            f"Run {RUN_ID[:-1]}9 not found.",
+            f"Benchmark job {RUN_ID[:-1]}9 not found",
+        ),
+        ("/nothing/here", "No page has this address.", "Not Found"),
+        (
+            "/suites/nothing",
+            "There is no such suite. These are there: ",
+            "Invalid benchmark suite. Supported: ",
+        ),
+    ],
+)
+async def test_people_read_words_of_their_own_and_programs_the_promised_ones(
+    harness: GatewayHarness, path: str, sentence: str, promised: str
+) -> None:
+    for headers in ({}, PART):
+        shown = await show(harness, path, headers=headers)
+        assert (sentence in shown.html, promised in shown.html) == (True, False)
+    as_program = await show(harness, path, headers={"Accept": "application/json"})
+    assert json.loads(as_program.html)["detail"].startswith(promised)
 
 
 async def test_error_of_a_part_is_a_notice_beside_the_page(harness: GatewayHarness) -> None:

@@ -33,6 +33,12 @@ async def post(harness: GatewayHarness, path: str, **form: str) -> tuple[int, st
         return answer.status, await answer.text(), "".join(cookies)
 
 
+async def test_who_has_no_key_reads_what_to_do_and_a_program_how_to_send_it(keyed: GatewayHarness) -> None:
+    page = await show(keyed, "/settings")
+    assert ("asks for an API key" in page.html, "Bearer" in page.html) == (True, False)
+    assert "Authorization: Bearer KEY" in (await show(keyed, "/settings", headers={"Accept": "*/*"})).html
+
+
 async def test_right_key_opens_the_pages_and_no_script_reads_it(keyed: GatewayHarness) -> None:
     assert (await show(keyed, "/settings")).status in (303, 401)
     status, _, cookie = await post(keyed, "/sign-in", key=KEY)
