@@ -96,6 +96,17 @@ OF_THE_ACCOUNT = {
 }
 
 
+# What is no identifier in a contract, a query and a script: comments and texts.
+TEXTS = {
+    ".proto": re.compile(r'//[^\n]*|"[^"\n]*"'),
+    ".sql": re.compile(r"--(?! name: )[^\n]*|(?<=-- name: )(\w+)[^\n]*|'[^']*'"),
+    ".js": re.compile(r'//[^\n]*|"[^"\n]*"|`[^`]*`'),
+}
+IN_TEMPLATE = re.compile(r"\$\{([^}]*)\}")
+# Key words and functions of SQL are in upper case.
+IDENTIFIER = {".sql": re.compile(r"\b[a-z_][a-z0-9_]*\b")}
+
+
 def python_files() -> list[Path]:
     files = [path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py"))]
     return [path for path in files if "_pb2" not in path.name and path != Path(__file__)]
@@ -118,6 +129,23 @@ def names_of(path: Path) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
+
+
+def other_files() -> list[Path]:
+    """Contracts, queries and our own scripts. Merged migrations keep their names."""
+    found = [*(ROOT / "protos").rglob("*.proto"), *(ROOT / "services").rglob("queries.sql")]
+    return sorted(found + list((ROOT / "services/gateway/pages/assets").glob("*.js")))
+
+
+def names_in(path: Path) -> set[str]:
+    """Every identifier of a contract, of a query or of a script."""
+    text = TEXTS[path.suffix].sub(code_in, path.read_text(encoding="utf-8"))
+    return set(IDENTIFIER.get(path.suffix, re.compile(r"[A-Za-z_]\w*")).findall(text))
+
+
+def code_in(found: re.Match[str]) -> str:
+    """The name of a query, and what a template literal computes; of other texts nothing."""
+    return found[1] or "" if found.re.groups else " ".join(IN_TEMPLATE.findall(found[0]))
 
 
 def words_in(name: str) -> set[str]:
@@ -155,8 +183,12 @@ def prose_files() -> list[Path]:
 @cache
 def names_by_word() -> dict[str, list[str]]:
     found = defaultdict(list)
-    for path in python_files():
-        for name in sorted(set(names_of(path))):
+    names = {
+        **{path: set(names_of(path)) for path in python_files()},
+        **{p: names_in(p) for p in other_files()},
+    }
+    for path, defined in names.items():
+        for name in sorted(defined):
             for word in words_in(name):
                 found[word].append(f"{path.relative_to(ROOT)}: {name}")
     return found
@@ -170,6 +202,15 @@ def all_prose() -> list[tuple[Path, str]]:
         for path in prose_files()
         for line in ALLOWED_PROSE.sub("", prose_of(path)).splitlines()
     ]
+
+
+def test_names_of_contracts_queries_and_scripts_are_read() -> None:
+    by_suffix = {suffix: set[str]() for suffix in TEXTS}
+    for path in other_files():
+        by_suffix[path.suffix] |= names_in(path)
+    assert {"SubmitRun", "max_tokens"} <= by_suffix[".proto"]
+    assert {"add_run_record", "sample_sets"} <= by_suffix[".sql"]
+    assert {"focusSearch", "announce", "renewedAt"} <= by_suffix[".js"]
 
 
 @pytest.mark.parametrize("word", IDENTIFIERS)

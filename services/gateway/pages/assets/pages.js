@@ -66,12 +66,12 @@ export { announce };
 // A response that replaces a part of the page says by this what it did.
 document.addEventListener("proctor-notice", event => notify(event.detail.text));
 
-let form;
+let dateFormat;
 function localise() {
   for (const time of document.querySelectorAll("time[data-local]")) {
     // Made once there is a time to show: this takes milliseconds.
-    form ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-    time.title = time.textContent; time.textContent = form.format(new Date(time.dateTime));
+    dateFormat ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+    time.title = time.textContent; time.textContent = dateFormat.format(new Date(time.dateTime));
     time.removeAttribute("data-local");
   }
 }
@@ -84,8 +84,8 @@ requestAnimationFrame(() => setTimeout(() => {
 }));
 
 // Live regions speak of changes only: what a page came with is read out after it has loaded.
-const said = document.querySelector("#notices > .notice > span")?.textContent;
-if (said) setTimeout(() => announce(said), 500);
+const notice = document.querySelector("#notices > .notice > span")?.textContent;
+if (notice) setTimeout(() => announce(notice), 500);
 
 // A page that asks about an action does so as a dialog where it can: the focus is inside, and Escape closes it.
 for (const dialog of document.querySelectorAll("main dialog[open]")) { dialog.close(); dialog.showModal(); }
@@ -96,7 +96,7 @@ let renewedAt = Date.now(), isRefused = false;
 const renewals = new WeakSet();
 const isList = ctx => Boolean(ctx?.sourceElement?.matches?.(".filters, .pager a"));
 const renewsItself = ctx => Boolean(ctx && (renewals.has(ctx) || /every|slower/.test(ctx.sourceElement?.getAttribute?.("hx-trigger") ?? "") && renewals.add(ctx)));
-function sayOld() {
+function showStale() {
   if (document.getElementById("old")) return;
   const notice = Object.assign(document.createElement("div"), { id: "old", className: "notice problem", role: "alert" });
   notice.textContent = `This page cannot be renewed now. What you see is from ${new Date(renewedAt).toLocaleTimeString()}.`;
@@ -109,21 +109,21 @@ document.addEventListener("htmx:before:swap", event => {
   else if (!renewsItself(ctx)) return;
   // Who is signed out, or looks at what was deleted, reads why, but not each time.
   else if ((status === 401 || status === 404) && !isRefused) isRefused = true;
-  else { event.preventDefault(); sayOld(); }
+  else { event.preventDefault(); showStale(); }
 });
 
 // What was asked for is on its way: its place says so, and the buttons of its form come back whatever came.
 // A newer request to the same place replaces the one before, whose end comes after the newer one's start.
 const busy = new WeakMap();
 document.addEventListener("htmx:before:request", event => {
-  const { ctx } = event.detail, place = ctx?.target;
-  if (renewsItself(ctx) || !place?.setAttribute) return;
-  busy.set(ctx, place); busy.set(place, ctx);
-  place.setAttribute("aria-busy", "true");
+  const { ctx } = event.detail, target = ctx?.target;
+  if (renewsItself(ctx) || !target?.setAttribute) return;
+  busy.set(ctx, target); busy.set(target, ctx);
+  target.setAttribute("aria-busy", "true");
 });
 document.addEventListener("htmx:finally:request", event => {
-  const { ctx } = event.detail, place = ctx && busy.get(ctx);
-  if (place && busy.get(place) === ctx) place.removeAttribute("aria-busy");
+  const { ctx } = event.detail, target = ctx && busy.get(ctx);
+  if (target && busy.get(target) === ctx) target.removeAttribute("aria-busy");
   for (const button of ctx?.sourceElement?.querySelectorAll?.("button:disabled") ?? []) button.disabled = false;
 });
 
@@ -147,4 +147,4 @@ document.addEventListener("submit", event => {
 });
 addEventListener("pageshow", () => { for (const button of document.querySelectorAll("form[method=post] button:disabled")) button.disabled = false; });
 // htmx reports what did not arrive at all; errors that did arrive are notices already.
-document.addEventListener("htmx:error", event => renewsItself(event.detail.ctx) ? sayOld() : notify("The gateway does not answer. Try again in a moment."));
+document.addEventListener("htmx:error", event => renewsItself(event.detail.ctx) ? showStale() : notify("The gateway does not answer. Try again in a moment."));
