@@ -133,7 +133,7 @@ POOL = (
     Panel(
         "Workers",
         [
-            (highest("proctor_pool_workers_wanted", "pool", _POOL), "{{pool}} needed"),
+            (highest("proctor_pool_workers_desired", "pool", _POOL), "{{pool}} needed"),
             (highest("proctor_pool_workers", "pool, state", _POOL), "{{pool}} {{state}}"),
         ],
     ),

@@ -36,8 +36,8 @@ DISPATCHED_SHARDS = Counter("proctor_dispatched_shards_total", "Shards that were
 RECONCILED_SHARDS = Counter(
     "proctor_reconciled_shards_total", "Shards that were sent again because their messages were lost."
 )
-WORKERS_WANTED = Gauge(
-    "proctor_pool_workers_wanted",
+WORKERS_DESIRED = Gauge(
+    "proctor_pool_workers_desired",
     "Workers that the pool needs for its backlog, whatever its autoscaler allows. KEDA gets the same number.",
     ["pool"],
 )

@@ -23,7 +23,7 @@ def _writable(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-class MetricWanted(RequestBody):
+class MetricRequested(RequestBody):
     """A metric with its options beside it, as in a metric_list."""
 
     model_config = ConfigDict(extra="allow")
@@ -45,14 +45,13 @@ def _named(given: object) -> object:
     return {"metric": given} if isinstance(given, str) else given
 
 
-Wanted = Annotated[MetricWanted, BeforeValidator(_named, json_schema_input_type=str | MetricWanted)]
-
-
 class RescoreRequest(RequestBody):
     """Other metrics or filters for one task. Recorded scores stay unchanged."""
 
     task: Text = Field(min_length=1)
-    metrics: list[Wanted] = Field(
+    metrics: list[
+        Annotated[MetricRequested, BeforeValidator(_named, json_schema_input_type=str | MetricRequested)]
+    ] = Field(
         default_factory=list,
         description="Names, or entries of a metric_list with their options; empty means the task's own",
         examples=[["exact_match", {"metric": "exact_match", "ignore_case": True}]],

@@ -79,7 +79,7 @@ class ShowDemand:
 
 
 def _show(pool: Pool, demand: PoolDemand) -> None:
-    metrics.WORKERS_WANTED.labels(pool.name).set(demand.workers)
+    metrics.WORKERS_DESIRED.labels(pool.name).set(demand.workers)
     for model in models_of(pool):
         metrics.BACKLOG_SAMPLES.labels(pool.name, model).set(demand.samples.get(model, 0.0))
         seconds = demand.backlog_seconds(model)
@@ -88,7 +88,7 @@ def _show(pool: Pool, demand: PoolDemand) -> None:
 
 
 def _hide(pool: Pool) -> None:
-    metrics.WORKERS_WANTED.remove(pool.name)
+    metrics.WORKERS_DESIRED.remove(pool.name)
     for model in models_of(pool):
         metrics.BACKLOG_SAMPLES.remove(pool.name, model)
         metrics.BACKLOG_SECONDS.remove(pool.name, model)

@@ -38,7 +38,7 @@ def buckets(name: str, upper: str) -> Series:
     }
 
 
-WANTED, READY = 'proctor_pool_workers_wanted{pool="p"}', 'proctor_pool_workers{pool="p",state="ready"}'
+DESIRED, READY = 'proctor_pool_workers_desired{pool="p"}', 'proctor_pool_workers{pool="p",state="ready"}'
 LOADING = 'proctor_pool_workers{pool="p",state="loading"}'
 ANSWERED = 'proctor_samples_total{pool="p",result="answered"}'
 FAILED = 'proctor_samples_total{pool="p",result="timeout"}'
@@ -82,12 +82,14 @@ CASES: Mapping[str, Case] = {
         {'proctor_runs_ended_total{state="completed",reason=""}': "0x10 0+1x60"},
     ),
     "ProctorPoolWithoutWorkers": Case(
-        30, {WANTED: "2x60", READY: "0x60", LOADING: "0x60"}, {WANTED: "2x60", READY: "0x60", LOADING: "1x60"}
+        30,
+        {DESIRED: "2x60", READY: "0x60", LOADING: "0x60"},
+        {DESIRED: "2x60", READY: "0x60", LOADING: "1x60"},
     ),
     "ProctorPoolTooSmall": Case(
         90,
-        {WANTED: "4x120", READY: "2x120", LOADING: "1x120"},
-        {WANTED: "4x120", READY: "3x120", LOADING: "1x120"},
+        {DESIRED: "4x120", READY: "2x120", LOADING: "1x120"},
+        {DESIRED: "4x120", READY: "3x120", LOADING: "1x120"},
     ),
     "ProctorModelCannotLoad": Case(
         10,

@@ -94,12 +94,12 @@ def metric(name: str, **labels: str) -> float | None:
 async def test_metrics_show_the_same_numbers_and_none_that_are_old() -> None:
     shown, store, clock = show_demand()
     await shown.report()
-    assert metric("proctor_pool_workers_wanted") is None
+    assert metric("proctor_pool_workers_desired") is None
 
     clock.seconds += 1
     store.show(2, clock.now(), samples={"vllm/a": 100.0}, speeds={"vllm/a": 4.0})
     await shown.report()
-    assert metric("proctor_pool_workers_wanted") == 2
+    assert metric("proctor_pool_workers_desired") == 2
     assert metric("proctor_pool_backlog_samples", model="vllm/a") == 100
     assert metric("proctor_pool_backlog_samples", model="vllm/b") == 0
     assert metric("proctor_pool_backlog_seconds", model="vllm/a") == 25
@@ -107,5 +107,5 @@ async def test_metrics_show_the_same_numbers_and_none_that_are_old() -> None:
 
     clock.seconds += 61
     await shown.report()
-    assert metric("proctor_pool_workers_wanted") is None
+    assert metric("proctor_pool_workers_desired") is None
     assert metric("proctor_pool_backlog_samples", model="vllm/a") is None
