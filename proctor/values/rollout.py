@@ -21,6 +21,8 @@ MAX_PARALLEL = 10_000
 # folders of its own before it.
 MAX_SET_FILES, MAX_SET_BYTES = 50_000, 512 * _MIB
 MAX_PATH_BYTES = 1024
+# Where the tests of a task are unpacked, unless it names another folder.
+DEFAULT_TESTS_FOLDER = "/tests"
 # What is kept of a rollout, in parts; and how a worker names an execution of one.
 TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"
 PART_BYTES = 1024 * 1024
@@ -137,7 +139,7 @@ class RolloutTask:
     verifier: VerifierKind
     workdir: str = "/app"
     cwd: str = "/app"
-    tests_folder: str = "/tests"
+    tests_folder: str = DEFAULT_TESTS_FOLDER
     test_command: tuple[str, ...] = ()
     rubrics: tuple[Rubric, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -27,6 +27,8 @@ DEFAULT_READS_PER_MINUTE = 3000
 MIN_COMPARED, MAX_COMPARED = 2, 6
 # Limits of a completion window: an hour and a week.
 MIN_WINDOW_SECONDS, MAX_WINDOW_SECONDS = 3600, 7 * 24 * 3600
+# Days back that a history lists.
+MAX_HISTORY_DAYS = 3650
 # The longest time limit of a run.
 MAX_TIME_LIMIT_SECONDS = 365 * 24 * 3600
 # The least and the most that an operator may set, against slips of the hand. Their sums are below 2**63.

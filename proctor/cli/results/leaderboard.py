@@ -26,6 +26,7 @@ from proctor.cli.render.words import (
 from proctor.cli.suites.commands import refuse_unknown_suite
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1 import leaderboard_service_pb2 as service_pb2
+from proctor.values.run import MAX_HISTORY_DAYS
 from proctor.wire.enums import words_of
 
 _TRENDS = {
@@ -96,7 +97,10 @@ class HistoryOptions:
 
     model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = ""
     suite: Annotated[str, typer.Option(help="Only this suite.")] = ""
-    days: Annotated[int, typer.Option(min=1, max=3650, help="Runs closed in the last N days.")] = 30
+    days: Annotated[
+        int,
+        typer.Option(min=1, max=MAX_HISTORY_DAYS, help="Runs closed in the last N days."),
+    ] = 30
     metric: MetricOption = ""
     limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
     page: PageOption = ""

@@ -18,6 +18,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.client.report import ReportKind, figures_of, kind_of, latest_complete, run_note
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from proctor.v1 import leaderboard_service_pb2 as service_pb2
+from proctor.values.run import MAX_HISTORY_DAYS
 
 _SCORE = "score"
 _PAGE_SIZE = 500
@@ -29,7 +30,10 @@ class ReportOptions:
     """The model, and how old its runs may be."""
 
     model: Annotated[str, typer.Argument(metavar="MODEL", help="provider/name, as runs name it.")]
-    days: Annotated[int, typer.Option(min=1, max=3650, help="Runs closed in the last N days.")] = 3650
+    days: Annotated[
+        int,
+        typer.Option(min=1, max=MAX_HISTORY_DAYS, help="Runs closed in the last N days."),
+    ] = MAX_HISTORY_DAYS
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ log = get_logger()
 
 # Each holds a part of a file in memory; the workers that ask meanwhile wait.
 _AT_A_TIME = 8
+# The queue group that replicas of the scheduler share.
+_QUEUE = "scheduler"
 
 
 class RequestHandler(Protocol):
@@ -32,22 +34,21 @@ class RequestHandler(Protocol):
 
 
 class WorkerRequests:
-    """Requests on subjects whose last token is the worker's pool. Services of one `queue` share them.
+    """Requests on subjects whose last token is the worker's pool. One replica of the scheduler answers each.
 
     NATS does not check the reply subject of a request against the rights of its sender, and the answer is
     sent with the rights of this service. So it goes only to an inbox that the workers of the pool may read.
     """
 
-    def __init__(self, connection: Client, subject: str, queue: str) -> None:
+    def __init__(self, connection: Client, subject: str) -> None:
         self._connection = connection
         self._subject = subject
-        self._queue = queue
         self._slots = asyncio.Semaphore(_AT_A_TIME)
         self._pools_refused: set[str] = set()
 
     async def answer(self, handler: RequestHandler) -> NoReturn:
         """Answers each request, until cancelled. A request that fails ends no other."""
-        subscription = await self._connection.subscribe(self._subject, queue=self._queue)
+        subscription = await self._connection.subscribe(self._subject, queue=_QUEUE)
         async with asyncio.TaskGroup() as answers:
             async for request in subscription.messages:
                 if self._may_be_answered(request):

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.names.model_name import provider_of
+from proctor.values.run import MAX_HISTORY_DAYS
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.enums import number_of, value_of, word_of
@@ -190,7 +191,7 @@ class HistoryParameters:
         Literal["completed", "failed", "cancelled"] | None,
         Query(description="Only runs that ended in this state"),
     ] = None
-    days: Annotated[int, Query(ge=1, le=3650)] = 30
+    days: Annotated[int, Query(ge=1, le=MAX_HISTORY_DAYS)] = 30
     metric: MetricQuery = ""
     limit: Annotated[int, Query(ge=1, le=500)] = 100
     cursor: Cursor = ""

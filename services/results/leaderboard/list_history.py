@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from proctor.values.run import RunKind, RunState
+from proctor.values.run import MAX_HISTORY_DAYS, RunKind, RunState
 from services.common.checked_fields import checked_number, read_page_token, write_page_token
 from services.common.clock import Clock
 from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure
@@ -18,7 +18,6 @@ from services.results.statistics.metrics import metric_named
 _LIST = "history"
 
 DEFAULT_DAYS = 30
-MAX_DAYS = 3650
 MAX_PER_PAGE = 500
 DEFAULT_PER_PAGE = 100
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,7 +59,7 @@ class ListHistory:
         page_size = checked_number(
             "page_size", query.page_size, maximum=MAX_PER_PAGE, default=DEFAULT_PER_PAGE
         )
-        days = checked_number("days", query.days, maximum=MAX_DAYS, default=DEFAULT_DAYS)
+        days = checked_number("days", query.days, maximum=MAX_HISTORY_DAYS, default=DEFAULT_DAYS)
         since = self.clock.now() - timedelta(days=days)
         # One more than is listed: it shows whether there is a next page.
         page = HistoryRange(

@@ -6,11 +6,8 @@ from contextlib import asynccontextmanager, suppress
 
 from services.common.errors import DependencyUnavailable
 from services.results.leaderboard.ports import Claim, ClaimStore, Work
+from services.results.summaries.close_run import CLAIM_SECONDS, RENEWALS
 
-# So soon after a crash another replica claims the run. It is renewed in time while the work goes on.
-CLAIM_SECONDS = 6.0
-# Often enough that a slow one is still in time.
-RENEWALS = 3
 # Below the time after which a loop that stops is cancelled again (`_CANCEL_AGAIN_SECONDS`).
 GIVE_BACK_SECONDS = 2.0
 # A run that was claimed more often ended the processes that worked on it.

@@ -8,11 +8,8 @@ from numpy.typing import NDArray
 
 from services.common.threads.cancellable_threads import check_cancelled
 from services.results.statistics.columns import Array, Numbers, PairColumns, Values
+from services.results.statistics.intervals import RESAMPLES, SEED
 
-# A standard error from this many draws is itself within some 2 % (1 / √(2 · draws)).
-RESAMPLES = 1000
-# Fixed: the same answers have the same interval each time it is computed.
-SEED = 1234
 # Bounds the memory of a bootstrap over many rows: some ten arrays of so many numbers.
 CELLS_AT_A_TIME = 500_000
 # Rows that a figure over all rows takes at a time.

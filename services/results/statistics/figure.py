@@ -13,12 +13,12 @@ from services.results.scoring.compiled_scoring import REWARD
 from services.results.statistics.columns import Array, PairColumns
 from services.results.statistics.correlations import (
     NUMBER_FIGURES,
-    SEED,
     Correlation,
     correlated,
     resampled_correlations,
 )
 from services.results.statistics.intervals import (
+    SEED,
     Interval,
     corrected_interval,
     degrees_of_freedom,

@@ -8,10 +8,8 @@ import numpy as np
 
 from services.common.threads.cancellable_threads import check_cancelled
 from services.results.statistics.columns import Array, Numbers, PairColumns
+from services.results.statistics.intervals import RESAMPLES, SEED
 
-# As for correlations: the standard error is within some 2 %, and the same each time.
-RESAMPLES = 1000
-SEED = 1234
 # Bounds the memory of a bootstrap over many patterns (32 MB of counts).
 CELLS_AT_A_TIME = 4_000_000
 

@@ -26,6 +26,7 @@ TRIES = 3
 MAX_TRIES = 6
 # So soon after a crash another replica goes on. It is renewed in time while the figures are computed.
 CLAIM_SECONDS = 6.0
+# Often enough that a slow one is still in time.
 RENEWALS = 3
 
 log = get_logger()

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 _MIB = 1024**2
+# The exit code of a command that SIGKILL ended (128 + 9), as a shell reports it.
+KILLED = 137
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from proctor.values.rollout import DEFAULT_TESTS_FOLDER
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import ReadFile, read_files
 
@@ -40,7 +41,7 @@ class PytestOrder:
     expected_tests: int = 0
     timeout_seconds: float = 600.0
     folder: str = "/app"
-    tests_folder: str = "/tests"
+    tests_folder: str = DEFAULT_TESTS_FOLDER
     path: str = ""
     steering: bytes = b""
     image: str = ""

@@ -28,10 +28,10 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.format.schema import schema_problems
 from services.scheduler.suites.format.yaml_tasks import DEFAULT_DELIMITER, DEFAULT_FEWSHOT_DELIMITER
 from services.scheduler.suites.rows.parquet_process import MAX_GROUP_VALUES, MAX_ROW_VALUES
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.suites.suite import CodeRule, FewshotRule, Generation
 from services.scheduler.uploads import grpc_api as uploads
 from services.scheduler.uploads.checking import check_file
-from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES
 from services.scheduler.uploads.concurrent_uploads import UploadLimits
 from services.worker.rollouts import execute_rollout
 from services.worker.rollouts.shell import execute_shell

@@ -309,7 +309,7 @@ async def test_the_scheduler_answers_no_worker_outside_the_inboxes_of_its_pool(
     connection = await connect_nats(server.url("scheduler"), "scheduler")
     asked = subject.replace("*", "a")
 
-    answering = asyncio.create_task(WorkerRequests(connection, subject, "scheduler").answer(FileOfRequest()))
+    answering = asyncio.create_task(WorkerRequests(connection, subject).answer(FileOfRequest()))
     try:
         assert await eventually_answered(thief.client, asked) == FILE
         await scheduler.client.jetstream().publish("work.b.m.high.r", b"of pool b")

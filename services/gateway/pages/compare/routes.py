@@ -11,6 +11,7 @@ from starlette.responses import Response
 from proctor.v1 import comparison_pb2, run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest
+from proctor.values.run import MAX_HISTORY_DAYS
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.comparisons.routes import run_names
 from services.gateway.api.models import full_model
@@ -30,8 +31,6 @@ from services.gateway.pages.page import Page, PageOf
 # The id of the element with the samples.
 _SAMPLES = "samples"
 _CHOICE = "choice"
-# As far back as results lists a history.
-_DAYS = 3650
 _OFFERED = 60
 # More than can be compared: what is too many is reported with all of them shown.
 _MAX_CHOSEN = 20
@@ -163,7 +162,7 @@ async def _show_choice(
     """The page that offers closed runs, or the models that have runs."""
     model = await model_filter(backends.scheduler, asked.q.strip())
     wanted = GetHistoryRequest(
-        days=_DAYS,
+        days=MAX_HISTORY_DAYS,
         page_size=_OFFERED,
         page_token=asked.page_token,
         suite=address.suite,

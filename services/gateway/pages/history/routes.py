@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
+from proctor.values.run import MAX_HISTORY_DAYS
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.models import full_model
@@ -18,7 +19,7 @@ from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_choices, ordered_models
-from services.gateway.pages.history.view import DAYS, MAX_DAYS, STATES, history_view, past_run
+from services.gateway.pages.history.view import DAYS, STATES, history_view, past_run
 from services.gateway.pages.page import PageOf
 
 _PAGE_SIZE = 100
@@ -59,7 +60,7 @@ class HistoryAddress:
     def named(self) -> dict[str, str]:
         """The filters that are set and understood."""
         is_count = self.days.isdecimal() and len(self.days) < 6
-        days = min(max(int(self.days), 1), MAX_DAYS) if is_count else DAYS
+        days = min(max(int(self.days), 1), MAX_HISTORY_DAYS) if is_count else DAYS
         named = {
             "model": self.model.strip()[:512],
             "suite": self.suite[:128],

@@ -7,14 +7,13 @@ from urllib.parse import urlencode
 
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
-from proctor.values.run import RunState
+from proctor.values.run import MAX_HISTORY_DAYS, RunState
 from proctor.wire.enums import word_of
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, moment, optional
 from services.gateway.pages.filters import FilterChoices
 
 DAYS = 30
-MAX_DAYS = 3650
 # Those that a run ends in.
 STATES = tuple(state.value for state in RunState if state.is_final)
 # Runs in one response of the REST API.
@@ -89,7 +88,7 @@ class HistoryView:
 
     @property
     def max_days(self) -> int:
-        return MAX_DAYS
+        return MAX_HISTORY_DAYS
 
     @property
     def is_filtered(self) -> bool:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from proctor.client.report import latest_complete
 from proctor.v1 import leaderboard_pb2
 from proctor.v1 import leaderboard_service_pb2 as leaderboard_service
+from proctor.values.run import MAX_HISTORY_DAYS
 from services.gateway.api.models import full_model
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
@@ -16,7 +17,6 @@ from services.gateway.http.errors import AmbiguousModel
 from services.gateway.pages.models.view import ClosedRun, SeveralModels, model_view
 from services.gateway.pages.page import PageOf
 
-_DAYS = 3650
 _PAGE_SIZE = 500
 # Benchmarks on the page, and runs that are read at a time.
 _MAX_SHOWN = 100
@@ -39,7 +39,7 @@ async def show_model(
         view = SeveralModels(model, str(error.facts["candidates"]).split(", "))
         return page.show("models/several", view, status=300)
     request = leaderboard_service.GetHistoryRequest(
-        model=named, days=_DAYS, metric="score", page_size=_PAGE_SIZE
+        model=named, days=MAX_HISTORY_DAYS, metric="score", page_size=_PAGE_SIZE
     )
     history = await results.leaderboard.GetHistory(request)
     limit = asyncio.Semaphore(_AT_A_TIME)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from services.results.statistics.columns import Array, Numbers
+from services.results.statistics.intervals import RESAMPLES, SEED
 from services.results.statistics.paired.estimate import (
     LEVEL,
     PAIRED_PERMUTATION,
@@ -26,9 +27,6 @@ from services.results.statistics.paired.mean_difference import (
 from services.results.statistics.paired.pairs import LabelPairs, PairedUnits
 from services.results.statistics.paired.permutation_test import SwapUnits, swap_p_value
 
-# As many and with the same seed as for a single run's figure.
-RESAMPLES = 1000
-SEED = 1234
 # Draws × patterns at a time: 8 MB for each array.
 CELLS_AT_A_TIME = 1_000_000
 # Bounds the work of a bootstrap: of more kinds of units it draws from a random part of the units.

@@ -13,12 +13,10 @@ from services.scheduler.rollouts.artifacts.artifact import ArtifactPart
 from services.scheduler.rollouts.artifacts.errors import ArtifactRefused
 from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
 
-_QUEUE = "scheduler"
-
 
 class NatsArtifacts:
     def __init__(self, connection: Client, storing: StoreArtifact, shard_key: str) -> None:
-        self._requests = WorkerRequests(connection, messaging.ALL_ARTIFACTS, _QUEUE)
+        self._requests = WorkerRequests(connection, messaging.ALL_ARTIFACTS)
         self._storing = storing
         self._shard_key = shard_key
 

@@ -14,12 +14,10 @@ from services.scheduler.rollouts.budgets.budget_report import BudgetReport
 from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
 from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUse
 
-_QUEUE = "scheduler"
-
 
 class NatsBudgets:
     def __init__(self, connection: Client, recording: RecordBudgetUse, shard_key: str) -> None:
-        self._requests = WorkerRequests(connection, messaging.ALL_BUDGETS, _QUEUE)
+        self._requests = WorkerRequests(connection, messaging.ALL_BUDGETS)
         self._recording = recording
         self._shard_key = shard_key
 

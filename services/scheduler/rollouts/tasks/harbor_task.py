@@ -4,7 +4,7 @@ import re
 import tomllib
 from posixpath import normpath
 
-from proctor.values.rollout import RolloutLimits, RolloutStep, RolloutTask, VerifierKind
+from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutStep, RolloutTask, VerifierKind
 from services.scheduler.rollouts.tasks.dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields, checked_image, host_free
@@ -17,7 +17,6 @@ from services.scheduler.rollouts.tasks.harbor_steps import (
 )
 from services.scheduler.rollouts.tasks.harbor_verifier import (
     TEST_PROGRAM,
-    TESTS,
     is_separate,
     read_artifacts,
     read_verifier,
@@ -60,7 +59,7 @@ def read_harbor(folder: TaskFolder) -> RolloutTask:
         verifier=VerifierKind.REWARD_FILE,
         workdir=workdir,
         cwd=workdir,
-        test_command=("bash", f"{TESTS}/{TEST_PROGRAM}"),
+        test_command=("bash", f"{DEFAULT_TESTS_FOLDER}/{TEST_PROGRAM}"),
         environment=image.environment | host_free(environment, "env"),
         verifier_environment=judged.environment | host_free(verifier, "env"),
         limits=RolloutLimits(

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from posixpath import join, normpath
 
-from proctor.values.rollout import TaskArtifact
+from proctor.values.rollout import DEFAULT_TESTS_FOLDER, TaskArtifact
 from services.scheduler.rollouts.tasks.dockerfile import read_dockerfile
 from services.scheduler.rollouts.tasks.errors import UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields, checked_image
 from services.scheduler.rollouts.tasks.task_folder import Files, TaskFolder, relative_to
 
-TESTS = "/tests"
 TESTS_FOLDER = "tests"
 TEST_PROGRAM = "test.sh"
 _MODES = ("shared", "separate")
@@ -49,7 +48,7 @@ def read_verifier(folder: TaskFolder, verifier: Fields) -> VerifierFacts:
         return VerifierFacts(tests, has_own_files=True, notes=tuple(notes))
     facts = read_dockerfile(folder.name, folder.text(f"{TESTS_FOLDER}/Dockerfile"), tests)
     notes += [f"{TESTS_FOLDER}/Dockerfile: {note}" for note in facts.notes]
-    baked = facts.files_below(folder.name, TESTS)
+    baked = facts.files_below(folder.name, DEFAULT_TESTS_FOLDER)
     return VerifierFacts(baked, has_own_files=True, environment=facts.environment, notes=tuple(notes))
 
 

@@ -2,7 +2,7 @@
 
 import yaml
 
-from proctor.values.rollout import RolloutLimits, RolloutTask, VerifierKind
+from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutTask, VerifierKind
 from services.scheduler.rollouts.tasks.dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields
@@ -10,7 +10,6 @@ from services.scheduler.rollouts.tasks.task_folder import FolderFile, TaskFolder
 
 CONFIG = "task.yaml"
 _COMPOSE = "docker-compose.yaml"
-_TESTS = "/tests"
 _KEYS = (
     *("instruction", "author_name", "author_email", "difficulty", "category", "tags", "parser_name"),
     *("max_agent_timeout_sec", "max_test_timeout_sec", "run_tests_in_same_shell", "disable_asciinema"),
@@ -45,9 +44,9 @@ def read_terminal_bench(folder: TaskFolder) -> RolloutTask:
         verifier=VerifierKind.PYTEST_SUMMARY,
         workdir=workdir,
         cwd=workdir,
-        tests_folder=_TESTS,
-        test_command=("bash", f"{_TESTS}/run-tests.sh"),
-        environment={"TEST_DIR": _TESTS, **image.environment},
+        tests_folder=DEFAULT_TESTS_FOLDER,
+        test_command=("bash", f"{DEFAULT_TESTS_FOLDER}/run-tests.sh"),
+        environment={"TEST_DIR": DEFAULT_TESTS_FOLDER, **image.environment},
         limits=RolloutLimits(
             agent_seconds=config.number("max_agent_timeout_sec", 360.0, minimum=1),
             verifier_seconds=config.number("max_test_timeout_sec", 60.0, minimum=1),

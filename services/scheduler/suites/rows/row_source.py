@@ -8,7 +8,7 @@ from services.scheduler.suites.rows.errors import RowsMissing
 
 SourceRow = Mapping[str, object]
 
-# Limit of a row as written in its file.
+# Limit of a row as written in its file, and of a row in one work message.
 MAX_ROW_BYTES = 4 * 1024 * 1024
 
 

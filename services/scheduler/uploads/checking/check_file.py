@@ -7,6 +7,7 @@ from itertools import chain
 
 import orjson
 
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.uploads.checking.compression import (
     PEEKED_BYTES,
     beginning,
@@ -17,7 +18,7 @@ from services.scheduler.uploads.checking.compression import (
 from services.scheduler.uploads.checking.line_agreement import LineAgreement
 from services.scheduler.uploads.checking.row_fields import RowFields
 from services.scheduler.uploads.checking.seen_ids import SeenIds
-from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES, FormatReader
+from services.scheduler.uploads.checking.text_readers import FormatReader
 from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, RowFacts
 from services.scheduler.uploads.errors import BrokenFile, DatasetTooLarge, FaultKind, LineFault, TooManyLines
 from services.scheduler.uploads.faults import MAX_NAMED_FAULTS, DatasetFault, FaultList, nul_path

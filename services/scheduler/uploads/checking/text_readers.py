@@ -6,14 +6,13 @@ from typing import TypeAlias
 
 import orjson
 
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.uploads.checking.row_fields import BATCH_FIELDS, PLAIN_FIELDS
 from services.scheduler.uploads.errors import BrokenFile, FaultKind, LineFault
 from services.scheduler.uploads.faults import shown
 
 # Some programs write this mark before UTF-8.
 BOM = b"\xef\xbb\xbf"
-# Limit of a row in one work message, and so of a line.
-MAX_ROW_BYTES = 4 * 1024 * 1024
 # A file of line feeds packs to nothing and would be read for minutes.
 MAX_BLANK_LINES = 100_000
 

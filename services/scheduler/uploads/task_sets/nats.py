@@ -10,12 +10,10 @@ from services.common.nats.answers import WorkerRequests
 from services.scheduler.uploads.errors import TasksNotFound
 from services.scheduler.uploads.task_sets.find_tasks import FindBundle
 
-_QUEUE = "scheduler"
-
 
 class NatsBundleAnswers:
     def __init__(self, connection: Client, bundles: FindBundle) -> None:
-        self._requests = WorkerRequests(connection, messaging.ALL_BUNDLES, _QUEUE)
+        self._requests = WorkerRequests(connection, messaging.ALL_BUNDLES)
         self._bundles = bundles
 
     async def answer(self) -> NoReturn:

@@ -14,6 +14,7 @@ from services.worker.rollouts.model_port.errors import ProgramNotStarted
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
 from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.shell.execute_shell import OUTPUT_BYTES
 from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT
 from services.worker.sandboxes.errors import CommandRefused, SandboxError
 from services.worker.sandboxes.ports import Sandbox
@@ -21,7 +22,6 @@ from services.worker.sandboxes.sandbox import Command, CommandResult
 
 PORT = 8080
 _CHECK_SECONDS = 0.2
-_OUTPUT_BYTES = 60_000
 _MAX_SHOWN_LETTERS = 300
 
 ServeModel = Callable[
@@ -112,5 +112,5 @@ def _command(rollout: Rollout, values: Mapping[str, str]) -> Command:
             **{name: filled(text, values) for name, text in own.items()},
         },
         timeout_seconds=task.limits.agent_seconds + WAITS_SECONDS,
-        output_bytes=_OUTPUT_BYTES,
+        output_bytes=OUTPUT_BYTES,
     )

@@ -15,6 +15,7 @@ from services.worker.sandboxes.errors import CommandRefused, SandboxLost
 from services.worker.sandboxes.output import KeptOutput
 from services.worker.sandboxes.sandbox import (
     DEFAULT_PATH,
+    KILLED,
     Command,
     CommandResult,
     Ended,
@@ -29,8 +30,6 @@ _READ_BYTES = 65536
 _PIPE_BYTES = 1024 * 1024
 # On a busy machine a killed process takes a moment to end.
 _KILL_AGAIN_SECONDS = 2.0
-# 128 + SIGKILL, as a shell reports it.
-_KILLED = 137
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
@@ -182,6 +181,6 @@ def _ended(reply: Reply, *, is_timed_out: bool) -> Ended:
         return Ended.TIMED_OUT
     if reply["excess"] == "files":
         return Ended.OUT_OF_DISK
-    if reply["excess"] == "memory" or (reply["exit"] == _KILLED and reply["oom_kills"]):
+    if reply["excess"] == "memory" or (reply["exit"] == KILLED and reply["oom_kills"]):
         return Ended.OUT_OF_MEMORY
     return Ended.EXITED

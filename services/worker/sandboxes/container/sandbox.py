@@ -17,9 +17,17 @@ from services.worker.sandboxes.container.reading import Reading
 from services.worker.sandboxes.container.relay import ModelRelay
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost
 from services.worker.sandboxes.output import KeptOutput
-from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, Network, SandboxSpec, TarLimits
+from services.worker.sandboxes.sandbox import (
+    KILLED,
+    Command,
+    CommandResult,
+    Ended,
+    Network,
+    SandboxSpec,
+    TarLimits,
+)
 
-_KILLED, _NOT_STARTED = 137, 126
+_NOT_STARTED = 126
 # The kernel's limit of one argument.
 _MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 _MAX_ARGUMENTS_BYTES = 1024 * 1024
@@ -175,7 +183,7 @@ class ContainerSandbox:
             raise SandboxLost(problem=self._problem)
 
     async def _ended(self, code: int) -> Ended:
-        if code != _KILLED:
+        if code != KILLED:
             return Ended.EXITED
         before, self._oom_kills = self._oom_kills, await self._count_oom_kills()
         return Ended.OUT_OF_MEMORY if self._oom_kills > before else Ended.EXITED

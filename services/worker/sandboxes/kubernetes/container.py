@@ -12,13 +12,13 @@ from services.worker.sandboxes.container.first_process import FirstProcess
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost
 from services.worker.sandboxes.kubernetes.pod import RELAY, SANDBOX
+from services.worker.sandboxes.sandbox import KILLED
 
 _STDIN, _STDOUT, _STDERR, _STATUS = range(4)
 _WRITE_BYTES = 32 * 1024
 # A command travels in an address.
 _MAX_COMMAND_BYTES = 256 * 1024
 _NOT_FOUND = 404
-_KILLED = 137
 
 
 def problem_of(error: ApiException) -> str:
@@ -70,7 +70,7 @@ def exit_code_of(status: bytes) -> int:
         causes = shown["details"]["causes"]
         return next(int(each["message"]) for each in causes if each["reason"] == "ExitCode")
     except (ValueError, KeyError, TypeError, StopIteration):
-        return _KILLED
+        return KILLED
 
 
 @dataclass(slots=True)

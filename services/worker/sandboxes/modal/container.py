@@ -12,12 +12,11 @@ from modal.container_process import ContainerProcess
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost, SandboxNotOpened
 from services.worker.sandboxes.modal.programs import BEAT, kill, prepare, relay, without_rights
-from services.worker.sandboxes.sandbox import SandboxLimits
+from services.worker.sandboxes.sandbox import KILLED, SandboxLimits
 
 # Modal refuses, is away or hangs; a TimeoutError is an OSError. Its package raises ValueError for
 # answers that it does not expect.
 MODAL_ERRORS = (modal.exception.Error, GRPCError, StreamTerminatedError, OSError, ValueError)
-_KILLED = 137
 # Modal's own limit, with room for the program that gives up rights.
 _MAX_COMMAND_BYTES = 60 * 1024
 _START_SECONDS, _END_SECONDS, _ASK_SECONDS = 300.0, 15.0, 30.0
@@ -75,7 +74,7 @@ class ProcessExecution:
             code = await self._process.poll.aio()
         except MODAL_ERRORS as error:
             raise lost(error) from error
-        return _KILLED if code is not None and code < 0 else code
+        return KILLED if code is not None and code < 0 else code
 
     async def close(self) -> None:
         for task in self._reading:

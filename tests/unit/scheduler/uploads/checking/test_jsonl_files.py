@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from services.scheduler.uploads.checking.text_readers import MAX_ROW_BYTES
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.uploads.dataset import DatasetFormat, RowFacts
 from services.scheduler.uploads.errors import DatasetTooLarge
 from services.scheduler.uploads.faults import MAX_FAULT_LETTERS
