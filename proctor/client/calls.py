@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import grpc
 
 from proctor.client.errors import ClientError, Refused, Unreachable, client_error
+from proctor.values.messaging import MAX_GRPC_MESSAGE_BYTES, RELEASE_KEY
 
 # PEM certificates of the authorities that are trusted, as for other programs; unset: those that gRPC has.
 CA_VARIABLE = "SSL_CERT_FILE"
@@ -30,10 +31,9 @@ _CHANNEL_OPTIONS = (
     ("grpc.keepalive_timeout_ms", 10_000),
     # By default a minute: a gateway that hangs or vanished would keep a call for as long.
     ("grpc.http2.ping_timeout_ms", 10_000),
-    ("grpc.max_receive_message_length", 16 * 1024 * 1024),
+    ("grpc.max_receive_message_length", MAX_GRPC_MESSAGE_BYTES),
 )
 _USER_KEY = "x-proctor-user"
-_RELEASE_KEY = "x-proctor-release"
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -156,7 +156,7 @@ class GatewayCalls:
         except grpc.aio.AioRpcError as error:
             raise client_error(error, self.address) from error
         found = dict(await call.trailing_metadata())
-        return str(found.get(_RELEASE_KEY, ""))
+        return str(found.get(RELEASE_KEY, ""))
 
     async def stream(self, method: grpc.aio.UnaryStreamMultiCallable[Q, A], request: Q) -> AsyncGenerator[A]:
         """Closing the generator cancels the call."""

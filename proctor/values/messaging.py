@@ -1,10 +1,15 @@
-"""Names on NATS: subjects, their tokens and message ids. The messages are in work_messages.proto."""
+"""Names on NATS (subjects, their tokens, message ids; messages are in work_messages.proto) and on gRPC."""
 
 import hashlib
 import re
 from urllib.parse import urlsplit
 
 from proctor.values.priority import Priority
+
+# gRPC's default is 4 MiB, and a single sample may have that.
+MAX_GRPC_MESSAGE_BYTES = 16 * 1024 * 1024
+# Every answer has the release of its server.
+RELEASE_KEY = "x-proctor-release"
 
 PROGRESS_OF_ALL_RUNS = "progress.*"
 CHANGES_OF_ALL_RUNS = "changes.*"

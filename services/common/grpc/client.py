@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 
 import grpc
 
-from services.common.grpc.server import MAX_MESSAGE_BYTES
+from proctor.values.messaging import MAX_GRPC_MESSAGE_BYTES
 from services.common.grpc.tls import channel_credentials
 from services.common.tls.certificate_files import CertificateFiles, Certificates
 from services.common.traces import TRACEPARENT, current_trace, is_tracing
@@ -184,8 +184,8 @@ def _interceptors() -> list[grpc.aio.ClientInterceptor] | None:
 
 def _options(sent_once: Sequence[str]) -> list[tuple[str, Any]]:
     return [
-        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_receive_message_length", MAX_GRPC_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_GRPC_MESSAGE_BYTES),
         # gRPC waits for 30 s by default, and a rolling update replaces all replicas within that time.
         ("grpc.dns_min_time_between_resolutions_ms", 1000),
         # A local stack and a rolling update are back within a second; the usual backoff grows to minutes.

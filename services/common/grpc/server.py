@@ -15,6 +15,7 @@ from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
+from proctor.values.messaging import MAX_GRPC_MESSAGE_BYTES, RELEASE_KEY
 from services.common.errors import CannotListen, DomainError
 from services.common.grpc.errors import masked_status, parsed, status_of
 from services.common.grpc.tls import ServerTls, server_credentials
@@ -24,8 +25,6 @@ from services.common.process import bound_socket, host_and_port, release
 from services.common.structured_logs import get_logger
 from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 
-# gRPC's default is 4 MiB, and a single sample may have that. Clients of the services have the same limit.
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 # A negative number is gRPC's way to forbid the retries of a client's policy.
 NO_RETRY = ("grpc-retry-pushback-ms", "-1")
 # By default 8 KiB, to which the gateway adds the caller and the trace.
@@ -35,8 +34,6 @@ _MAX_METADATA_BYTES = 16 * 1024
 _MAX_CONNECTION_AGE_SECONDS = 300
 _MIN_MS_BETWEEN_PINGS = 5_000
 
-# Every answer has the release of its server.
-RELEASE_KEY = "x-proctor-release"
 _RELEASE = release()
 
 log = get_logger()
@@ -239,7 +236,7 @@ class ServerLimits:
     """Further calls in progress, and larger messages, fail; further connections are closed."""
 
     calls: int = 2000
-    message_bytes: int = MAX_MESSAGE_BYTES
+    message_bytes: int = MAX_GRPC_MESSAGE_BYTES
     connections: int = 2000
     # Sent by each caller before it is read; None: as much as the connection transports in a round trip.
     unread_bytes: int | None = None
@@ -287,7 +284,7 @@ async def serve_grpc(
             ("grpc.http2.min_ping_interval_without_data_ms", _MIN_MS_BETWEEN_PINGS),
             # 120 s by default, in which a connection that sends nothing takes the room of another.
             ("grpc.server_handshake_timeout_ms", 10_000),
-            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", MAX_GRPC_MESSAGE_BYTES),
             # By default a second server shares the port in silence, and gets half of the calls.
             ("grpc.so_reuseport", 0),
         ],
