@@ -23,7 +23,7 @@ def server_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
     used = files.current()
 
     def renewed() -> grpc.ServerCertificateConfiguration | None:
-        """None: as before."""
+        """Returns None while the files are unchanged."""
         nonlocal used
         if (found := files.current()) is used:
             return None

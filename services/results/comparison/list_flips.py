@@ -113,7 +113,7 @@ class ListFlips:
 
 
 def _metric(plans: Sequence[RunPlan], query: FlipsQuery) -> ScoredMetric:
-    """One with a number per sample; raises UnknownMetric."""
+    """Returns a metric with one number per sample. Raises UnknownMetric."""
     known = [scored for scored in all_metrics(plans).by_task[query.task] if has_numbers(scored)]
     name = METRICS_BY_WORD.get(query.metric, query.metric)
     if name not in [scored.metric.name for scored in known]:

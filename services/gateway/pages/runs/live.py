@@ -216,7 +216,7 @@ class _RunFeed:
 
 
 def _add_point(live: LiveRun, view: LiveView, now: datetime) -> None:
-    """One a second."""
+    """Adds at most one point a second."""
     at = now.timestamp()
     if view.state == "running" and (not live.points or at - live.points[-1][0] >= 1):
         live.points.append((round(at, 1), round(view.rate or 0, 2), round(view.tokens_per_second or 0, 1)))

@@ -132,7 +132,7 @@ class StreamedText:
             self._length += len(part)
 
     def add_reasoning(self, part: object) -> None:
-        """It is not kept."""
+        """Notes that reasoning arrived; its text is not kept."""
         if part:
             self.has_begun = self.has_reasoning = True
 
