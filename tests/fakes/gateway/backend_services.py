@@ -80,6 +80,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     traceparents: list[str] = field(default_factory=list)
     watches_open: int = 0
     answers_to_lose: int = 0
+    # That of the engine of its worker.
+    engine_load: model_pb2.EngineLoad | None = None
     # Lists of workers are answered once it is set, where there is one.
     workers_come: asyncio.Event | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -264,6 +266,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         worker = scheduler_pb2.WorkerInfo(
             worker_id="w1", pool="local", engine="vllm", state=model_pb2.WORKER_STATE_READY, concurrency=64
         )
+        if self.engine_load:
+            worker.load.CopyFrom(self.engine_load)
         return scheduler_pb2.ListWorkersResponse(workers=[worker])
 
     def _lose_answer(self) -> None:

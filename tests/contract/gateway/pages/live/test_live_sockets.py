@@ -1,17 +1,18 @@
 """Sockets of live pages: one stream per run for all who watch, small fragments, limits, who may listen."""
 
 import asyncio
+import re
 from contextlib import AsyncExitStack
 
 import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from proctor.v1 import run_pb2
+from proctor.v1 import model_pb2, run_pb2
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.live import part
 from services.gateway.pages.runs import live
-from tests.contract.gateway.pages.shown_pages import RUN_ID, running, socket, summary_of
+from tests.contract.gateway.pages.shown_pages import RUN_ID, running, show, socket, summary_of
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
@@ -60,6 +61,21 @@ async def test_figures_that_take_long_hold_up_no_push(harness: GatewayHarness) -
             while f'value="{completed}" max="16000"' not in await ws.receive_str():
                 pass
     harness.results.summaries_come.set()
+
+
+async def test_what_the_engine_does_is_shown_and_pushed(harness: GatewayHarness, run: run_pb2.Run) -> None:
+    run.pool = "local"
+    harness.scheduler.put(run)
+    harness.scheduler.engine_load = model_pb2.EngineLoad(
+        running_requests=48, waiting_requests=1203, kv_cache_usage=0.875
+    )
+    page = (await show(harness, f"/runs/{RUN_ID}")).html
+    async with socket(harness, SOCKET) as ws:
+        for html in (page, await ws.receive_str()):
+            words = " ".join(re.sub("<[^>]*>", " ", html).replace("\u2009", "").split())
+            assert "Engine 48 running 1203 waiting KV cache 88 %" in words
+            assert "Time left 6 min 19 s 5 min 26 s – 7 min 31 s" in words
+            assert "Speed 102 /s Generated 6195 tok/s" in words
 
 
 async def test_scheduler_that_hangs_is_not_shown_as_new(
