@@ -1,46 +1,5 @@
-// What all pages share: keys, dialogs, notices, links to copy, and times in the browser's zone.
-const isTyping = () => document.activeElement?.matches("input:not([type=checkbox], [type=radio], [type=file]), select, textarea");
-const announce = text => { document.getElementById("announced").textContent = text; };
-let leader = -Infinity;
-
-document.addEventListener("keydown", event => {
-  if ((event.ctrlKey || event.metaKey) && event.key === "k") { focusSearch(event); return; }
-  if (event.ctrlKey || event.metaKey || event.altKey || isTyping() || document.querySelector("dialog:modal")) return;
-  if (event.timeStamp - leader < 900) { leader = -Infinity; document.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click(); return; }
-  if (event.key === "/") focusSearch(event);
-  else if (event.key === "g") leader = event.timeStamp;
-  else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
-  else if (event.key === "x") choose();
-  else if (event.key === "n") document.querySelector("a[rel=next]")?.click();
-  else if (/^(Digit|Numpad)[1-6]$/.test(event.code)) mark(`${event.shiftKey ? "shift " : ""}${event.code.at(-1)}`);
-  else if (event.key === "?") document.getElementById("keys").showModal();
-});
-
-// The filter of the page where it has one, else the search of everything.
-function focusSearch(event) {
-  const field = (event.key === "/" && document.querySelector("main input[type=search]")) || document.querySelector("[data-search]");
-  field.focus(); field.select(); event.preventDefault();
-}
-
-function step(by) {
-  const links = [...document.querySelectorAll("[data-rows] tbody th a, [data-sample]")];
-  if (!links.length) return;
-  const at = links.indexOf(document.activeElement), to = links[Math.max(0, Math.min(links.length - 1, at + by))];
-  to.focus();
-  // Where a row is shown beside the list, it follows.
-  if (to.hasAttribute("hx-get")) to.click();
-}
-
-// The answer of the sample with the focus, or the one beside the list. By the place of the key: with Shift its character is another.
-const mark = key => (document.activeElement.closest("[data-sample]") ?? document.getElementById("detail"))?.querySelector(`[data-press="${key}"]`)?.click();
-
-// The row with the focus; what is compared is a form of its own.
-function choose() {
-  const box = document.activeElement.closest("tr")?.querySelector("input[type=checkbox]:enabled");
-  if (!box) return;
-  box.checked = !box.checked;
-  announce(box.checked ? "Chosen for Compare" : "No longer chosen for Compare");
-}
+// What all pages share: dialogs, notices, links to copy, times in the browser's zone, and parts that are replaced.
+export const announce = text => { document.getElementById("announced").textContent = text; };
 
 document.addEventListener("click", event => {
   const at = selector => event.target.closest(selector);
@@ -62,7 +21,6 @@ export function notify(text) {
   document.getElementById("notices").append(notice);
   setTimeout(() => notice.remove(), 4000);
 }
-export { announce };
 // A response that replaces a part of the page says by this what it did.
 document.addEventListener("proctor-notice", event => notify(event.detail.text));
 
@@ -112,8 +70,8 @@ document.addEventListener("htmx:before:swap", event => {
   else { event.preventDefault(); showStale(); }
 });
 
-// What was asked for is on its way: its place says so, and the buttons of its form come back whatever came.
-// A newer request to the same place replaces the one before, whose end comes after the newer one's start.
+// What was asked for is on its way: its target says so, and the buttons of its form come back whatever came.
+// A newer request to the same target replaces the one before, whose end comes after the newer one's start.
 const busy = new WeakMap();
 document.addEventListener("htmx:before:request", event => {
   const { ctx } = event.detail, target = ctx?.target;
