@@ -64,3 +64,35 @@ async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -
         await page.locator("table.history tbody th a").first.click()
         await page.wait_for_url("**/runs/*")
         assert opened.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value", "said"),
+    [
+        ("/", "suite", "starter", "2 runs in 30 days, average"),
+        ("/", "suite", "keyed", "No run with this metric was closed"),
+        ("/history", "suite", "starter", "2 of 2 closed runs"),
+        ("/history", "state", "failed", "No run that ended"),
+        (LIMITED, "best", "true", "2 of 2 ranked models by"),
+        (f"{LIMITED}&against=time", "best", "true", "2 of 2 ranked models by"),
+        ("/runs", "suite", "starter", "2 of 2 runs"),
+    ],
+)
+async def test_list_says_how_much_a_filter_has_found(
+    ranked: Site, path: str, field: str, value: str, said: str
+) -> None:
+    async with tab(ranked.browser, ranked.url) as opened:
+        await opened.open(path)
+        await opened.page.locator(f".filters select[name={field}]").select_option(value)
+        await expect(opened.page.locator("#announced")).to_contain_text(said)
+        assert opened.complaints == []
+
+
+async def test_table_of_the_trend_stays_open_when_the_filter_changes(ranked: Site) -> None:
+    async with tab(ranked.browser, ranked.url) as opened:
+        page = opened.page
+        await opened.open("/")
+        await page.get_by_text("As a table").click()
+        await page.locator("#suite").select_option("starter")
+        await page.wait_for_url("**/?suite=starter*")
+        await expect(page.get_by_role("region", name="Figures over time")).to_be_visible()

@@ -50,9 +50,10 @@ for (const dialog of document.querySelectorAll("main dialog[open]")) { dialog.cl
 
 // A part that renews itself may fail each time: since when is said once, until it comes again.
 let renewedAt = Date.now(), isRefused = false;
-// The element that asks may be gone with the response, so what it asked for is noted.
+// The element that asks may be gone with the response, and another stand for it: what it asked for is noted before.
 const renewals = new WeakSet();
-const isList = ctx => Boolean(ctx?.sourceElement?.matches?.(".filters, .pager a"));
+const lists = new WeakSet();
+const isList = ctx => Boolean(ctx && (lists.has(ctx) || ctx.sourceElement?.matches?.(".filters, .pager a") && lists.add(ctx)));
 const renewsItself = ctx => Boolean(ctx && (renewals.has(ctx) || /every|slower/.test(ctx.sourceElement?.getAttribute?.("hx-trigger") ?? "") && renewals.add(ctx)));
 function showStale() {
   if (document.getElementById("old")) return;
@@ -60,8 +61,10 @@ function showStale() {
   notice.textContent = `This page cannot be renewed now. What you see is from ${new Date(renewedAt).toLocaleTimeString()}.`;
   document.getElementById("notices").append(notice);
 }
+let unfolded = [];
 document.addEventListener("htmx:before:swap", event => {
   const ctx = event.detail.ctx, status = ctx?.response?.status;
+  unfolded = [...document.querySelectorAll("main details[id][open]")];
   if (!status || !(renewsItself(ctx) || isList(ctx))) return;
   if (status < 400) { renewedAt = Date.now(); isRefused = false; document.getElementById("old")?.remove(); }
   else if (!renewsItself(ctx)) return;
@@ -85,12 +88,13 @@ document.addEventListener("htmx:finally:request", event => {
   for (const button of ctx?.sourceElement?.querySelectorAll?.("button:disabled") ?? []) button.disabled = false;
 });
 
-// The element with the focus may be replaced: the next key begins at what came in its place. A table says how much there is.
+// The element with the focus may be replaced: the next key begins at what came in its place. A list says how much there is.
+const FOUND = "main [data-found], main table[data-rows] caption, main .empty";
 document.addEventListener("htmx:after:swap", event => {
   const { ctx } = event.detail;
+  for (const { id } of unfolded) document.getElementById(id)?.setAttribute("open", "");
   if (!ctx?.response || renewsItself(ctx) || ctx.response.status >= 400) return;
-  const shown = document.querySelector("main table[data-rows] caption");
-  if (isList(ctx)) announce(shown?.textContent ?? document.querySelector("main .empty")?.textContent.trim() ?? "");
+  if (isList(ctx)) announce(document.querySelector(FOUND)?.textContent.trim() ?? "");
   if (document.activeElement !== document.body) return;
   const own = ctx.sourceElement?.matches?.(".marks-form") ? document.getElementById(pressed) : null;
   (own ?? document.querySelector("main [data-rows]")?.closest("[tabindex]"))?.focus({ preventScroll: true });
