@@ -18,6 +18,7 @@ _FILTERS: tuple[Callable[..., str], ...] = (
     text.clock,
     text.count,
     text.duration,
+    text.duration_tick,
     text.money,
     text.number,
     text.percent,
@@ -26,6 +27,7 @@ _FILTERS: tuple[Callable[..., str], ...] = (
     text.signed,
     text.size,
     text.stamp,
+    text.tick,
 )
 
 

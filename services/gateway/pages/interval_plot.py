@@ -7,8 +7,6 @@ from typing import Self
 
 _MAX_TICKS = 7
 _STEPS = (1, 2, 2.5, 5, 10)
-# Shares are shown in per cent with one decimal: ticks between those would repeat a figure.
-_SHARE_STEPS = (0.001, 0.002, 0.005)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +19,7 @@ class Scale:
 
     @classmethod
     def around(cls, figures: Iterable[float | None], *, within: tuple[float, float] | None = None) -> Self:
-        """Around all figures that are there; no figure can be beyond `within`, the bounds of shares."""
+        """Around all figures that are there; `within` are bounds that no figure can be beyond."""
         known = [figure for figure in figures if figure is not None and math.isfinite(figure)]
         low, high = (min(known), max(known)) if known else (within or (0.0, 1.0))
         # Equal figures: a scale has some width all the same.
@@ -30,8 +28,6 @@ class Scale:
         if within:
             low, high = max(low, within[0]), min(high, within[1])
         step = _step((high - low) / (_MAX_TICKS - 1))
-        if within:
-            step = next((each for each in _SHARE_STEPS if step <= each), step)
         # Quotients of floats are a hair off: a bound that is a tick gets no further one.
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         ticks = [round(each * step, 10) for each in range(first, max(last, first + 1) + 1)]

@@ -3,6 +3,7 @@
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -53,6 +54,21 @@ def is_share(metric: str, *figures: float | None) -> bool:
     """Whether these figures of one unit are shares of one."""
     is_within = all(each is None or abs(each) <= 1 for each in figures)
     return is_within and not _PER_CENT.fullmatch(metric)
+
+
+def tick(figure: float, ticks: Sequence[float], metric: str = "") -> str:
+    """The label of a tick of a scale as `score` shows figures, with digits to tell it from its neighbours."""
+    factor = 100 if is_share(metric, ticks[0], ticks[-1]) else 1
+    step = factor * (ticks[1] - ticks[0])
+    digits = next((each for each in range(10) if math.isclose(round(step, each), step, rel_tol=1e-4)), 10)
+    return signless(f"{factor * figure:z,.{digits}f}".replace(",", _THIN_SPACE))
+
+
+def duration_tick(seconds: float) -> str:
+    """The label of a tick of time: not rounded to the units of `duration` where it is short."""
+    if 0 < seconds < 1:
+        return f"{number(1000 * seconds)} ms"
+    return f"{number(seconds)} s" if seconds < 60 else duration(seconds)
 
 
 def signed(figure: float | None, metric: str = "", *beside: float | None) -> str:

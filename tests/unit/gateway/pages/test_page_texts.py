@@ -91,12 +91,35 @@ def test_scale_holds_all_figures_at_round_ticks_within_its_bounds() -> None:
     assert Scale.around([]).ticks
 
 
-@pytest.mark.parametrize("low", [0.9999, 0.998, 0.99, 0.98, 0.9, 0.0])
-def test_each_tick_of_shares_has_a_figure_of_its_own(low: float) -> None:
-    scale = Scale.around([low, 1.0], within=(0, 1))
-    shown = [float(text.score(tick)) for tick in scale.ticks]
-    assert shown == [pytest.approx(100 * tick) for tick in scale.ticks]
-    assert len(set(shown)) == len(shown) > 1
+@pytest.mark.parametrize(
+    ("figures", "labels"),
+    [
+        ((0.999, 1.0), ["99.90", "100.00"]),
+        ((0.7, 0.95), ["70", "95"]),
+        ((0.0, 0.025), ["0.0", "2.5"]),
+        ((-0.0004, 0.0006), ["\u22120.04", "0.06"]),
+        ((1200.0, 1206.0), ["1\u2009200", "1\u2009206"]),
+        ((2.5, 2.5), ["2.44", "2.56"]),
+    ],
+)
+def test_labels_of_a_scale_are_distinct_and_as_short_as_its_step(
+    figures: tuple[float, float], labels: list[str]
+) -> None:
+    ticks = Scale.around(figures).ticks
+    shown = [text.tick(each, ticks) for each in ticks]
+    assert len(set(shown)) == len(shown)
+    assert [shown[0], shown[-1]] == labels
+
+
+@pytest.mark.parametrize("longest", [0.000_3, 0.0028, 0.17, 1.4, 17.0, 90.0, 4000.0])
+def test_labels_of_times_are_distinct(longest: float) -> None:
+    shown = [text.duration_tick(each) for each in Scale.around([0.0, longest]).ticks]
+    assert len(set(shown)) == len(shown)
+
+
+def test_a_short_time_on_an_axis_is_not_rounded() -> None:
+    ticks = (0.0, 0.0005, 0.25, 1.25, 75.0)
+    assert [text.duration_tick(each) for each in ticks] == ["0 s", "0.5 ms", "250 ms", "1.25 s", "1 min 15 s"]
 
 
 def test_fields_are_those_that_an_engine_takes() -> None:
