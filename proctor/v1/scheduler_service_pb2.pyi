@@ -220,6 +220,7 @@ class ListRunsRequest(_message.Message):
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     DATASET_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_PREFIX_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """1 to 500; 0 means 20."""
     page_token: _builtins.str
@@ -236,6 +237,8 @@ class ListRunsRequest(_message.Message):
     """Only this kind; unspecified means all."""
     dataset_id: _builtins.str
     """Only runs over this data set; empty means all."""
+    run_id_prefix: _builtins.str
+    """Only runs whose id begins with these hexadecimal digits, without dashes; empty means all."""
     def __init__(
         self,
         *,
@@ -247,10 +250,11 @@ class ListRunsRequest(_message.Message):
         project_id: _builtins.int | None = ...,
         kind: _run_pb2.RunKind.ValueType = ...,
         dataset_id: _builtins.str = ...,
+        run_id_prefix: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "state", b"state", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "state", b"state", "suite", b"suite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
     _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015

@@ -1,7 +1,7 @@
 """Models that can be evaluated: for programs, for the admin pages, and in the form of the OpenAI protocol."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -32,14 +32,21 @@ openai_router = APIRouter(tags=["openai"])
 
 async def full_model(scheduler: Scheduler, name: str) -> str:
     """The model of earlier runs that a name means, with its provider or without. Raises AmbiguousModel."""
-    if not name:
-        return ""
-    named = await scheduler.runs.ListModelNames(scheduler_pb2.ListModelNamesRequest(model=name))
-    if name in named.models or not named.models:
+    return model_of(name, await models_named(scheduler, name)) if name else ""
+
+
+async def models_named(scheduler: Scheduler, name: str) -> Sequence[str]:
+    """Models of earlier runs that have the name, with its provider or without; for "" the first 1,000."""
+    return (await scheduler.runs.ListModelNames(scheduler_pb2.ListModelNamesRequest(model=name))).models
+
+
+def model_of(name: str, named: Sequence[str]) -> str:
+    """The one of the models `named` so that a name means; the name itself where there is none."""
+    if name in named or not named:
         return name
-    if len(named.models) > 1:
-        raise AmbiguousModel(model=name, candidates=", ".join(named.models))
-    return named.models[0]
+    if len(named) > 1:
+        raise AmbiguousModel(model=name, candidates=", ".join(named))
+    return named[0]
 
 
 def provider_and_name(model: str) -> dict[str, str]:

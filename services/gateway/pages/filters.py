@@ -1,10 +1,11 @@
 """Choices of a form that filters runs: suites, metrics of theirs, and models."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from services.gateway.api.models import full_model
+from services.gateway.api.models import model_of, models_named
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import AmbiguousModel
 
@@ -12,6 +13,8 @@ from services.gateway.http.errors import AmbiguousModel
 MAIN_METRICS = ("accuracy", "score")
 # Names that a field offers: more would weigh more than the rest of the page.
 _MAX_OFFERED = 200
+# Pages show eight digits of an id; fewer than six may begin many.
+_ID_DIGITS = re.compile(r"[0-9a-f]{6,32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +54,32 @@ async def filter_choices(scheduler: Scheduler, filters: Mapping[str, str]) -> Fi
 
 async def ordered_models(scheduler: Scheduler) -> Sequence[str]:
     """Names that a field offers."""
-    return (await scheduler.runs.ListModelNames(scheduler_pb2.ListModelNamesRequest())).models[:_MAX_OFFERED]
+    return (await models_named(scheduler, ""))[:_MAX_OFFERED]
+
+
+async def models_with(scheduler: Scheduler, text: str) -> Sequence[str]:
+    """Ordered models that have the text in their names."""
+    return [model for model in await models_named(scheduler, "") if text.lower() in model.lower()]
 
 
 async def model_filter(scheduler: Scheduler, given: str, *, has_field: bool = True) -> ModelFilter:
-    """Several providers may have a model of one name: the page then offers them.
+    """A name of several models, or a part of names, filters nothing: the page then offers them.
 
     A part of a page that has no field for the model offers no names.
     """
     offered = await ordered_models(scheduler) if has_field else ()
+    named = await models_named(scheduler, given) if given else ()
     try:
-        return ModelFilter(await full_model(scheduler, given), offered)
+        name = model_of(given, named)
     except AmbiguousModel as error:
         return ModelFilter("", offered, error.message, str(error.facts["candidates"]).split(", "))
+    found = () if named or not given else await models_with(scheduler, given)
+    if found:
+        return ModelFilter("", offered, f"No model is named {given}. It is a part of these names.", found)
+    return ModelFilter(name, offered)
+
+
+def id_digits(text: str) -> str:
+    """The digits that an id begins with, such as pages show; "" for another text."""
+    digits = text.strip().lower().replace("-", "")
+    return digits if _ID_DIGITS.fullmatch(digits) else ""

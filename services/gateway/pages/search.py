@@ -1,4 +1,4 @@
-"""The search of everything: an id opens what has it, a name lists the runs of a suite or a model."""
+"""The search of everything: an id or its first digits open what has it, a name or a part of one its runs."""
 
 import asyncio
 import uuid
@@ -12,6 +12,7 @@ from proctor.v1.dataset_service_pb2 import ListDatasetsRequest
 from proctor.v1.rollout_service_pb2 import GetRolloutsRequest
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
+from services.gateway.pages.filters import id_digits, models_with
 from services.gateway.pages.page import PageOf
 
 # The longest name of a model; nothing that can be found is longer.
@@ -33,11 +34,21 @@ async def search(page: PageOf, scheduler: SchedulerCalls, q: str = "") -> Respon
     try:
         return page.go(await _page_of(scheduler, str(uuid.UUID(wanted))))
     except ValueError:
-        return page.go(await _page_of_name(scheduler, wanted) if wanted else "/runs")
+        found = await _page_of_digits(scheduler, id_digits(wanted))
+        return page.go(found or (await _page_of_name(scheduler, wanted) if wanted else "/runs"))
+
+
+async def _page_of_digits(scheduler: Scheduler, digits: str) -> str:
+    """The run whose id begins so, or the list of several; "" for none."""
+    if not digits:
+        return ""
+    request = scheduler_pb2.ListRunsRequest(run_id_prefix=digits, page_size=2)
+    runs = (await scheduler.runs.ListRuns(request)).runs
+    return f"/runs?id={digits}" if len(runs) > 1 else f"/runs/{runs[0].run_id}" if runs else ""
 
 
 async def _page_of_name(scheduler: Scheduler, wanted: str) -> str:
-    """A name that nothing else has is that of a model."""
+    """A whole name comes before a part of one. The list of runs offers models that have it in their names."""
     suites, datasets = await asyncio.gather(
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
         scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MAX_DATASETS)),
@@ -45,7 +56,12 @@ async def _page_of_name(scheduler: Scheduler, wanted: str) -> str:
     if wanted in [suite.suite for suite in suites.suites]:
         return f"/runs?{urlencode({'suite': wanted})}"
     named = [each.dataset_id for each in datasets.datasets if each.name == wanted]
-    return f"/datasets/{named[0]}" if named else f"/runs?{urlencode({'model': wanted})}"
+    if named:
+        return f"/datasets/{named[0]}"
+    models = await models_with(scheduler, wanted)
+    if not models and any(wanted.lower() in suite.suite.lower() for suite in suites.suites):
+        return f"/suites?{urlencode({'q': wanted})}"
+    return f"/runs?{urlencode({'model': models[0] if len(models) == 1 else wanted})}"
 
 
 async def _page_of(scheduler: Scheduler, wanted: str) -> str:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -13,7 +14,7 @@ from proctor.v1 import scheduler_service_pb2 as messages
 from proctor.values.run import LOCAL_USER, Principal, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from proctor.wire.values import PRICE
-from services.common.checked_fields import nul_problem, refuse
+from services.common.checked_fields import invalid_field, nul_problem, refuse
 from services.common.errors import RunNotFound
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
@@ -36,6 +37,8 @@ from services.scheduler.workers import list_models
 from services.scheduler.workers.pool import Aliases
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.proto import WORKER, models_to_proto
+
+_ID_PREFIX = re.compile(r"[0-9a-fA-F]{1,32}")
 
 SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
 
@@ -188,4 +191,11 @@ def _filter(request: messages.ListRunsRequest) -> RunFilter:
         project_id=request.project_id if request.HasField("project_id") else None,
         kind=member_of(RunKind, request.kind),
         dataset_id=request.dataset_id,
+        id_prefix=_id_prefix(request.run_id_prefix),
     )
+
+
+def _id_prefix(text: str) -> str:
+    if text and not _ID_PREFIX.fullmatch(text):
+        raise invalid_field("run_id_prefix", "must be 1 to 32 hexadecimal digits without dashes")
+    return text.lower()

@@ -148,9 +148,9 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         if self.refusal:
             raise self.refusal
         self.listed.append(request)
-        return scheduler_pb2.ListRunsResponse(
-            runs=self.runs.values(), next_page_token="next", total=len(self.runs)
-        )
+        prefix = request.run_id_prefix
+        runs = [run for run in self.runs.values() if run.run_id.replace("-", "").startswith(prefix)]
+        return scheduler_pb2.ListRunsResponse(runs=runs, next_page_token="next", total=len(runs))
 
     async def CancelRun(
         self, request: scheduler_pb2.CancelRunRequest, context: Any

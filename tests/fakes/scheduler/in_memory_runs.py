@@ -388,6 +388,7 @@ def _matches(run: Run, wanted: RunFilter) -> bool:
         and wanted.project_id in (None, run.order.project_id)
         and wanted.kind in (None, RunKind.DATASET if run.order.dataset_id else RunKind.SUITE)
         and wanted.dataset_id in ("", run.order.dataset_id)
+        and run.run_id.replace("-", "").startswith(wanted.id_prefix)
     )
 
 

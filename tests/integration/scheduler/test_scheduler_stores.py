@@ -144,6 +144,9 @@ async def test_filters_leave_out_what_does_not_match(stores: Stores) -> None:
         (RunFilter(model="other"), 0),
         (RunFilter(state=RunState.FAILED), 0),
         (RunFilter(project_id=8), 0),
+        (RunFilter(id_prefix=run.run_id[:6]), 1),
+        (RunFilter(id_prefix=run.run_id.replace("-", "")), 1),
+        (RunFilter(id_prefix=f"{int(run.run_id[0], 16) ^ 1:x}{run.run_id[1:6]}"), 0),
     ]:
         page = await stores.lists.page(wanted, 10, None)
         assert ([one.run_id for one in page.runs], page.total) == ([run.run_id][:count], count)

@@ -1,7 +1,7 @@
 """The list of runs, read from the scheduler: for a response, and for each push."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
@@ -12,19 +12,26 @@ from proctor.v1.dataset_service_pb2 import GetDatasetRequest
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Scheduler
 from services.gateway.pages.filtered_lists import Listed, ListFilters, ListView, read_list
+from services.gateway.pages.filters import id_digits
 from services.gateway.pages.runs_table import RunRow, run_row
 
 _PAGE_SIZE = 50
 
 
-async def _filters(
-    state: str = "",
-    suite: Annotated[str, Query(max_length=128)] = "",
-    model: Annotated[str, Query(max_length=512)] = "",
-    dataset: Annotated[str, Query(max_length=64)] = "",
-    after: Annotated[str, Query(max_length=512)] = "",
-) -> ListFilters:
-    return ListFilters(state=state, suite=suite, model=model, dataset=dataset, after=after)
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Filters as the address has them."""
+
+    state: str = ""
+    suite: Annotated[str, Query(max_length=128)] = ""
+    model: Annotated[str, Query(max_length=512)] = ""
+    dataset: Annotated[str, Query(max_length=64)] = ""
+    id: Annotated[str, Query(max_length=64)] = ""
+    after: Annotated[str, Query(max_length=512)] = ""
+
+
+def _filters(given: Annotated[_Given, Depends()]) -> ListFilters:
+    return ListFilters(**asdict(given) | {"id": id_digits(given.id)})
 
 
 RunFilters = Annotated[ListFilters, Depends(_filters)]
@@ -43,6 +50,7 @@ async def run_list(
             suite=filters["suite"],
             dataset_id=filters["dataset"],
             model=model,
+            run_id_prefix=filters["id"],
         )
         found = await scheduler.runs.ListRuns(request)
         rows = [run_row(run) for run in found.runs]

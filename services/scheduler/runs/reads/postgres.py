@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from uuid import UUID
 
 import asyncpg
 
@@ -30,6 +31,7 @@ class PostgresRunLists:
             wanted.project_id,
             wanted.kind,
             wanted.dataset_id or None,
+            *_id_range(wanted.id_prefix),
         )
         start = after or _BEFORE_ALL
 
@@ -50,6 +52,11 @@ class PostgresRunLists:
         order = run.order
         wanted = (order.benchmark, order.model, run.scoring_method, json.dumps(order.token_settings))
         return [_past_usage(row) for row in await self._session.fetch("read_past_usage", *wanted)]
+
+
+def _id_range(prefix: str) -> tuple[UUID | None, UUID | None]:
+    """The first and the last id with the prefix: the primary key finds what is between."""
+    return (UUID(prefix.ljust(32, "0")), UUID(prefix.ljust(32, "f"))) if prefix else (None, None)
 
 
 def _past_usage(row: asyncpg.Record) -> PastUsage:

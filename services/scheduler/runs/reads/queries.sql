@@ -3,7 +3,7 @@
 -- name: plan_by_values: Plan statements of this transaction for the given filters: each has its own index ()
 SET LOCAL plan_cache_mode = force_custom_plan;
 
--- name: list_runs: Return a page of runs, newest first ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 time and $8 run that it begins after, $9 size)
+-- name: list_runs: Return a page of runs, newest first ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 first and $8 last id, $9 time and $10 run that it begins after, $11 size)
 SELECT *
 FROM run_rows
 WHERE ($1::text IS NULL OR state = $1)
@@ -12,10 +12,11 @@ WHERE ($1::text IS NULL OR state = $1)
     AND ($4::bigint IS NULL OR project_id = $4)
     AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
     AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
+    AND ($7::uuid IS NULL OR run_id BETWEEN $7 AND $8)
     -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
-    AND (created_at, run_id) < ($7, $8)
+    AND (created_at, run_id) < ($9, $10)
 ORDER BY created_at DESC, run_id DESC
-LIMIT $9;
+LIMIT $11;
 
 -- name: list_model_names: Return the ordered models that have a name, one step in the key for each model ($1 name, with its provider or without; empty for all)
 WITH RECURSIVE known AS (
@@ -28,7 +29,7 @@ WITH RECURSIVE known AS (
 )
 SELECT model FROM known WHERE $1 IN ('', model, substr(model, strpos(model, '/') + 1)) ORDER BY model LIMIT 1000;
 
--- name: count_runs: Count the runs of all pages ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set)
+-- name: count_runs: Count the runs of all pages ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 first and $8 last id)
 SELECT count(*)
 FROM runs
 WHERE ($1::text IS NULL OR state = $1)
@@ -36,7 +37,8 @@ WHERE ($1::text IS NULL OR state = $1)
     AND ($3::text IS NULL OR model = $3)
     AND ($4::bigint IS NULL OR project_id = $4)
     AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
-    AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6));
+    AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
+    AND ($7::uuid IS NULL OR run_id BETWEEN $7 AND $8);
 
 -- name: read_past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 suite, $2 model, $3 scoring method, $4 request settings)
 WITH latest AS (

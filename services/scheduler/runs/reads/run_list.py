@@ -12,7 +12,7 @@ from services.scheduler.runs.lifecycle.run import Run
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Unset fields filter nothing."""
+    """Unset fields filter nothing. `id_prefix`: hexadecimal digits without dashes."""
 
     state: RunState | None = None
     suite: str = ""
@@ -20,6 +20,7 @@ class RunFilter:
     project_id: int | None = None
     kind: RunKind | None = None
     dataset_id: str = ""
+    id_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

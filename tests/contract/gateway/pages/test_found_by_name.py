@@ -4,7 +4,7 @@ import pytest
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
-from tests.contract.gateway.pages.shown_pages import Shown, running, show
+from tests.contract.gateway.pages.shown_pages import RUN_ID, Shown, running, show
 from tests.fakes.gateway.dataset_runs import DATASET
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
@@ -88,12 +88,40 @@ async def test_runs_over_one_data_set_say_so_and_stay_so_under_other_filters(har
         ("file-1", "/batches/files?file=file-1"),
         ("starter", "/runs?suite=starter"),
         ("vllm/a", "/runs?model=vllm%2Fa"),
+        ("LLM/", "/runs?model=vllm%2Fa"),
+        ("gp", "/runs?model=gp"),
+        ("start", "/suites?q=start"),
+        ("nothing", "/runs?model=nothing"),
+        ("facade", "/runs?model=facade"),
+        (RUN_ID[:8], f"/runs/{RUN_ID}"),
+        (RUN_ID[:6].upper(), f"/runs/{RUN_ID}"),
+        (RUN_ID[:-1], f"/runs/{RUN_ID}"),
         ("", "/runs"),
     ],
 )
 async def test_search_opens_what_has_the_name(harness: GatewayHarness, wanted: str, found: str) -> None:
     shown = await show(harness, f"/search?q={wanted}")
     assert (shown.status, shown.headers["Location"]) == (303, found)
+
+
+async def test_first_digits_of_several_ids_list_their_runs(harness: GatewayHarness) -> None:
+    other = running()
+    other.run_id = f"{RUN_ID[:8]}-0000-4000-8000-000000000000"
+    harness.scheduler.put(other)
+    found = (await show(harness, f"/search?q={RUN_ID[:8]}")).headers["Location"]
+    assert found == f"/runs?id={RUN_ID[:8]}"
+    shown = await show(harness, found)
+    assert {f"/runs/{RUN_ID}", f"/runs/{other.run_id}", "/runs"} <= set(links(shown))
+    assert "Only runs whose id begins with" in shown.html
+    # What is no such text is ignored, as other filters that are not understood.
+    assert "begins with" not in (await show(harness, "/runs?id=zzz")).html
+
+
+async def test_part_of_names_offers_the_models_that_have_it(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/runs?model=gp")
+    assert (shown.status, "It is a part of these names" in shown.html) == (422, True)
+    assert {"/runs?model=azure%2Fgpt", "/runs?model=openai%2Fgpt"} <= set(links(shown))
+    assert (await show(harness, "/runs?model=nothing")).status == 200
 
 
 async def test_a_file_that_was_searched_is_shown_alone(harness: GatewayHarness) -> None:
