@@ -81,6 +81,11 @@ class FiguresView:
     def has_figures(self) -> bool:
         return any(row.value is not None for row in (*self.groups, *self.tasks))
 
+    @property
+    def lm_eval_tasks(self) -> Sequence[str]:
+        """Tasks whose answers are offered as files of lm-eval, which hold one task each."""
+        return list(dict.fromkeys(row.name for row in self.tasks)) if self.answered else []
+
     def is_drawn(self, row: FigureRow) -> bool:
         return _is_drawn(row, is_of_shares=self.is_of_shares)
 

@@ -210,3 +210,22 @@ async def test_undo_of_a_limit_can_be_undone(harness: GatewayHarness) -> None:
 
 def notice_of(done: Shown) -> str:
     return done.headers["Set-Cookie"].partition(";")[0]
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+async def test_ended_run_offers_a_file_of_lm_eval_for_each_task(harness: GatewayHarness, tasks: int) -> None:
+    run = running(tasks)
+    run.state = run_pb2.RUN_STATE_COMPLETED
+    harness.scheduler.put(run)
+    harness.results.summaries[RUN_ID] = summary_of(run)
+    file = f"/api/v1/benchmarking/results/{RUN_ID}/export?format=lm_eval&task="
+    offered = [
+        str(a.get("href")) for tag, a in (await show(harness, f"/runs/{RUN_ID}")).elements if tag == "a"
+    ]
+    assert [each for each in offered if "lm_eval" in each] == [
+        f"{file}task_{index}" for index in range(tasks)
+    ]
+    # Rows of a data set are no task of lm-eval.
+    run.order.dataset_id = "ds_0123456789abcdef"
+    harness.scheduler.put(run)
+    assert "lm_eval" not in (await show(harness, f"/runs/{RUN_ID}")).html
