@@ -171,6 +171,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/models/{model:path}"): "GetHistory",
     ("GET", "/history"): "GetHistory",
     ("GET", "/history/export.csv"): "GetHistory",
+    ("GET", "/history/export.json"): "GetHistory",
     ("GET", "/leaderboard"): "GetLeaderboard",
     ("GET", "/leaderboard/socket"): "GetLeaderboard",
     ("GET", "/leaderboard/export.csv"): "GetLeaderboard",

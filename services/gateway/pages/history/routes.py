@@ -1,4 +1,4 @@
-"""The history: closed runs, newest first, with totals; all of them as CSV."""
+"""The history: closed runs, newest first, with totals; all of them as CSV and JSON."""
 
 import asyncio
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
@@ -92,9 +92,23 @@ async def show_history(
 
 
 @router.get("/export.csv")
-async def export_history(
-    scheduler: SchedulerCalls, results: ResultsCalls, parameters: ParametersOf
-) -> Response:
+async def export_csv(scheduler: SchedulerCalls, results: ResultsCalls, parameters: ParametersOf) -> Response:
+    entries = await _all_entries(scheduler, results, parameters)
+    return csv_file("history.csv", _COLUMNS, map(_record, entries))
+
+
+@router.get("/export.json")
+async def export_json(scheduler: SchedulerCalls, results: ResultsCalls, parameters: ParametersOf) -> Response:
+    entries = await _all_entries(scheduler, results, parameters)
+    return JSONResponse(
+        [dict(zip(_COLUMNS, _record(entry), strict=True)) for entry in entries],
+        headers={"Content-Disposition": 'attachment; filename="history.json"'},
+    )
+
+
+async def _all_entries(
+    scheduler: Scheduler, results: Results, parameters: HistoryAddress
+) -> list[leaderboard_pb2.LeaderboardEntry]:
     """All runs that match, up to 50,000."""
     request = await _request(scheduler, parameters.named() | {"after": ""})
     request.page_size = _CHUNK
@@ -105,7 +119,7 @@ async def export_history(
         request.page_token = found.next_page_token
         if not request.page_token:
             break
-    return csv_file("history.csv", _COLUMNS, map(_record, entries))
+    return entries
 
 
 async def _found(
@@ -138,6 +152,6 @@ async def _request(scheduler: Scheduler, filters: dict[str, str]) -> GetHistoryR
 
 def _record(entry: leaderboard_pb2.LeaderboardEntry) -> Iterable[Value]:
     row = past_run(entry)
-    closed_at = row.closed_at.isoformat() if row.closed_at else ""
+    closed_at = row.closed_at.isoformat() if row.closed_at else None
     figure = (row.metric, row.value, row.low, row.high)
     return (row.run_id, row.model, row.benchmark, row.state, *figure, row.answered, row.failed, closed_at)

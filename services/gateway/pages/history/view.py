@@ -9,15 +9,12 @@ from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
 from proctor.values.run import MAX_HISTORY_DAYS, RunState
 from proctor.wire.enums import word_of
-from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, moment, optional
 from services.gateway.pages.filters import FilterChoices
 
 DAYS = 30
 # Those that a run ends in.
 STATES = tuple(state.value for state in RunState if state.is_final)
-# Runs in one response of the REST API.
-_MAX_LISTED = "500"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +60,9 @@ class HistoryView:
         """The address of the history with other filters, from its first page."""
         return f"/history{_query({**self.filters, 'after': '', **changes})}"
 
-    @property
-    def csv_link(self) -> str:
-        """All runs that match."""
-        return f"/history/export.csv{_query({**self.filters, 'after': ''})}"
-
-    @property
-    def json_link(self) -> str:
-        """The newest that match, from the REST API; its `next_cursor` leads on."""
-        named = {
-            "model_name": self.get("model"),
-            "suite": self.get("suite"),
-            "kind": self.get("kind") or "all",
-            "status": self.get("state"),
-            "metric": self.get("metric"),
-            "days": str(self.days),
-            "limit": _MAX_LISTED,
-        }
-        return f"{BENCHMARKING}/history{_query(named)}"
+    def export(self, form: str) -> str:
+        """All runs that match, as a file."""
+        return f"/history/export.{form}{_query({**self.filters, 'after': ''})}"
 
     @property
     def days(self) -> int:

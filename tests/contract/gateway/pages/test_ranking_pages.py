@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import json
 from typing import Any
 
 import aiohttp
@@ -197,19 +198,10 @@ async def test_ranking_as_a_file_has_what_the_page_has_and_no_formula(harness: G
     assert (unranked["rank"], unranked["unranked_because"]) == ("", "limit 100; 5 shots")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/leaderboard?suite=glue&metric=acc&scoring_method=generate&num_fewshot=5&best=true&include=limited&q=a",
-        "/history?suite=glue&state=failed&metric=acc&days=90&model=a&after=x",
-        "/history?kind=dataset",
-    ],
-)
-async def test_api_takes_the_filters_of_the_page(harness: GatewayHarness, path: str) -> None:
+async def test_api_takes_the_filters_of_the_leaderboard(harness: GatewayHarness) -> None:
     harness.results.entries.leaderboard.entries.append(entry("vllm/a", 1, 0.9))
-    harness.results.entries.page.entries.append(entry("vllm/a", 0, 0.9))
-    harness.results.entries.page.total = 1
-    shown = await show(harness, path)
+    filters = "suite=glue&metric=acc&scoring_method=generate&num_fewshot=5&best=true&include=limited&q=a"
+    shown = await show(harness, f"/leaderboard?{filters}")
     [link] = [
         str(attributes["href"])
         for tag, attributes in shown.elements
@@ -217,8 +209,7 @@ async def test_api_takes_the_filters_of_the_page(harness: GatewayHarness, path: 
     ]
     given = await show(harness, link)
     assert (given.status, given.headers["Content-Type"]) == (200, "application/json")
-    fields = {name for name in ("suite", "metric", "days") if name in path}
-    assert all(f"{name}=" in link for name in fields)
+    assert all(f"{name}=" in link for name in ("suite", "metric"))
 
 
 async def test_history_has_totals_and_the_share_of_answers(harness: GatewayHarness) -> None:
@@ -242,7 +233,7 @@ async def test_history_has_totals_and_the_share_of_answers(harness: GatewayHarne
 async def test_history_is_of_one_state_where_one_is_chosen(harness: GatewayHarness) -> None:
     shown = await show(harness, "/history?state=failed")
     assert "<option selected>failed</option>" in shown.html
-    assert "status=failed" in shown.html
+    assert "/history/export.json?state=failed" in shown.html
     await show(harness, "/history?state=running")
     states = [each.state for each in harness.results.entries.pages_asked]
     assert states == [run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_UNSPECIFIED]
@@ -257,12 +248,28 @@ async def test_history_says_why_it_is_empty(harness: GatewayHarness) -> None:
     assert harness.results.entries.pages_asked[-1].kind == run_pb2.RUN_KIND_DATASET
 
 
-async def test_history_as_a_file(harness: GatewayHarness) -> None:
+async def test_history_as_files(harness: GatewayHarness) -> None:
     harness.results.entries.page.entries.append(entry("vllm/a", 0, 0.5, answered=900, failed=3))
-    shown = await show(harness, "/history/export.csv?after=ignored")
-    [row] = csv.DictReader(io.StringIO(shown.html))
-    assert (row["model"], row["state"], row["answered"]) == ("vllm/a", "completed", "900")
-    assert harness.results.entries.pages_asked[0].page_token == ""
+    page = await show(harness, "/history?suite=glue&after=ignored")
+    for form, answered in (("csv", "900"), ("json", 900)):
+        path = f"/history/export.{form}?suite=glue"
+        assert path in [attributes.get("href") for tag, attributes in page.elements if tag == "a"]
+        shown = await show(harness, path)
+        assert "attachment" in shown.headers["Content-Disposition"]
+        [row] = json.loads(shown.html) if form == "json" else csv.DictReader(io.StringIO(shown.html))
+        assert (row["model"], row["state"], row["answered"]) == ("vllm/a", "completed", answered)
+        asked = harness.results.entries.pages_asked[-1]
+        assert (asked.page_token, asked.suite) == ("", "glue")
+
+
+async def test_file_of_the_history_has_the_runs_of_all_pages(harness: GatewayHarness) -> None:
+    page = harness.results.entries.page
+    page.entries.append(entry("vllm/a", 0, 0.5))
+    page.next_page_token = "following"
+    shown = await show(harness, "/history/export.json")
+    asked = harness.results.entries.pages_asked
+    assert len(json.loads(shown.html)) == len(asked) > 1
+    assert {each.page_token for each in asked[1:]} == {"following"}
 
 
 async def test_hostile_text_is_text(harness: GatewayHarness) -> None:
