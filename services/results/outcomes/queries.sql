@@ -178,14 +178,7 @@ SELECT
     CASE WHEN reported.value > 0 THEN floor(ln(reported.value) / $4)::integer ELSE -2147483648 END AS bucket,
     count(*) AS n, sum(reported.value) AS total
 FROM outcomes AS o
-CROSS JOIN LATERAL (
-    VALUES
-        ('queue', o.queue_seconds),
-        ('first_token', o.first_token_seconds),
-        ('between_tokens', o.between_tokens_seconds),
-        ('total', o.total_seconds),
-        ('tokens_per_second', nullif(o.completion_tokens, 0) / nullif(o.total_seconds, 0))
-) AS reported (name, value)
+CROSS JOIN LATERAL reported_times(o) AS reported
 WHERE o.run_id = $1 AND o.sample >= $2 AND o.sample < $3 AND o.status <> 'failed' AND NOT o.is_reused
     AND reported.value IS NOT NULL
 GROUP BY 1, 2;
@@ -196,14 +189,7 @@ SELECT
     reported.name, count(*) AS n, avg(reported.value) AS mean, stddev_pop(reported.value) AS std,
     percentile_cont(ARRAY[0.5, 0.9, 0.95, 0.99]) WITHIN GROUP (ORDER BY reported.value) AS percentiles
 FROM outcomes AS o
-CROSS JOIN LATERAL (
-    VALUES
-        ('queue', o.queue_seconds),
-        ('first_token', o.first_token_seconds),
-        ('between_tokens', o.between_tokens_seconds),
-        ('total', o.total_seconds),
-        ('tokens_per_second', nullif(o.completion_tokens, 0) / nullif(o.total_seconds, 0))
-) AS reported (name, value)
+CROSS JOIN LATERAL reported_times(o) AS reported
 WHERE o.run_id = $1 AND o.status <> 'failed' AND NOT o.is_reused AND reported.value IS NOT NULL
 GROUP BY reported.name;
 
