@@ -23,8 +23,6 @@ from proctor.exit_codes import ExitCode
 
 _READ = (sys.executable, "-m", "services.scheduler.rollouts.tasks")
 _CHECK = (sys.executable, "-m", "services.worker.rollouts")
-# What the reading of tasks exits with for a folder that it refuses.
-_REFUSED = 2
 _SAYS = {"oracle": "its solution", "none": "no work"}
 
 TasksArgument = Annotated[
@@ -89,7 +87,7 @@ def _complain(terminal: Terminal, ended: subprocess.CompletedProcess[bytes], rea
     """The last line is the sentence; what is before it are faults of the program."""
     lines = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
     terminal.complain(lines[-1], reason)
-    raise typer.Exit(ExitCode.REFUSED if ended.returncode == _REFUSED else ExitCode.FAULT)
+    raise typer.Exit(ExitCode.REFUSED if ended.returncode == ExitCode.REFUSED else ExitCode.FAULT)
 
 
 def _results(checking: subprocess.Popen[bytes], tasks: bytes) -> Iterator[dict[str, Any]]:

@@ -6,11 +6,10 @@ Each message has its length before it, four bytes. A refusal is one sentence on 
 import sys
 from pathlib import Path
 
+from proctor.exit_codes import ExitCode
 from proctor.wire.values import ROLLOUT_TASK
 from services.scheduler.rollouts.tasks.errors import TaskError
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
-
-_REFUSED = 2
 
 
 def main() -> int:
@@ -18,7 +17,7 @@ def main() -> int:
         tasks = read_path(Path(sys.argv[1]).resolve())
     except TaskError as error:
         sys.stderr.write(f"{error}\n")
-        return _REFUSED
+        return ExitCode.REFUSED
     for task in tasks:
         message = ROLLOUT_TASK.to_proto(task).SerializeToString()
         sys.stdout.buffer.write(len(message).to_bytes(4, "big") + message)
