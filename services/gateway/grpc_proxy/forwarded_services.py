@@ -42,7 +42,7 @@ from services.gateway.grpc_proxy.amendments import AMENDMENTS, Amend, unchanged
 from services.gateway.grpc_proxy.message_reads import MessageReads
 
 # Each of these files defines one service.
-_SCHEDULER_FILES = (
+SCHEDULER_FILES = (
     scheduler_service_pb2,
     suite_service_pb2,
     queue_service_pb2,
@@ -54,7 +54,7 @@ _SCHEDULER_FILES = (
     rollout_service_pb2,
     artifact_service_pb2,
 )
-_RESULTS_FILES = (
+RESULTS_FILES = (
     answer_service_pb2,
     results_service_pb2,
     comparison_service_pb2,
@@ -62,7 +62,6 @@ _RESULTS_FILES = (
     rescore_service_pb2,
     export_service_pb2,
 )
-PUBLIC_FILES = (*_SCHEDULER_FILES, *_RESULTS_FILES)
 # Metadata that belongs to one hop: gRPC sets it for the next one, and keys and names are read here only.
 _HOP_METADATA = (
     "grpc-",
@@ -190,7 +189,7 @@ def public_services(
     reads: MessageReads | None = None,
 ) -> tuple[ForwardedService, ...]:
     reads = reads or MessageReads()
-    backends = ((scheduler, SCHEDULER, _SCHEDULER_FILES), (results, RESULTS, _RESULTS_FILES))
+    backends = ((scheduler, SCHEDULER, SCHEDULER_FILES), (results, RESULTS, RESULTS_FILES))
     return tuple(
         ForwardedService(service, channel, backend, admission, reads)
         for channel, backend, files in backends

@@ -25,7 +25,6 @@ RULE_OPTIONS: Mapping[str, frozenset[str]] = {
     "numeric": frozenset({"tolerance", "relative_tolerance"}),
     "choice": frozenset({"choices"}),
 }
-RULE_METRICS = frozenset(RULE_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)

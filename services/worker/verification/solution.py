@@ -53,7 +53,6 @@ class Verification:
 
     is_passed: bool
     detail: str
-    passed_tests: int = 0
     output: str = ""
     suspicions: tuple[str, ...] = ()
 

@@ -141,4 +141,4 @@ def _verification(
     missing = max(order.expected_tests - passed - failed, 0)
     is_passed = code == 0 and passed > 0 and not failed and not missing
     detail = f"{passed} passed, {failed} failed" + (f", {missing} did not run" if missing else "")
-    return Verification(is_passed, detail, passed, output, suspicions)
+    return Verification(is_passed, detail, output, suspicions)

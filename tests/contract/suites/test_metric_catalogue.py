@@ -9,7 +9,7 @@ from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType
 from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
-from services.results.scoring.answer_rules import RULE_METRICS
+from services.results.scoring.answer_rules import RULE_OPTIONS
 from services.results.scoring.choice_metrics import LOGLIKELIHOOD_METRICS
 from services.results.scoring.compiled_scoring import (
     EXECUTED,
@@ -35,7 +35,7 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "suites" / "task.schema.json").
         (OutputType.MULTIPLE_CHOICE, frozenset(LOGLIKELIHOOD_METRICS)),
         (
             OutputType.GENERATE_UNTIL,
-            frozenset([*MATCH_METRICS, *OVERLAP_METRICS, *NUMBER_METRICS, *RULE_METRICS, *EXECUTED]),
+            frozenset([*MATCH_METRICS, *OVERLAP_METRICS, *NUMBER_METRICS, *RULE_OPTIONS, *EXECUTED]),
         ),
     ],
 )

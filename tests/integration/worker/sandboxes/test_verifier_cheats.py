@@ -169,7 +169,7 @@ async def test_the_right_solution_passes_and_none_fails(verifier: VerifySolution
     right = await judged(verifier, left(doubling__py=SOLUTION))
     assert (right.is_passed, right.detail, right.suspicions) == (True, "3 passed, 0 failed", ())
     nothing = await judged(verifier, "pass")
-    assert (nothing.is_passed, nothing.passed_tests) == (False, 0)
+    assert (nothing.is_passed, nothing.detail.split(",")[0]) == (False, "0 passed")
     wrong = await judged(verifier, left(doubling__py=WRONG))
     assert (wrong.is_passed, wrong.detail) == (False, "0 passed, 3 failed")
 

@@ -5,7 +5,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from proctor.v1 import scheduler_service_pb2 as pb
 from proctor.values.run import Principal
 from services.gateway.grpc_proxy.amendments import AMENDMENTS
-from services.gateway.grpc_proxy.forwarded_services import PUBLIC_FILES
+from services.gateway.grpc_proxy.forwarded_services import RESULTS_FILES, SCHEDULER_FILES
 
 # It shows what a user stores, whom the request chooses.
 READS_OF_ANY_USER = {"GetStorage"}
@@ -20,7 +20,7 @@ def names_its_user(method: MethodDescriptor) -> bool:
 def test_every_request_that_names_its_user_is_amended() -> None:
     methods = {
         method.name
-        for file in PUBLIC_FILES
+        for file in (*SCHEDULER_FILES, *RESULTS_FILES)
         for service in file.DESCRIPTOR.services_by_name.values()
         for method in service.methods
         if names_its_user(method)

@@ -7,7 +7,7 @@ import pytest
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.scoring.answer import Score, ScoringTarget
-from services.results.scoring.answer_rules import RULE_METRICS
+from services.results.scoring.answer_rules import RULE_OPTIONS
 from services.results.scoring.compiled_scoring import CompiledScoring, read_filters, read_metric
 from services.results.scoring.errors import InvalidScoring, ScoringImpossible
 from services.results.scoring.score_answer import score_answer
@@ -37,7 +37,7 @@ def unparsed(name: str) -> Score:
     return Score("", {name: 0.0}, is_unparsed=True)
 
 
-@pytest.mark.parametrize("metric", sorted(RULE_METRICS))
+@pytest.mark.parametrize("metric", sorted(RULE_OPTIONS))
 def test_they_are_right_or_wrong(metric: str) -> None:
     assert is_right_or_wrong(metric)
 
