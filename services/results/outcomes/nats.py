@@ -14,7 +14,7 @@ from nats.errors import MsgAlreadyAckdError
 
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import progress_subject
-from proctor.wire.progress_proofs import PROGRESS_PROOF, progress_proof
+from proctor.wire.proofs import PROGRESS_PROOF, progress_proof
 from services.common.errors import DependencyUnavailable
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.pull import Puller

@@ -2,8 +2,8 @@
 
 from proctor.v1 import outcome_pb2, work_messages_pb2
 from proctor.values.outcome import FailureClass, Outcome
-from proctor.wire.dispatch_proofs import proved_samples
 from proctor.wire.enums import member_of, number_of
+from proctor.wire.proofs import proved_samples
 from proctor.wire.values import OUTCOME
 from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, believable
 from services.results.samples.sample import target_as_text

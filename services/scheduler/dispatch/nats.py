@@ -11,8 +11,8 @@ from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
-from proctor.wire.dispatch_proofs import prove_dispatch
 from proctor.wire.enums import number_of
+from proctor.wire.proofs import prove_dispatch
 from proctor.wire.values import PARAMS
 from proctor.wire.well_known import time_left_to_proto
 from services.common.clock import Clock

@@ -5,7 +5,7 @@ from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS
-from proctor.wire.progress_proofs import PROGRESS_PROOF, is_proved
+from proctor.wire.proofs import PROGRESS_PROOF, is_progress_proved
 from proctor.wire.values import COUNTS
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
@@ -35,7 +35,7 @@ class NatsProgressReports:
     async def _take_report(self, message: Msg) -> None:
         # A worker can have JetStream deliver its own messages to any subject.
         proof = (message.headers or {}).get(PROGRESS_PROOF, "")
-        if not is_proved(message.data, proof, self._shard_key):
+        if not is_progress_proved(message.data, proof, self._shard_key):
             self._warn(message.subject)
             return
         report = work_messages_pb2.ProgressReport.FromString(message.data)

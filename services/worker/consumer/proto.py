@@ -11,8 +11,8 @@ from proctor.values.rollout import Rollout
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import ScoringMethod
-from proctor.wire.dispatch_proofs import ranges_from_proto
 from proctor.wire.enums import member_of
+from proctor.wire.proofs import ranges_from_proto
 from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT, ROLLOUT
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params

@@ -1,7 +1,7 @@
 """The dispatch proof of a shard, as outcomes and artifacts return it to the services that check it."""
 
 from proctor.v1 import work_messages_pb2
-from proctor.wire.dispatch_proofs import ranges_to_proto
+from proctor.wire.proofs import ranges_to_proto
 from services.worker.execution.shard import Shard
 
 

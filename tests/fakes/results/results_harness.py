@@ -20,9 +20,14 @@ from proctor.v1 import (
     work_messages_pb2,
 )
 from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, outcome_subject
-from proctor.wire.dispatch_proofs import DispatchedShard, as_ranges, ranges_to_proto
 from proctor.wire.enums import number_of
-from proctor.wire.progress_proofs import PROGRESS_PROOF, is_proved
+from proctor.wire.proofs import (
+    PROGRESS_PROOF,
+    DispatchedShard,
+    as_ranges,
+    is_progress_proved,
+    ranges_to_proto,
+)
 from proctor.wire.values import GROUP, OUTCOME
 from services.common.grpc.client import open_channel
 from services.common.lifecycle import every
@@ -161,7 +166,7 @@ def harness_settings(postgres: RunningServer, nats: RunningServer) -> ResultsSet
 async def _listen(connection: Client, reports: dict[str, list[work_messages_pb2.ProgressReport]]) -> None:
     subscription = await connection.subscribe(PROGRESS_OF_ALL_RUNS)
     async for message in subscription.messages:
-        assert is_proved(message.data, (message.headers or {})[PROGRESS_PROOF], SHARD_KEY)
+        assert is_progress_proved(message.data, (message.headers or {})[PROGRESS_PROOF], SHARD_KEY)
         report = work_messages_pb2.ProgressReport.FromString(message.data)
         reports.setdefault(report.run_id, []).append(report)
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from proctor.values.messaging import progress_subject
 from proctor.values.run import RunCounts, TaskCounts
-from proctor.wire.progress_proofs import PROGRESS_PROOF, progress_proof
+from proctor.wire.proofs import PROGRESS_PROOF, progress_proof
 from services.common.clock import SystemClock
 from services.common.nats.connection import connect_nats
 from services.results.outcomes.nats import NatsProgressPublisher

@@ -13,7 +13,7 @@ from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, ScoringMethod
-from proctor.wire.dispatch_proofs import proved_samples
+from proctor.wire.proofs import proved_samples
 from services.common.clock import SystemClock
 from services.common.errors import MessageTooLarge
 from services.common.nats import streams

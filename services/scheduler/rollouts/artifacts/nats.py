@@ -7,7 +7,7 @@ from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
-from proctor.wire.dispatch_proofs import is_dispatched, run_of
+from proctor.wire.proofs import is_dispatched, run_of
 from services.common.nats.answers import WorkerRequests
 from services.scheduler.rollouts.artifacts.artifact import ArtifactPart
 from services.scheduler.rollouts.artifacts.errors import ArtifactRefused

@@ -15,7 +15,7 @@ from proctor.v1 import (
 )
 from proctor.v1.work_messages_pb2 import DispatchProof, PutArtifactRequest, PutArtifactResponse, SampleRange
 from proctor.values import messaging
-from proctor.wire.dispatch_proofs import DispatchedShard
+from proctor.wire.proofs import DispatchedShard
 from services.common.clock import SystemClock
 from services.common.nats.connection import connect_nats
 from services.common.postgres import PostgresSession, connect_pool

@@ -16,7 +16,7 @@ from proctor.v1.work_messages_pb2 import (
     SampleRange,
 )
 from proctor.values import messaging
-from proctor.wire.dispatch_proofs import DispatchedShard
+from proctor.wire.proofs import DispatchedShard
 from services.common.nats.connection import connect_nats
 from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created

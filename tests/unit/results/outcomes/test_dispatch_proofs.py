@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from proctor.v1 import work_messages_pb2
-from proctor.wire.dispatch_proofs import DispatchedShard, as_ranges, ranges_to_proto
+from proctor.wire.proofs import DispatchedShard, as_ranges, ranges_to_proto
 from services.common.errors import ShardKeyUnusable
 from services.common.process import usable_shard_key
 from services.results.outcomes.proto import drop_unproved

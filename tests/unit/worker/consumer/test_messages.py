@@ -8,7 +8,7 @@ from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import Timing, TokenUsage
-from proctor.wire.dispatch_proofs import prove_dispatch
+from proctor.wire.proofs import prove_dispatch
 from services.results.outcomes.proto import drop_unproved
 from services.worker.consumer.proto import only_samples, shard_from_proto
 from services.worker.engines.engine import EngineResponse

@@ -1,4 +1,8 @@
-"""Proof that samples were dispatched: the scheduler makes it, a worker echoes it, results checks it."""
+"""Proofs with one key, which scheduler and results share and workers lack.
+
+That samples were dispatched: the scheduler makes it, a worker echoes it, results checks it. That a progress
+report is of results: results makes it, the scheduler checks it.
+"""
 
 import hmac
 from collections.abc import Iterable, Sequence
@@ -10,6 +14,8 @@ from google.protobuf.message import DecodeError
 from proctor.v1 import work_messages_pb2
 from proctor.values.run import RunId
 
+# A header: a release without it reads the same message.
+PROGRESS_PROOF = "Proctor-Progress-Proof"
 # What workers send about a rollout.
 RolloutMessage = work_messages_pb2.PutArtifactRequest | work_messages_pb2.ReportBudgetUseRequest
 
@@ -92,3 +98,16 @@ def proved_samples(
             shard_attempt = (given.shard, given.attempt, given.rollout)
             proved[shard_attempt] = proved.get(shard_attempt, frozenset()).union(*ranges)
     return proved
+
+
+def progress_proof(payload: bytes, key: str) -> str:
+    """HMAC-SHA-256 over the report as it is sent. Raises ValueError without a key."""
+    if not key:
+        raise ValueError("a progress proof needs a key")
+    # No dispatch proof begins so: the two share the key.
+    return hmac.new(key.encode(), b"progress/" + payload, "sha256").hexdigest()
+
+
+def is_progress_proved(payload: bytes, proof: str, key: str) -> bool:
+    # A header may have any bytes.
+    return hmac.compare_digest(proof.encode(errors="replace"), progress_proof(payload, key).encode())
