@@ -11,6 +11,7 @@ from proctor.stack.supervision.child import Report
 from proctor.stack.vllm import ensure_starter_model, find_vllm_python
 from proctor.values.names.model_name import provider_of, split_model
 from proctor.values.providers.base_urls import is_http_address
+from proctor.values.providers.key_variables import KEY_VARIABLES
 from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider
 
 STARTER_MODEL = "vllm/starter"
@@ -22,10 +23,13 @@ class RemoteProvider:
 
     name: str
     base_url: str
-    key_variables: tuple[str, ...]
     engine: str = "openai"
     # Behind the OpenAI protocol: whether the provider's server holds an answer to a JSON schema.
     takes_schema: bool = False
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        return KEY_VARIABLES[self.name]
 
     @property
     def url_variable(self) -> str:
@@ -50,17 +54,12 @@ def _has_key(variable: str, environ: Mapping[str, str]) -> bool:
 
 
 _KNOWN = (
-    RemoteProvider("openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",), takes_schema=True),
-    RemoteProvider("grok", "https://api.x.ai/v1", ("GROK_API_KEY", "XAI_API_KEY"), takes_schema=True),
-    RemoteProvider(
-        "gemini",
-        "https://generativelanguage.googleapis.com/v1beta",
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-        engine="gemini",
-    ),
-    RemoteProvider("anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",), engine="anthropic"),
-    RemoteProvider("ollama", "http://localhost:11434", ("OLLAMA_API_KEY",), engine="ollama"),
-    RemoteProvider("remote", "", ("REMOTE_API_KEY",)),
+    RemoteProvider("openai", "https://api.openai.com/v1", takes_schema=True),
+    RemoteProvider("grok", "https://api.x.ai/v1", takes_schema=True),
+    RemoteProvider("gemini", "https://generativelanguage.googleapis.com/v1beta", engine="gemini"),
+    RemoteProvider("anthropic", "https://api.anthropic.com", engine="anthropic"),
+    RemoteProvider("ollama", "http://localhost:11434", engine="ollama"),
+    RemoteProvider("remote", ""),
 )
 REMOTE_PROVIDERS: Mapping[str, RemoteProvider] = MappingProxyType({each.name: each for each in _KNOWN})
 

@@ -725,6 +725,8 @@ class ModelSource(_message.Message):
     ENGINE_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     LISTED_AT_FIELD_NUMBER: _builtins.int
+    KEY_VARIABLE_FIELD_NUMBER: _builtins.int
+    HAS_KEY_FIELD_NUMBER: _builtins.int
     pool: _builtins.str
     """Name of the pool whose worker listed the models."""
     provider: _builtins.str
@@ -733,6 +735,10 @@ class ModelSource(_message.Message):
     """Engine: "vllm", "openai"."""
     problem: _builtins.str
     """Why its models could not be listed, in one sentence; empty when they were."""
+    key_variable: _builtins.str
+    """The environment variable of its workers that holds the provider's key; empty for a pool that names none."""
+    has_key: _builtins.bool
+    """Whether the worker that was asked has the key, which no response holds; unset where none has answered."""
     @_builtins.property
     def listed_at(self) -> _timestamp_pb2.Timestamp:
         """When its models were listed; unset when they were not."""
@@ -745,12 +751,16 @@ class ModelSource(_message.Message):
         engine: _builtins.str = ...,
         problem: _builtins.str = ...,
         listed_at: _timestamp_pb2.Timestamp | None = ...,
+        key_variable: _builtins.str = ...,
+        has_key: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["listed_at", b"listed_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "has_key", b"has_key", "listed_at", b"listed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "listed_at", b"listed_at", "pool", b"pool", "problem", b"problem", "provider", b"provider"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "engine", b"engine", "has_key", b"has_key", "key_variable", b"key_variable", "listed_at", b"listed_at", "pool", b"pool", "problem", b"problem", "provider", b"provider"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__has_key: _TypeAlias = _typing.Literal["has_key"]  # noqa: Y015
+    _WhichOneofArgType__has_key: _TypeAlias = _typing.Literal["_has_key", b"_has_key"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__has_key) -> _WhichOneofReturnType__has_key | None: ...
 
 Global___ModelSource: _TypeAlias = ModelSource  # noqa: Y015
 

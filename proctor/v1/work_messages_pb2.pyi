@@ -911,8 +911,11 @@ class ListPoolModelsResponse(_message.Message):
 
     MODELS_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
+    HAS_KEY_FIELD_NUMBER: _builtins.int
     problem: _builtins.str
     """Why they could not be listed, in one sentence; empty when they were."""
+    has_key: _builtins.bool
+    """Whether the worker has a key of the provider; unset by older workers."""
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[_model_pb2.ModelInfo]:
         """As reported by the provider or the engine."""
@@ -922,12 +925,15 @@ class ListPoolModelsResponse(_message.Message):
         *,
         models: _abc.Iterable[_model_pb2.ModelInfo] | None = ...,
         problem: _builtins.str = ...,
+        has_key: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "has_key", b"has_key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models", "problem", b"problem"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "has_key", b"has_key", "models", b"models", "problem", b"problem"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__has_key: _TypeAlias = _typing.Literal["has_key"]  # noqa: Y015
+    _WhichOneofArgType__has_key: _TypeAlias = _typing.Literal["_has_key", b"_has_key"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__has_key) -> _WhichOneofReturnType__has_key | None: ...
 
 Global___ListPoolModelsResponse: _TypeAlias = ListPoolModelsResponse  # noqa: Y015
 

@@ -17,22 +17,28 @@ from services.scheduler.workers.worker import PoolWorkers, WorkerTable
 
 @dataclass(frozen=True, slots=True)
 class PoolListing:
-    """Models that a worker of a pool listed; `problem` says why it listed nothing, or not everything."""
+    """Models that a worker of a pool listed; `problem` says why it listed nothing, or not everything.
+
+    `has_key`: whether the worker has a key of the provider; None where none has answered.
+    """
 
     models: tuple[ModelInfo, ...] = ()
     problem: str = ""
     listed_at: datetime | None = None
+    has_key: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A pool that was asked for its models."""
+    """A pool that was asked for its models. `key_variable` holds the provider's key in its workers."""
 
     pool: str
     provider: str
     engine: str
     problem: str = ""
     listed_at: datetime | None = None
+    key_variable: str = ""
+    has_key: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,15 @@ def _models_of(pool: Pool, workers: PoolWorkers, listing: PoolListing) -> Iterat
 
 def _source(pool: Pool, listing: PoolListing) -> ModelSource:
     provider = ", ".join(sorted(pool.providers))
-    return ModelSource(pool.name, provider, pool.engine, listing.problem, listing.listed_at)
+    return ModelSource(
+        pool=pool.name,
+        provider=provider,
+        engine=pool.engine,
+        problem=listing.problem,
+        listed_at=listing.listed_at,
+        key_variable=pool.provider.api_key_env if pool.provider else "",
+        has_key=listing.has_key,
+    )
 
 
 class ModelLists(Protocol):

@@ -111,4 +111,9 @@ class NatsModelListRequests:
             return PoolListing(problem=f"The workers did not answer within {self._limit_seconds:g} s.")
         models = tuple(MODEL.from_proto(model) for model in response.models)
         is_reported = bool(models) or not response.problem
-        return PoolListing(models, response.problem, self._clock.now() if is_reported else None)
+        return PoolListing(
+            models=models,
+            problem=response.problem,
+            listed_at=self._clock.now() if is_reported else None,
+            has_key=response.has_key if response.HasField("has_key") else None,
+        )

@@ -43,4 +43,6 @@ def _source_to_proto(source: ModelSource) -> scheduler_service_pb2.ModelSource:
         engine=source.engine,
         problem=source.problem,
         listed_at=time_to_proto(source.listed_at),
+        key_variable=source.key_variable,
+        has_key=source.has_key,
     )

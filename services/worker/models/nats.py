@@ -34,8 +34,11 @@ class ModelListing:
 
 @dataclass(frozen=True, slots=True)
 class ListEngineModels:
+    """`has_key`: whether the worker has a key of its provider."""
+
     engine: Engine
     limit_seconds: float
+    has_key: bool = False
 
     async def list_models(self) -> ModelListing:
         try:
@@ -78,8 +81,10 @@ class NatsModelListAnswers:
         except Exception:  # an edge: a foreign server may answer anything, and work goes on
             log.exception("models cannot be listed")
             listing = ModelListing(problem=_UNKNOWN)
+        response = listing_to_proto(listing, self._pool)
+        response.has_key = self._lister.has_key
         with suppress(*TRANSIENT_NATS):  # the caller asks again
-            await request.respond(listing_to_proto(listing, self._pool).SerializeToString())
+            await request.respond(response.SerializeToString())
 
 
 def listing_to_proto(listing: ModelListing, pool: str) -> work_messages_pb2.ListPoolModelsResponse:

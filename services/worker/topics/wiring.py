@@ -1,5 +1,6 @@
 """Connects the topics of a worker, and gathers the loops that each one runs."""
 
+import os
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from services.worker.consumer.wiring import (
     WorkerResources,
     make_consumer,
 )
+from services.worker.engines.pools_file import read_key
 from services.worker.engines.ports import Engine
 from services.worker.execution.nats import ServerTime, follow_run_states
 from services.worker.models.model_loader import ModelLoader
@@ -65,7 +67,9 @@ def make_topics(resources: WorkerResources, *, engine: Engine, limiters: RateLim
     consuming = make_consumer(resources, engine, limiters)
     _watch(consuming.concurrency, consuming.loader, limiters)
     jetstream = JetStream(connection=connection, bucket_check_seconds=BUCKET_CHECK_SECONDS)
-    lister = ListEngineModels(engine=engine, limit_seconds=resources.settings.list_seconds)
+    provider = identity.pool.provider
+    has_key = provider is not None and read_key(provider.api_key_env, os.environ) is not None
+    lister = ListEngineModels(engine=engine, limit_seconds=resources.settings.list_seconds, has_key=has_key)
     rates = NatsRateLimits(
         connection=connection,
         bucket=Bucket(jetstream=jetstream, spec=streams.QUOTAS_BUCKET),

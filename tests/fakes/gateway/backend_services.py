@@ -67,6 +67,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
     ordered_models: list[str] = field(default_factory=list)
     model_names_asked: int = 0
+    # None: no worker of the pool says whether it has the key.
+    has_gemini_key: bool | None = None
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     estimated: list[scheduler_pb2.EstimateRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
@@ -251,7 +253,12 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         local = scheduler_pb2.ModelSource(pool="local", provider="vllm", engine="vllm")
         local.listed_at.FromSeconds(1_700_000_000)
         remote = scheduler_pb2.ModelSource(
-            pool="remote", provider="gemini", engine="gemini", problem="No answer within 2 s."
+            pool="remote",
+            provider="gemini",
+            engine="gemini",
+            problem="No answer within 2 s.",
+            key_variable="MY_GEMINI_KEY",
+            has_key=self.has_gemini_key,
         )
         aliases = {"small": "vllm/starter", "bare": "vllm/none"}
         return scheduler_pb2.ListModelsResponse(

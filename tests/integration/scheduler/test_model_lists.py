@@ -126,8 +126,9 @@ async def test_openai_compatible_server_lists_its_models(harness: Stand) -> None
 async def test_wrong_key_is_reported_without_the_key(harness: Stand) -> None:
     gemini = await harness.opened.enter_async_context(native_stand(GEMINI))
     gemini.server.api_key = "another"
-    await harness.worker("gemini", ListEngineModels(gemini.asked, 5.0))
+    await harness.worker("gemini", ListEngineModels(gemini.asked, 5.0, has_key=True))
     source = await harness.source("gemini")
+    assert source.has_key
     assert "check the API key in GEMINI_API_KEY" in source.problem
     assert SECRET not in source.problem
     assert source.listed_at is None
@@ -172,6 +173,7 @@ async def test_pool_without_workers_is_reported_at_once(harness: Stand) -> None:
     async with asyncio.timeout(1.0):
         source = await harness.source("deserted")
     assert source.problem == "No worker of the pool is running; start one."
+    assert source.has_key is None
 
 
 async def test_one_of_several_workers_is_asked(harness: Stand) -> None:
@@ -193,4 +195,6 @@ async def test_answer_of_another_version_is_no_answer(harness: Stand) -> None:
 async def test_surprise_in_a_servers_list_is_no_end_of_the_worker(harness: Stand) -> None:
     await harness.worker("anthropic", ListEngineModels(SurprisedEngine(), 5.0))
     for _ in range(2):
-        assert "the log of the pool's worker says why" in (await harness.source("anthropic")).problem
+        source = await harness.source("anthropic")
+        assert "the log of the pool's worker says why" in source.problem
+        assert source.has_key is False

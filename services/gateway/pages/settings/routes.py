@@ -1,6 +1,7 @@
 """Settings: what is reachable, which versions run, and the theme."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,7 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
+from proctor.values.providers.key_variables import KEY_VARIABLES
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Caller, Identity, Member, Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
@@ -34,14 +36,20 @@ router = APIRouter(prefix="/settings", include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class PoolShown:
-    """A pool, and whether its provider lists models now. A missing key is a problem; no key is shown."""
+    """A pool, and whether its provider lists models now, or a known provider without one.
 
-    pool: str
+    `key_variables` are the environment variables of its workers that may hold its key; no key is shown.
+    `has_key` is None where no worker says whether it has one.
+    """
+
     provider: str
-    engine: str
-    models: int
-    problem: str
-    listed_at: datetime | None
+    key_variables: Sequence[str]
+    pool: str = ""
+    engine: str = ""
+    models: int = 0
+    problem: str = ""
+    listed_at: datetime | None = None
+    has_key: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +91,6 @@ async def show_settings(
     (listed, fault), stored, states = await asyncio.gather(
         _models(scheduler), _stored(scheduler), health.check()
     )
-    counts = {source.pool: 0 for source in listed.sources}
-    for model in listed.models:
-        counts[model.pool] = counts.get(model.pool, 0) + 1
     view = SettingsView(
         user=caller.name,
         is_operator=caller.is_operator,
@@ -93,12 +98,7 @@ async def show_settings(
         has_signed_in=KEY_COOKIE in request.cookies,
         theme=theme_of(request),
         health=states,
-        sources=[
-            PoolShown(
-                each.pool, each.provider, each.engine, counts[each.pool], each.problem, moment(each.listed_at)
-            )
-            for each in listed.sources
-        ],
+        sources=_pools(listed),
         aliases=dict(sorted(listed.aliases.items())),
         fault=fault,
         storage=_storage(stored),
@@ -106,6 +106,27 @@ async def show_settings(
         now=now,
     )
     return page.show("settings/settings", view)
+
+
+def _pools(listed: scheduler_pb2.ListModelsResponse) -> list[PoolShown]:
+    """All pools, then the known providers that have none; nothing where no pool was listed."""
+    counts = Counter(model.pool for model in listed.models)
+    pools = [
+        PoolShown(
+            provider=each.provider,
+            key_variables=[each.key_variable] if each.key_variable else [],
+            pool=each.pool,
+            engine=each.engine,
+            models=counts[each.pool],
+            problem=each.problem,
+            listed_at=moment(each.listed_at),
+            has_key=each.has_key if each.HasField("has_key") else None,
+        )
+        for each in listed.sources
+    ]
+    served = {name for pool in pools for name in pool.provider.split(", ")}
+    others = [PoolShown(name, keys) for name, keys in KEY_VARIABLES.items() if name not in served]
+    return [*pools, *others] if pools else []
 
 
 async def _models(scheduler: Scheduler) -> tuple[scheduler_pb2.ListModelsResponse, str]:

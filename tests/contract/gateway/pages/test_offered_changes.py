@@ -93,3 +93,24 @@ async def test_settings_list_members_and_never_their_keys(keyed: GatewayHarness,
 async def test_without_keys_settings_say_that_all_callers_are_operators(harness: GatewayHarness) -> None:
     shown = await show(harness, "/settings")
     assert "there are no members" in shown.html
+
+
+@pytest.mark.parametrize(
+    ("has_key", "shown"),
+    [
+        (True, '<span class="outcome right">set</span> <span class="muted">never shown</span>'),
+        (False, "no key: set <code>MY_GEMINI_KEY</code>"),
+        (None, '<span class="muted">not known now</span> <code>MY_GEMINI_KEY</code>'),
+    ],
+)
+async def test_settings_say_which_keys_are_set(
+    harness: GatewayHarness, *, has_key: bool | None, shown: str
+) -> None:
+    harness.scheduler.has_gemini_key = has_key
+    rows = (await show(harness, "/settings")).html.split("<tr>")
+    [gemini] = [row for row in rows if "<td>gemini</td>" in row]
+    assert shown in gemini
+    # A known provider without a pool is listed too.
+    [grok] = [row for row in rows if "<td>grok</td>" in row]
+    assert "no pool" in grok
+    assert "no key: set <code>GROK_API_KEY or XAI_API_KEY</code>" in grok

@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from proctor.values.providers.models import ModelInfo
+from proctor.values.providers.pool import Provider
 from services.scheduler.workers.errors import UnknownProvider
 from services.scheduler.workers.list_models import (
     ListingRules,
@@ -24,7 +26,9 @@ from tests.fakes.scheduler.surroundings import ListedWorkers, SetClock
 
 LOCAL = model_pool("local", "vllm/starter")
 REMOTE = provider_pool("remote", "ollama", "ollama")
-OTHER = provider_pool("other", "gemini", "gemini")
+OTHER = replace(
+    provider_pool("other", "gemini", "gemini"), provider=Provider("gemini", "http://127.0.0.1:1", "A_KEY")
+)
 POOLS = (LOCAL, REMOTE, OTHER)
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 RULES = ListingRules(wait_seconds=0.05)
@@ -84,11 +88,11 @@ async def test_models_of_pools_workers_and_providers_are_one_list() -> None:
 
 
 async def test_sources_are_all_pools_with_what_kept_them(harness: Stand) -> None:
-    harness.lists.reported = {"other": PoolListing(problem="check the API key in A_KEY")}
+    harness.lists.reported = {"other": PoolListing(problem="check the API key in A_KEY", has_key=False)}
     listed = await harness.listing.list_models()
     assert listed.sources == (
         ModelSource("local", "vllm", "vllm", "", AT),
-        ModelSource("other", "gemini", "gemini", "check the API key in A_KEY"),
+        ModelSource("other", "gemini", "gemini", "check the API key in A_KEY", None, "A_KEY", has_key=False),
         ModelSource("remote", "ollama", "ollama", "", AT),
     )
     assert names(listed) == ["vllm/starter"]
