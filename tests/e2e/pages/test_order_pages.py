@@ -66,6 +66,13 @@ async def test_limit_is_changed_beside_the_queue_and_a_wrong_one_is_refused_ther
         await page.get_by_role("button", name="Change the limits").click()
         await expect(page.locator(".notice")).to_contain_text("from now on")
         await expect(page.locator("#live")).to_contain_text("of 4 slots")
+        await expect(page.locator("input[name=max_running_runs]")).to_have_value("4")
+        # A second change at once: it begins at the first, and its undo leads back to it.
+        await page.locator("input[name=max_running_runs]").fill("5")
+        await page.get_by_role("button", name="Change the limits").click()
+        await expect(page.locator("input[name=max_running_runs]")).to_have_value("5")
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.locator("input[name=max_running_runs]")).to_have_value("4")
 
 
 async def test_theme_is_chosen_and_stays(site: Site) -> None:

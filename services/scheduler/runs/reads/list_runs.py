@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunState
-from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.lifecycle.run import Run
@@ -29,7 +28,6 @@ class QueueView:
     waiting_total: int
     paused: Sequence[RunSnapshot]
     workers: Sequence[Worker]
-    limits: QueueLimits
     users: Sequence[UserRunCounts]
 
 
@@ -69,6 +67,5 @@ class ListRuns:
             waiting_total=queue.waiting_total,
             paused=[self.count_runs.snapshot(run, self.count_runs.known(run)) for run in queue.paused[:size]],
             workers=self.registry.workers(),
-            limits=forecast.moment.limits,
             users=queue.users,
         )
