@@ -130,10 +130,16 @@ class EstimateRunResponse(_message.Message):
     ESTIMATED_SECONDS_FIELD_NUMBER: _builtins.int
     ESTIMATED_COST_FIELD_NUMBER: _builtins.int
     PRICE_FIELD_NUMBER: _builtins.int
+    ESTIMATED_LOW_SECONDS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_HIGH_SECONDS_FIELD_NUMBER: _builtins.int
     estimated_seconds: _builtins.float
     """Expected seconds until its end, including the queue as it is now; unset without history or without a live worker."""
     estimated_cost: _builtins.float
     """Expected cost of its tokens, estimated from earlier runs of the suite; unset without history or price."""
+    estimated_low_seconds: _builtins.float
+    """The same seconds if all goes as fast as it ever did; unset where they are."""
+    estimated_high_seconds: _builtins.float
+    """And as slowly as it ever did."""
     @_builtins.property
     def price(self) -> _run_pb2.ModelPrice:
         """Price of the model; unset where none is known."""
@@ -144,17 +150,27 @@ class EstimateRunResponse(_message.Message):
         estimated_seconds: _builtins.float | None = ...,
         estimated_cost: _builtins.float | None = ...,
         price: _run_pb2.ModelPrice | None = ...,
+        estimated_low_seconds: _builtins.float | None = ...,
+        estimated_high_seconds: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost", "_estimated_seconds", b"_estimated_seconds", "estimated_cost", b"estimated_cost", "estimated_seconds", b"estimated_seconds", "price", b"price"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost", "_estimated_high_seconds", b"_estimated_high_seconds", "_estimated_low_seconds", b"_estimated_low_seconds", "_estimated_seconds", b"_estimated_seconds", "estimated_cost", b"estimated_cost", "estimated_high_seconds", b"estimated_high_seconds", "estimated_low_seconds", b"estimated_low_seconds", "estimated_seconds", b"estimated_seconds", "price", b"price"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost", "_estimated_seconds", b"_estimated_seconds", "estimated_cost", b"estimated_cost", "estimated_seconds", b"estimated_seconds", "price", b"price"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost", "_estimated_high_seconds", b"_estimated_high_seconds", "_estimated_low_seconds", b"_estimated_low_seconds", "_estimated_seconds", b"_estimated_seconds", "estimated_cost", b"estimated_cost", "estimated_high_seconds", b"estimated_high_seconds", "estimated_low_seconds", b"estimated_low_seconds", "estimated_seconds", b"estimated_seconds", "price", b"price"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__estimated_cost: _TypeAlias = _typing.Literal["estimated_cost"]  # noqa: Y015
     _WhichOneofArgType__estimated_cost: _TypeAlias = _typing.Literal["_estimated_cost", b"_estimated_cost"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_high_seconds: _TypeAlias = _typing.Literal["estimated_high_seconds"]  # noqa: Y015
+    _WhichOneofArgType__estimated_high_seconds: _TypeAlias = _typing.Literal["_estimated_high_seconds", b"_estimated_high_seconds"]  # noqa: Y015
+    _WhichOneofReturnType__estimated_low_seconds: _TypeAlias = _typing.Literal["estimated_low_seconds"]  # noqa: Y015
+    _WhichOneofArgType__estimated_low_seconds: _TypeAlias = _typing.Literal["_estimated_low_seconds", b"_estimated_low_seconds"]  # noqa: Y015
     _WhichOneofReturnType__estimated_seconds: _TypeAlias = _typing.Literal["estimated_seconds"]  # noqa: Y015
     _WhichOneofArgType__estimated_seconds: _TypeAlias = _typing.Literal["_estimated_seconds", b"_estimated_seconds"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_cost) -> _WhichOneofReturnType__estimated_cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_high_seconds) -> _WhichOneofReturnType__estimated_high_seconds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_low_seconds) -> _WhichOneofReturnType__estimated_low_seconds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__estimated_seconds) -> _WhichOneofReturnType__estimated_seconds | None: ...
 

@@ -72,7 +72,7 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         forecast = await self.reads.forecast_run.forecast(run)
         return messages.SubmitRunResponse(
             run=snapshot_to_proto(await self.reads.show_run.show(run.run_id)),
-            estimated_seconds=forecast.seconds,
+            estimated_seconds=forecast.time.seconds if forecast.time else None,
             estimated_cost=forecast.cost,
         )
 
@@ -83,8 +83,11 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         submission = Submission(RunId(str(uuid4())), order_from_proto(request.order), user)
         run = await self.submit.prepare(submission)
         forecast = await self.reads.forecast_run.forecast(run, is_stored=False)
+        time = forecast.time
         return messages.EstimateRunResponse(
-            estimated_seconds=forecast.seconds,
+            estimated_seconds=time.seconds if time else None,
+            estimated_low_seconds=time.low if time else None,
+            estimated_high_seconds=time.high if time else None,
             estimated_cost=forecast.cost,
             price=PRICE.to_proto(run.price) if run.price else None,
         )

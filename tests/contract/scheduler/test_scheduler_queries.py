@@ -46,6 +46,7 @@ HOT = {
     "keep_pool_demand": "'gpu', 1, '{}', '{}', 480, '2026-06-01'",
     "list_unfinished_runs": "",
     "list_past_runs": "'{glue,glue}', '{openai/x,openai/y}'",
+    "list_planned_rows": "'{glue,ds_1}'",
     "read_past_usage": "'glue', 'openai/x', 'generate', '{}'",
     "list_runs": "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-06-01', " + RUN + ", 20",
     "list_planned_shards": f"{RUN}, 1, 100, 64",
@@ -129,6 +130,9 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
                run >= 100, timestamptz '2026-01-01' + run * interval '10 minutes', '2026-01-01', '2026-01-02',
                '{{}}'
           FROM generate_series(1, 20000) AS run;
+        INSERT INTO tasks (run_id, task_index, task, version, sample_set_id, first_sample, sample_count,
+                           output_type, num_fewshot, is_stand_in, dataset, dataset_revision)
+        SELECT run_id, 0, 'say', '1', '1', 0, 1, 'generate_until', 0, false, 'x', '1' FROM runs;
         INSERT INTO shards (run_id, shard, epoch, task_index, rollout, samples, size, state)
         SELECT {RUN}, shard, 1, 0, 0, '{{1,2}}', 2,
                CASE WHEN shard < 10000 THEN 'done' WHEN shard < 10100 THEN 'dispatched' ELSE 'planned' END

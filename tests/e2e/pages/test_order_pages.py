@@ -1,9 +1,11 @@
 """Ordering, the overview, the queue and the settings in a browser, on the real stack."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
-from tests.e2e.pages.conftest import Site
+from tests.e2e.pages.conftest import MODELS, Site
 from tests.harness.browser import tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -32,13 +34,22 @@ async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Si
         await page.locator("input[value=sentiment]").check()
         await page.locator("input[name=limit]").fill("7")
         await page.locator("input[name=limit]").press("Tab")
-        await expect(page.locator("#estimate")).to_contain_text("Until its end")
+        await expect(page.locator("#estimate")).to_contain_text(
+            re.compile(r"Until its end.* – .*its wait included")
+        )
         await expect(page.locator("input[name=limit]")).to_have_value("7")
         assert "model=openai" in page.url
         await page.get_by_role("button", name="Start the run").click()
         await expect(page.locator(".notice")).to_contain_text("The run is ordered.")
         await page.locator("table.figures").wait_for(timeout=60_000)
         await expect(page.locator("table.figures tbody tr")).to_have_count(1)
+        assert opened.complaints == []
+
+
+async def test_an_order_of_all_tasks_of_another_size_has_an_estimate_with_its_band(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        await opened.open(f"/runs/new?model={MODELS[0]}&benchmark=suite:starter&limit=11")
+        await expect(opened.page.locator("#estimate")).to_contain_text(re.compile(r"Until its end.* – "))
         assert opened.complaints == []
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunId, RunState
+from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import PastRuns
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
@@ -40,3 +41,6 @@ class InMemoryQueue:
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         return {(suite, model): await self.runs.past_runs(suite, model) for suite, model in wanted}
+
+    async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
+        return {benchmark: await self.runs.planned_rows(benchmark) for benchmark in benchmarks}

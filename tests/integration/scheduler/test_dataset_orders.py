@@ -101,6 +101,30 @@ async def test_rows_reach_the_wire_in_order_and_the_run_ends(entry: ServedSchedu
     assert ended.environment["task.rows.dataset"] == "rows.jsonl"
 
 
+async def test_an_order_over_more_rows_than_were_asked_is_estimated_by_their_number(
+    entry: ServedScheduler,
+) -> None:
+    dataset_id = await entry.upload(jsonl([{"prompt": f"{at} + 2 ="} for at in range(40)]))
+    await entry.finish(await ordered(entry, dataset_id, limit=10))
+    estimates = []
+
+    async def has_estimate(limit: int | None) -> bool:
+        await entry.worker.beat()
+        order = run_pb2.RunOrder(dataset_id=dataset_id, model=MODEL, priority=HIGH, limit=limit)
+        request = scheduler_service_pb2.EstimateRunRequest(order=order)
+        estimates.append(await entry.stub.EstimateRun(request))
+        return estimates[-1].HasField("estimated_seconds")
+
+    # Without a live worker there is none.
+    await until(lambda: has_estimate(10))
+    for limit in (20, 50, None):
+        assert await has_estimate(limit)
+        assert estimates[-1].estimated_low_seconds < estimates[-1].estimated_seconds
+        assert estimates[-1].estimated_seconds < estimates[-1].estimated_high_seconds
+    seconds = [each.estimated_seconds for each in estimates[-4:]]
+    assert seconds[1:] == pytest.approx([2 * seconds[0], 4 * seconds[0], 4 * seconds[0]])
+
+
 async def test_lines_travel_with_their_parameters_and_all_of_their_messages(
     entry: ServedScheduler,
 ) -> None:

@@ -21,6 +21,7 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
+from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, RunError
@@ -61,15 +62,15 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
     return stores_in_memory() if request.param == "memory" else await empty_stores(pool)
 
 
-async def running(stores: Stores, model: str = "openai/fake") -> tuple[FencingToken, Run]:
-    run = await add(stores, new_run(model=model))
+async def running(stores: Stores, **order: object) -> tuple[FencingToken, Run]:
+    run = await add(stores, new_run(**order))  # type: ignore[arg-type]  # names are checked by replace
     token = await stores.begin_term()
     await admit(stores, token)
     return token, await stores.runs.get(run.run_id)
 
 
-async def planned(stores: Stores, model: str = "openai/fake") -> tuple[FencingToken, Run]:
-    token, run = await running(stores, model)
+async def planned(stores: Stores, **order: object) -> tuple[FencingToken, Run]:
+    token, run = await running(stores, **order)
     await stores.shards.add_shards(token, run, SHARDS)
     await stores.shards.mark_planned(token, run, PlanRecord((TASK,), 67, {**run.environment, "b": "2"}))
     return token, await stores.runs.get(run.run_id)
@@ -284,6 +285,18 @@ async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
     [past] = history["toy", "openai/fake"]
     assert (past.total, past.seconds) == (67, 3600)
     assert not history.get(("toy", "openai/other"))
+
+
+async def test_rows_of_tasks_are_those_of_completed_runs_the_latest_first(stores: Stores) -> None:
+    token, whole = await planned(stores)
+    await stores.led.finish(token, whole, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
+    token, cut = await planned(stores, age=1, model="openai/other", limit=3, tasks=(TASK.task,))
+    await stores.led.finish(token, cut, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
+    await planned(stores, age=2)
+    samples = {TASK.task: TASK.sample_count}
+    rows = await stores.queue.planned_rows(["toy", "nothing"])
+    assert rows["toy"] == [PlannedRows((TASK.task,), 3, samples), PlannedRows((), None, samples)]
+    assert not rows.get("nothing")
 
 
 async def test_usage_is_reported_by_runs_of_the_model_else_by_those_of_the_suite(stores: Stores) -> None:

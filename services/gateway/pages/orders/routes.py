@@ -98,7 +98,8 @@ async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimat
             raise
         return Estimate(None, None, "", refusal=error.message)
     seconds, cost = optional(response, "estimated_seconds"), optional(response, "estimated_cost")
-    return Estimate(seconds, cost, response.price.currency)
+    low, high = optional(response, "estimated_low_seconds"), optional(response, "estimated_high_seconds")
+    return Estimate(seconds, cost, response.price.currency, low=low, high=high)
 
 
 async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> OfferedChoices:

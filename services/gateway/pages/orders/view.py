@@ -53,6 +53,8 @@ class EarlierRun:
 class Estimate:
     """Time and cost of the order, its wait included; None where nothing is measured.
 
+    `low` and `high` are the time if all goes as fast and as slowly as it ever did.
+
     `refusal`: why it would not be taken as it is.
     """
 
@@ -60,6 +62,8 @@ class Estimate:
     cost: float | None
     currency: str
     refusal: str = ""
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

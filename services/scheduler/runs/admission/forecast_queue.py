@@ -12,6 +12,7 @@ from services.common.clock import Clock
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import (
     NOW,
     CompletedRun,
@@ -51,13 +52,21 @@ class QueueMoment:
     staffed_pools: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class PastOfBenchmarks:
+    """Completed runs by benchmark and model, and by benchmark the rows of its tasks; the latest first."""
+
+    runs: PastRuns
+    rows: Mapping[str, Sequence[PlannedRows]]
+
+
 class QueueForecast:
     """A forecast at one moment, computed once for all runs. Later runs are not foreseen."""
 
-    def __init__(self, moment: QueueMoment, rates: Mapping[RunId, RunRate], history: PastRuns) -> None:
+    def __init__(self, moment: QueueMoment, rates: Mapping[RunId, RunRate], past: PastOfBenchmarks) -> None:
         self.moment = moment
         self._rates = rates
-        self._history = history
+        self._past = past
         self._starts = self._forecast()
         self._running = frozenset(run.run_id for run in moment.queue.running)
         self._index = {each.run.run_id: index for index, each in enumerate(moment.queue.waiting)}
@@ -100,14 +109,18 @@ class QueueForecast:
         if run.is_planned:
             counts = self._rates.get(run.run_id, RunRate()).counts
             return max(run.total - (counts.recorded if counts else 0), 0)
-        return expected_outcomes(run.order, self._history_of(run))
+        return expected_outcomes(run.order, self._history_of(run), self.rows_of(run))
 
-    def seconds_to_end(self, run: Run) -> float | None:
-        """Seconds from now, its wait included."""
+    def rows_of(self, run: Run) -> Sequence[PlannedRows]:
+        """The rows of the tasks of its benchmark, as earlier runs had them."""
+        return self._past.rows.get(run.order.benchmark, ())
+
+    def time_to_end(self, run: Run) -> TimeEstimate | None:
+        """From now, its wait included."""
         index = self._index.get(run.run_id)
         own = self._remaining(run)
         start = NOW if run.run_id in self._running else None if index is None else self._start(index)
-        return own.seconds + start.seconds if own and start else None
+        return own + start if own and start else None
 
     def _start(self, index: int) -> TimeEstimate | None:
         """None if the pool has no worker: a slot alone does not start a run."""
@@ -140,13 +153,13 @@ class QueueForecast:
             measured = 1 / rate.samples_per_second if rate.samples_per_second else None
             estimate = outcomes_estimate(max(run.total - recorded, 0), history, measured)
         else:
-            estimate = order_estimate(run.order, history)
+            estimate = order_estimate(run.order, history, self.rows_of(run))
         if estimate is None or run.deadline is None:
             return estimate
         return estimate.at_most(max((run.deadline - self.moment.now).total_seconds(), 0.0))
 
     def _history_of(self, run: Run) -> Sequence[CompletedRun]:
-        return self._history.get((run.order.benchmark, run.order.model), ())
+        return self._past.runs.get((run.order.benchmark, run.order.model), ())
 
 
 def _earlier(by_end: TimeEstimate | None, given: ExpectedSlot | None) -> TimeEstimate | None:
@@ -170,6 +183,10 @@ class QueueStore(Protocol):
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         """The last completed runs of each suite and model."""
+        ...
+
+    async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
+        """Of the last completed runs of each benchmark, the latest first; of a data set all its rows."""
         ...
 
 
@@ -218,13 +235,9 @@ class ForecastQueue:
             waits.update({run_id: forecast.far_wait(position) for run_id, position in positions.items()})
         return {run_id: wait for run_id, wait in waits.items() if wait}
 
-    async def seconds_to_end(self, run: Run) -> float | None:
-        """The estimate of a run that was just submitted, its wait included; None if nothing is known."""
-        return (await self.forecast([run])).seconds_to_end(run)
-
-    async def seconds_if_ordered(self, run: Run) -> float | None:
-        """The same of a run that is not stored, as if it were submitted now."""
-        return (await self._make(run)).seconds_to_end(run)
+    async def if_ordered(self, run: Run) -> QueueForecast:
+        """As if a run that is not stored were submitted now."""
+        return await self._make(run)
 
     async def _make(self, ordered: Run | None = None) -> QueueForecast:
         limits = await self.limits.limits()
@@ -234,6 +247,7 @@ class ForecastQueue:
         known = [*queue.running, *(each.run for each in queue.waiting)]
         # One query for all pairs: a queue of hundreds has few suites and models.
         history = await self.store.past_runs({(run.order.benchmark, run.order.model) for run in known})
+        rows = await self.store.planned_rows({run.order.benchmark for run in known if not run.is_planned})
         monotonic = self.clock.monotonic()
         rates = {
             run.run_id: RunRate(
@@ -243,4 +257,5 @@ class ForecastQueue:
             for run in known
         }
         pools = self.registry.table().pools
-        return QueueForecast(QueueMoment(queue, limits, self.clock.now(), pools), rates, history)
+        moment = QueueMoment(queue, limits, self.clock.now(), pools)
+        return QueueForecast(moment, rates, PastOfBenchmarks(history, rows))

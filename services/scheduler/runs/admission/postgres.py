@@ -15,6 +15,7 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
+from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.report_queue import QueueDepth
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns
 from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
@@ -67,6 +68,14 @@ class PostgresQueue:
         found: dict[tuple[str, str], list[CompletedRun]] = defaultdict(list)
         for row in await self._session.fetch("list_past_runs", suites, models):
             found[row["suite"], row["model"]].append(past_run_from_row(row))
+        return found
+
+    async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
+        found: dict[str, list[PlannedRows]] = defaultdict(list)
+        for row in await self._session.fetch("list_planned_rows", list(benchmarks)):
+            tasks, limit = json.loads(row["tasks"]), row["row_limit"]
+            rows = PlannedRows(tuple(tasks), limit, json.loads(row["samples"]))
+            found[row["suite"]].append(rows)
         return found
 
 

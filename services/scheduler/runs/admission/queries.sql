@@ -116,6 +116,26 @@ CROSS JOIN LATERAL (
     LIMIT 5
 ) AS past;
 
+-- name: list_planned_rows: Return the samples by task of the last completed runs of each benchmark, those of a data set as of a run over all of it ($1 benchmarks)
+SELECT dataset_id AS suite, '[]'::jsonb AS tasks, NULL::integer AS row_limit, jsonb_build_object('rows', row_count) AS samples
+FROM dataset_rows
+WHERE dataset_id = ANY ($1)
+UNION ALL
+SELECT suite, tasks, row_limit, samples
+FROM unnest($1::text[]) AS wanted (suite)
+CROSS JOIN LATERAL (
+    SELECT
+        ordered -> 'tasks' AS tasks, (ordered ->> 'limit')::integer AS row_limit,
+        coalesce(
+            (SELECT jsonb_object_agg(task, sample_count) FROM tasks WHERE tasks.run_id = runs.run_id), '{}'
+        ) AS samples
+    FROM runs
+    WHERE runs.suite = wanted.suite AND state = 'completed' AND total > 0
+    ORDER BY created_at DESC
+    -- Enough that one of them was without a limit, and few enough for each look at the queue.
+    LIMIT 20
+) AS latest;
+
 -- name: count_queued_runs: Count pending and running runs by priority, with the time at which the oldest was queued ()
 SELECT 'pending' AS state, priority, count(*) AS runs, min(queued_at) AS oldest
 FROM runs

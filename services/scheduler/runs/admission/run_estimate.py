@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.scheduler.progress.run_speed import LONE_FACTOR
+from services.scheduler.runs.admission.planned_rows import PlannedRows, expected_samples
 from services.scheduler.runs.orders.run_order import RunOrder
 
 
@@ -51,9 +52,11 @@ NOW = TimeEstimate(0.0, 0.0, 0.0)
 _UNKNOWN = TimeEstimate(math.inf, 0.0, math.inf)
 
 
-def order_estimate(order: RunOrder, history: Sequence[CompletedRun]) -> TimeEstimate | None:
+def order_estimate(
+    order: RunOrder, history: Sequence[CompletedRun], planned: Sequence[PlannedRows] = ()
+) -> TimeEstimate | None:
     """The duration of the whole run."""
-    outcomes = expected_outcomes(order, history)
+    outcomes = expected_outcomes(order, history, planned)
     return None if outcomes is None else outcomes_estimate(outcomes, history)
 
 
@@ -105,12 +108,13 @@ def _starts(running: Sequence[float], waiting: Sequence[float], slots: int) -> l
     return [heapq.heapreplace(free_at, free_at[0] + seconds) for seconds in waiting]
 
 
-def expected_outcomes(order: RunOrder, history: Sequence[CompletedRun]) -> float | None:
-    """None if neither the order nor a similar run says how many."""
+def expected_outcomes(
+    order: RunOrder, history: Sequence[CompletedRun], planned: Sequence[PlannedRows] = ()
+) -> float | None:
+    """None if neither the order nor a run on the same benchmark says how many."""
     same = [past for past in history if set(past.tasks) == set(order.tasks) and past.limit == order.limit]
     # Rows may be fewer than the limit asks for, so what a like run had counts more than the order.
     if same:
         return same[0].total / same[0].rollouts * order.rollouts
-    if order.limit is not None and order.tasks:
-        return order.limit * len(order.tasks) * order.rollouts
-    return None
+    samples = expected_samples(order, planned)
+    return None if samples is None else samples * order.rollouts

@@ -15,9 +15,10 @@ class ForecastRun:
 
     async def forecast(self, run: Run, *, is_stored: bool = True) -> RunForecast:
         """When a run that was just submitted, or would be, will end, and what it will cost."""
-        estimate = self.forecasts.seconds_to_end if is_stored else self.forecasts.seconds_if_ordered
-        seconds = await estimate(run)
+        forecasts = self.forecasts
+        forecast = await (forecasts.forecast([run]) if is_stored else forecasts.if_ordered(run))
+        time = forecast.time_to_end(run)
         if run.price is None:
-            return RunForecast(seconds, None)
+            return RunForecast(time, None)
         history = await self.lists.past_usage(run)
-        return RunForecast(seconds, estimated_cost(run.order, run.price, history))
+        return RunForecast(time, estimated_cost(run.order, run.price, history, forecast.rows_of(run)))

@@ -8,7 +8,8 @@ from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.scheduler.changes.user_change import Change
 from services.scheduler.progress.run_speed import RunSpeed, time_left
-from services.scheduler.runs.admission.run_estimate import expected_outcomes
+from services.scheduler.runs.admission.planned_rows import PlannedRows
+from services.scheduler.runs.admission.run_estimate import TimeEstimate, expected_outcomes
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.run import SUMMARISING, PlannedTask, Run
@@ -141,20 +142,22 @@ def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) ->
 
 @dataclass(frozen=True, slots=True)
 class RunForecast:
-    """None where there is nothing to estimate from. The cost is in the currency of the run's price."""
+    """When a run ends from now, and its cost in the currency of its price; None without a basis."""
 
-    seconds: float | None
+    time: TimeEstimate | None
     cost: float | None
 
 
-def estimated_cost(order: RunOrder, price: ModelPrice, history: Sequence[PastUsage]) -> float | None:
+def estimated_cost(
+    order: RunOrder, price: ModelPrice, history: Sequence[PastUsage], planned: Sequence[PlannedRows] = ()
+) -> float | None:
     """The expected number of outcomes × the median cost of one; of runs of the same tasks if there are any.
 
     The median, so that one run whose server counted wrongly does not decide. None if the number of outcomes
     or the tokens of one are unknown.
     """
     counted = [past for past in history if past.run.total and past.usage != TokenUsage()]
-    outcomes = expected_outcomes(order, [past.run for past in counted])
+    outcomes = expected_outcomes(order, [past.run for past in counted], planned)
     if outcomes is None or not counted:
         return None
     same = [past for past in counted if set(past.run.tasks) == set(order.tasks)] or counted

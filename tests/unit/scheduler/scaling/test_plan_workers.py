@@ -9,7 +9,12 @@ from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.progress.progress_tracker import ProgressReport, ProgressTracker
-from services.scheduler.runs.admission.forecast_queue import QueueForecast, QueueMoment, RunRate
+from services.scheduler.runs.admission.forecast_queue import (
+    PastOfBenchmarks,
+    QueueForecast,
+    QueueMoment,
+    RunRate,
+)
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
@@ -40,7 +45,7 @@ class SetForecast:
         queue = QueuedRuns(self.running, [WaitingRun(run, START) for run in self.waiting], len(self.waiting))
         moment = QueueMoment(queue, queue_limits(max_running_runs=self.slots), self.clock.now(), frozenset())
         rates = {run.run_id: RunRate(self.tracker.counts(run.run_id, run.epoch)) for run in self.running}
-        return QueueForecast(moment, rates, {})
+        return QueueForecast(moment, rates, PastOfBenchmarks({}, {}))
 
 
 @dataclass

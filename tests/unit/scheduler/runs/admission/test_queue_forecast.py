@@ -1,13 +1,19 @@
 """The forecast takes the measured speed of running runs, what is left of preempted ones, and deadlines."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
-from services.scheduler.runs.admission.forecast_queue import QueueForecast, QueueMoment, RunRate
+from services.scheduler.runs.admission.forecast_queue import (
+    PastOfBenchmarks,
+    QueueForecast,
+    QueueMoment,
+    RunRate,
+)
+from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns, TimeEstimate
 from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
 from services.scheduler.runs.lifecycle.run import Run
@@ -39,10 +45,11 @@ def forecast(
     waiting: list[Run],
     speeds: Mapping[RunId, RunRate] | None = None,
     history: PastRuns = ONE_PAST_RUN,
+    rows: Mapping[str, Sequence[PlannedRows]] | None = None,
 ) -> QueueForecast:
     queue = QueuedRuns(runs, [WaitingRun(each, START) for each in waiting], len(waiting))
     moment = QueueMoment(queue, queue_limits(max_running_runs=1), START, frozenset({"remote"}))
-    return QueueForecast(moment, speeds or {}, history)
+    return QueueForecast(moment, speeds or {}, PastOfBenchmarks(history, rows or {}))
 
 
 def estimate(reported: QueueForecast, name: str) -> TimeEstimate | None:
@@ -75,9 +82,18 @@ def test_a_run_that_was_preempted_has_less_to_do() -> None:
 def test_a_run_ends_its_own_time_after_its_start() -> None:
     waiting = run("b")
     reported = forecast([running("a")], [waiting], {RunId("a"): at(60)})
-    assert reported.seconds_to_end(waiting) == 20 + 50
+    assert reported.time_to_end(waiting) == TimeEstimate(20 + 50, 10 + 25, 40 + 100)
     # Admitted by the time that it is looked for.
-    assert reported.seconds_to_end(run("a")) == 50
+    assert reported.time_to_end(run("a")) == TimeEstimate(50, 25, 100)
+
+
+def test_a_waiting_run_of_another_size_is_estimated_by_the_rows_of_earlier_runs() -> None:
+    smaller = run("b", order=replace(ORDER, limit=10))
+    assert forecast([], [smaller]).time_to_end(smaller) is None
+    rows = {"toy": [PlannedRows((), None, {"one": 60, "two": 40})]}
+    reported = forecast([], [smaller], rows=rows)
+    assert reported.outcomes_left(smaller) == 20
+    assert reported.time_to_end(smaller) == TimeEstimate(10, 5, 20)
 
 
 def test_order_waits_behind_those_that_are_as_urgent_only() -> None:
@@ -95,4 +111,4 @@ def test_order_waits_behind_those_that_are_as_urgent_only() -> None:
 def test_without_speed_and_history_there_is_no_forecast() -> None:
     reported = forecast([running("a")], [run("b")], {RunId("a"): at(60)}, history={})
     assert estimate(reported, "b") is None
-    assert reported.seconds_to_end(run("b")) is None
+    assert reported.time_to_end(run("b")) is None

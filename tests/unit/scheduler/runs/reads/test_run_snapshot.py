@@ -3,6 +3,7 @@
 import pytest
 
 from proctor.values.usage import ModelPrice, TokenUsage
+from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.reads.run_list import PastUsage
 from services.scheduler.runs.reads.run_snapshot import estimated_cost
@@ -30,6 +31,13 @@ def test_runs_of_the_same_tasks_count_more_than_others() -> None:
 def test_a_run_whose_server_counted_oddly_does_not_speak_for_the_others() -> None:
     history = [past(10, TokenUsage(tokens)) for tokens in (100, 10**18, 120)]
     assert estimated_cost(toy_order(), PRICE, history) == pytest.approx(10 * 12 / 1e6)
+
+
+def test_an_order_of_another_size_costs_by_its_own_number_of_samples() -> None:
+    history = [past(100, TokenUsage(10_000, 500))]
+    rows = [PlannedRows((), None, {"one": 60, "two": 40})]
+    estimate = estimated_cost(toy_order(limit=50), PRICE, history, rows)
+    assert estimate == pytest.approx(90 * (100 * 1 + 5 * 10) / 1e6)
 
 
 def test_without_history_or_tokens_there_is_none() -> None:

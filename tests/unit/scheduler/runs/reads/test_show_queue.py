@@ -73,7 +73,7 @@ async def test_a_run_whose_pool_has_no_worker_says_so_too() -> None:
     wait = await wait_of(harness, run)
     assert wait.blocked_by.endswith("; no worker of pool remote is live")
     assert wait.estimate is None
-    assert await harness.forecasts.seconds_to_end(run) is None
+    assert (await harness.forecasts.forecast([run])).time_to_end(run) is None
 
 
 async def test_a_slot_that_has_to_be_given_away_is_counted_on() -> None:
