@@ -43,4 +43,10 @@ class InMemoryQueue:
         return {(suite, model): await self.runs.past_runs(suite, model) for suite, model in wanted}
 
     async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
-        return {benchmark: await self.runs.planned_rows(benchmark) for benchmark in benchmarks}
+        completed = [run for run in self.runs.runs.values() if run.state is RunState.COMPLETED]
+        found: dict[str, list[PlannedRows]] = {benchmark: [] for benchmark in benchmarks}
+        for run in reversed(completed):
+            samples = {task.task: task.sample_count for task in self.runs.tasks.get(run.run_id, ())}
+            rows = PlannedRows(run.order.tasks, run.order.limit, samples)
+            found.get(run.order.benchmark, []).append(rows)
+        return found

@@ -14,7 +14,6 @@ from services.scheduler.leadership.errors import LeadershipLost
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
-from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull, RequestIdTaken, RunNotOver
@@ -165,17 +164,6 @@ class InMemoryRuns:
             )
             for run in reversed(self._in_state(RunState.COMPLETED))
             if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.admitted_at
-        ]
-
-    async def planned_rows(self, benchmark: str) -> Sequence[PlannedRows]:
-        return [
-            PlannedRows(
-                run.order.tasks,
-                run.order.limit,
-                {task.task: task.sample_count for task in self.tasks.get(run.run_id, ())},
-            )
-            for run in reversed(self._in_state(RunState.COMPLETED))
-            if run.order.benchmark == benchmark
         ]
 
     async def model_names(self, name: str) -> Sequence[str]:

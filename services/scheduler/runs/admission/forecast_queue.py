@@ -116,7 +116,7 @@ class QueueForecast:
         return self._past.rows.get(run.order.benchmark, ())
 
     def time_to_end(self, run: Run) -> TimeEstimate | None:
-        """From now, its wait included."""
+        """The time from now to its end, its wait included."""
         index = self._index.get(run.run_id)
         own = self._remaining(run)
         start = NOW if run.run_id in self._running else None if index is None else self._start(index)
@@ -186,7 +186,7 @@ class QueueStore(Protocol):
         ...
 
     async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
-        """Of the last completed runs of each benchmark, the latest first; of a data set all its rows."""
+        """The rows of each benchmark's last completed runs, the latest first; of a data set all of them."""
         ...
 
 
@@ -236,7 +236,7 @@ class ForecastQueue:
         return {run_id: wait for run_id, wait in waits.items() if wait}
 
     async def if_ordered(self, run: Run) -> QueueForecast:
-        """As if a run that is not stored were submitted now."""
+        """The forecast as if a run that is not stored were submitted now."""
         return await self._make(run)
 
     async def _make(self, ordered: Run | None = None) -> QueueForecast:

@@ -16,7 +16,7 @@ class PlannedRows:
 
 
 def expected_samples(order: RunOrder, planned: Sequence[PlannedRows]) -> int | None:
-    """Of one rollout, by runs on the same benchmark, the latest first.
+    """The samples of one rollout, by runs on the same benchmark, the latest first.
 
     None if no run had all tasks where the order names none, or all rows of a task where it has no limit.
     """
