@@ -177,6 +177,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/leaderboard/export.csv"): "GetLeaderboard",
     ("GET", "/queue"): "GetQueue",
     ("GET", "/queue/socket"): "GetQueue",
+    ("GET", "/queue/limits"): "GetQueue",
     ("POST", "/queue/limits"): "SetLimits",
     ("GET", "/settings"): "ListModels",
     ("GET", "/docs"): Permission.PUBLIC,

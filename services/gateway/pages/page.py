@@ -106,6 +106,15 @@ class Page:
             response.set_cookie(_NOTICE, packed, path="/", **flags)
         return response
 
+    def leave(self, path: str, notice: Notice | None = None) -> Response:
+        """Answers a form that its script may have sent: the browser goes to another page, as with `go`."""
+        done = self.go(path, notice)
+        if self.is_part:
+            # Of a redirect the script would fetch the page in place of the browser.
+            done.status_code = 200
+            done.headers["HX-Redirect"] = path
+        return done
+
     def _sent(self, html: str, status: int) -> Response:
         headers = {
             "Cache-Control": "no-store",

@@ -54,16 +54,32 @@ async def test_an_order_of_all_tasks_of_another_size_has_an_estimate_with_its_ba
 
 
 async def test_what_is_refused_is_said_at_its_field_and_nothing_entered_is_lost(site: Site) -> None:
-    address = "/runs/new?model=openai/fake&benchmark=suite:starter&temperature=3&custom=nonsense"
     async with tab(site.browser, site.url) as opened:
         page = opened.page
-        await opened.open(address)
+        await opened.open("/runs/new?model=openai/fake&benchmark=suite:starter")
+        await page.locator("textarea[name=custom]").fill("{bad")
+        for name, value in (("temperature", "9"), ("limit", "0"), ("max_cost", "-1")):
+            await page.locator(f"input[name={name}]").fill(value)
+        await page.locator("input[name=temperature]").press("Tab")
+        # Before the order, beside the estimate: each by the name of its field.
+        await expect(page.locator("#estimate a", has_text="Temperature")).to_be_visible()
+        await expect(page.locator("#estimate .fault")).to_contain_text("Rows of each task: At least 1.")
         await page.get_by_role("button", name="Start the run").click()
         await expect(page.locator("#fault-custom")).to_contain_text("no JSON")
-        await page.locator("textarea[name=custom]").fill("")
-        await page.get_by_role("button", name="Start the run").click()
-        await expect(page.locator("#fault-temperature")).to_contain_text("2")
-        await expect(page.locator("input[name=temperature]")).to_have_value("3")
+        await expect(page.locator("#fault-temperature")).to_have_text("At most 2.")
+        await expect(page.locator("#fault-limit")).to_have_text("At least 1.")
+        await expect(page.locator("#fault-max_cost")).to_have_text("More than 0.")
+        await expect(page.locator("input[name=temperature]")).to_have_value("9")
+        # The first of them has the focus, and the address all that is entered.
+        await expect(page.locator("input[name=limit]")).to_be_focused()
+        await expect(page).to_have_title("Refused: New run · Proctor")
+        assert "limit=0" in page.url
+        assert "temperature=9" in page.url
+        await page.reload()
+        await expect(page.locator("#fault-temperature")).to_have_text("At most 2.")
+        await expect(page.locator("textarea[name=custom]")).to_have_value("{bad")
+        # The browser reports the status of the refused order; nothing else may be wrong.
+        assert [each for each in opened.complaints if "422" not in each] == []
 
 
 async def test_limit_is_changed_beside_the_queue_and_a_wrong_one_is_refused_there(site: Site) -> None:
@@ -72,7 +88,8 @@ async def test_limit_is_changed_beside_the_queue_and_a_wrong_one_is_refused_ther
         await opened.open("/queue")
         await page.locator("input[name=max_running_runs]").fill("0")
         await page.get_by_role("button", name="Change the limits").click()
-        await expect(page.locator("#fault-max_running_runs")).to_be_visible()
+        await expect(page.locator("#fault-max_running_runs")).to_have_text("At least 1.")
+        await expect(page.locator("input[name=max_running_runs]")).to_be_focused()
         await page.locator("input[name=max_running_runs]").fill("4")
         await page.get_by_role("button", name="Change the limits").click()
         await expect(page.locator(".notice")).to_contain_text("from now on")

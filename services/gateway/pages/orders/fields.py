@@ -50,6 +50,24 @@ _FIELDS = tuple(
         ("context_tokens", "Context", "1", "in tokens"),
     )
 )
+# Of the fields that are no parameters of generation, by their names.
+LABELS: Mapping[str, str] = {
+    "model": "Model",
+    "benchmark": "On",
+    "tasks": "Tasks",
+    "limit": "Rows of each task",
+    "num_fewshot": "Shots",
+    "rollouts": "Rollouts",
+    "priority": "Priority",
+    "max_cost": "Max cost",
+    "scoring_method": "Choices are scored by",
+    "metric": "Metric",
+    "prompt_form": "Prompts are sent as",
+    "truncate": "Prompts that are too long",
+    "cache": "Stored answers",
+    "project_id": "Project",
+    "custom": "Custom, as JSON",
+}
 NAMES = tuple(field.name for field in _FIELDS)
 
 

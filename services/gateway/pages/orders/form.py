@@ -14,6 +14,7 @@ from proctor.values.names.model_name import split_model
 from services.common.errors import DomainError
 from services.gateway.api.runs.requests import RunRequest
 from services.gateway.http.errors import Faults, FormFaults
+from services.gateway.http.form_sentences import form_sentence
 from services.gateway.pages.orders.fields import NAMES
 from services.gateway.pages.text import entered
 
@@ -83,12 +84,14 @@ class OrderForm:
         if not self.benchmark:
             faults["benchmark"] = "Choose a suite or a data set."
         params = self._params(faults)
+        try:
+            request = RunRequest.model_validate(self._body(params))
+        except ValidationError as error:
+            # What was found here first says it better, such as of a model that is missing.
+            raise FormFaults({**_faults_of(error), **faults}) from error
         if faults:
             raise FormFaults(faults)
-        try:
-            order = RunRequest.model_validate(self._body(params)).to_order()
-        except ValidationError as error:
-            raise FormFaults(_faults_of(error)) from error
+        order = request.to_order()
         if self.kind == "dataset":
             order.suite, order.dataset_id = "", self.benchmark
             if self.get("metric"):
@@ -129,6 +132,5 @@ def _faults_of(error: ValidationError) -> Faults:
         parts = [str(part) for part in fault["loc"] if not isinstance(part, int)]
         named = parts[-1] if parts else ""
         field = _FIELDS.get(named, "custom" if named == "params" else named)
-        sentence = str(fault["msg"]).removeprefix("Value error, ")
-        faults.setdefault(field, f"{sentence[:1].upper()}{sentence[1:]}.")
+        faults.setdefault(field, form_sentence(fault))
     return faults

@@ -34,7 +34,9 @@ async def show_form(
     listed, estimate = await asyncio.gather(
         _listed(scheduler, results, form), _estimate(scheduler, form, user)
     )
-    view = order_view(form, listed, {}, str(uuid.uuid4()), estimate)
+    # What is wrong with no field stands beside the estimate.
+    faults = {name: each for name, each in estimate.refusal.items() if name} if estimate else {}
+    view = order_view(form, listed, faults, str(uuid.uuid4()), estimate)
     response = page.show("orders/new", view, part="orders/new_part")
     # The estimate is renewed after each change, as a part of the whole page.
     if page.is_part or page.target == "estimate":
@@ -61,12 +63,15 @@ async def submit(
             raise
         faults = faults_of_refusal(error)
     else:
-        return page.go(f"/runs/{response.run.run_id}", Notice(_ordered(response)))
+        return page.leave(f"/runs/{response.run.run_id}", Notice(_ordered(response)))
     listed, estimate = await asyncio.gather(
         _listed(scheduler, results, form), _estimate(scheduler, form, user)
     )
     view = order_view(form, listed, faults, request_id, estimate)
-    return page.show("orders/new", view, status=422)
+    refused = page.show("orders/new", view, part="orders/new_part", status=422)
+    # The address of the page that was sent may be older than what is entered.
+    refused.headers["HX-Replace-Url"] = form.link()
+    return refused
 
 
 def _request_id(form: OrderForm) -> str:
@@ -92,14 +97,18 @@ async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimat
         request = scheduler_pb2.EstimateRunRequest(order=form.to_order(), user=user)
         response = await scheduler.runs.EstimateRun(request)
     except FormFaults as error:
-        return Estimate(None, None, "", refusal=" ".join(error.faults.values()))
+        return Estimate(refusal=error.faults)
     except DomainError as error:
         if error.kind not in _REFUSALS:
             raise
-        return Estimate(None, None, "", refusal=error.message)
-    seconds, cost = optional(response, "estimated_seconds"), optional(response, "estimated_cost")
-    low, high = optional(response, "estimated_low_seconds"), optional(response, "estimated_high_seconds")
-    return Estimate(seconds, cost, response.price.currency, low=low, high=high)
+        return Estimate(refusal=faults_of_refusal(error))
+    return Estimate(
+        seconds=optional(response, "estimated_seconds"),
+        low=optional(response, "estimated_low_seconds"),
+        high=optional(response, "estimated_high_seconds"),
+        cost=optional(response, "estimated_cost"),
+        currency=response.price.currency,
+    )
 
 
 async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> OfferedChoices:

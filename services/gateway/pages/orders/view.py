@@ -1,7 +1,7 @@
 """Views of the form of an order for its template."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.scoring import PromptForm, ScoringMethod
 from services.gateway.http.errors import Faults
 from services.gateway.http.presentation import moment, optional
-from services.gateway.pages.orders.fields import ParameterField, fields_of, others_of
+from services.gateway.pages.orders.fields import LABELS, ParameterField, fields_of, others_of
 from services.gateway.pages.orders.form import OrderForm
 
 
@@ -55,15 +55,15 @@ class Estimate:
 
     `low` and `high` are the time if all goes as fast and as slowly as it ever did.
 
-    `refusal`: why it would not be taken as it is.
+    `refusal`: why it would not be taken as it is, by the fields of the form.
     """
 
-    seconds: float | None
-    cost: float | None
-    currency: str
-    refusal: str = ""
+    seconds: float | None = None
     low: float | None = None
     high: float | None = None
+    cost: float | None = None
+    currency: str = ""
+    refusal: Faults = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,14 @@ class OrderView:
         return self.faults.get(name, "")
 
     @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the fields by their names."""
+        return {**LABELS, **{field.name: field.label for field in self.fields}}
+
+    @property
     def elsewhere(self) -> Sequence[str]:
         """Problems that belong to no field of the form."""
-        own = {"model", "benchmark", "tasks", "custom", "limit", "num_fewshot", "rollouts", "max_cost"}
-        own |= {"project_id", "priority", "scoring_method", "prompt_form", "truncate", "cache", "metric"}
-        own |= {field.name for field in self.fields}
-        return [sentence for name, sentence in self.faults.items() if name not in own]
+        return [sentence for name, sentence in self.faults.items() if name not in self.labels]
 
     @property
     def priorities(self) -> Sequence[tuple[str, str]]:

@@ -12,6 +12,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.queue import LimitsPatch
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import SchedulerCalls
+from services.gateway.http.form_sentences import form_sentence
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.queue.view import queue_view
@@ -51,6 +52,12 @@ async def watch_queue(socket: WebSocket, build: str = "") -> None:
     await push_view(socket, build, PartAddress("queue/queue_part", ""), read)
 
 
+@router.get("/limits")
+async def show_limits(page: PageOf) -> Response:
+    """The address that is left after limits were refused."""
+    return page.go("/queue")
+
+
 @router.post("/limits")
 async def change_limits(request: Request, page: PageOf, scheduler: SchedulerCalls, now: Now) -> Response:
     """An empty field is reset to the settings.
@@ -70,10 +77,7 @@ async def change_limits(request: Request, page: PageOf, scheduler: SchedulerCall
         )
         await scheduler.queue.SetLimits(changes.to_proto())
     except ValidationError as error:
-        faults = {
-            str(fault["loc"][0]): f"{str(fault['msg']).removeprefix('Value error, ').capitalize()}."
-            for fault in error.errors()
-        }
+        faults = {str(fault["loc"][0]): form_sentence(fault) for fault in error.errors()}
     except DomainError as error:
         if error.kind is not ErrorKind.INVALID:
             raise

@@ -93,12 +93,7 @@ async def add_suite(page: PageOf, scheduler: SchedulerCalls, user: User, documen
         return page.show("suite/new", view, part="suite/checked_part", status=422)
     name, version = added.suite.suite, added.suite.version
     notice = f"Version {version} was there before." if added.is_known else f"Version {version} is added."
-    done = page.go(f"/suites/{name}", Notice(notice))
-    if page.is_part:
-        # The script of the form goes there: it would otherwise fetch the page in place of the browser.
-        done.status_code = 200
-        done.headers["HX-Redirect"] = f"/suites/{name}"
-    return done
+    return page.leave(f"/suites/{name}", Notice(notice))
 
 
 @router.get("/{suite}")

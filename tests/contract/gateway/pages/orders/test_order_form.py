@@ -1,5 +1,7 @@
 """The form of an order: the choices of its address, and refusals that show before it is sent."""
 
+import re
+
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.common.errors import ErrorKind
 from tests.contract.gateway.pages.shown_pages import Shown, show
@@ -33,6 +35,8 @@ async def test_an_order_that_would_be_refused_says_why_beside_the_estimate(harne
     assert "would be refused" not in (await show(harness, f"/runs/new?{WHOLE}")).html
     wrong = await show(harness, f"/runs/new?{WHOLE}&temperature=hot")
     assert "As it is, the order would be refused: " in wrong.html
+    assert 'href="#field-temperature">Temperature</a>: It must be a number.' in wrong.html
+    assert 'id="fault-temperature">It must be a number.' in wrong.html
 
 
 async def test_an_order_that_was_refused_has_an_estimate_again(harness: GatewayHarness) -> None:
@@ -44,4 +48,43 @@ async def test_an_order_that_was_refused_has_an_estimate_again(harness: GatewayH
 async def test_a_refusal_of_the_scheduler_is_said_beside_the_estimate(harness: GatewayHarness) -> None:
     harness.scheduler.refusal = refused(ErrorKind.INVALID, "UNKNOWN_MODEL", "No pool serves it.")
     shown = await show(harness, f"/runs/new?{WHOLE}")
-    assert "As it is, the order would be refused: No pool serves it." in shown.html
+    assert 'the order would be refused: <a href="#field-model">Model</a>: No pool serves it.' in shown.html
+    assert 'id="fault-model">No pool serves it.' in shown.html
+
+
+async def test_all_that_is_wrong_is_said_at_once_and_in_words_for_people(harness: GatewayHarness) -> None:
+    form = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    body = "model=&custom={bad&temperature=9&limit=0&max_cost=-1&top_k=1.5&rollouts=1000&priority=soon"
+    shown = await show(harness, "/runs/new", method="POST", headers=form, body=body)
+    assert shown.status == 422
+    said = dict(re.findall(r'id="fault-(\w+)">([^<]*)<', shown.html))
+    assert said.pop("custom").startswith("This is no JSON")
+    assert said == {
+        "model": "Choose a model, or write one as provider/name.",
+        "benchmark": "Choose a suite or a data set.",
+        "temperature": "At most 2.",
+        "limit": "At least 1.",
+        "max_cost": "More than 0.",
+        "top_k": "A whole number.",
+        "rollouts": "At most 100.",
+        "priority": "One of &#39;high&#39;, &#39;normal&#39; or &#39;low&#39;.",
+    }
+
+
+async def test_a_script_that_sent_an_order_goes_to_the_run_or_keeps_its_address(
+    harness: GatewayHarness,
+) -> None:
+    sent = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    sent |= {"HX-Request": "true", "HX-Request-Type": "partial"}
+    wrong = await show(harness, "/runs/new", method="POST", headers=sent, body=f"{WHOLE}&limit=0")
+    assert (wrong.status, "<html" in wrong.html) == (422, False)
+    assert (
+        wrong.headers["HX-Replace-Url"] == "/runs/new?model=vllm%2Fstarter&benchmark=suite%3Astarter&limit=0"
+    )
+    done = await show(harness, "/runs/new", method="POST", headers=sent, body=WHOLE)
+    assert (done.status, done.headers["HX-Redirect"].startswith("/runs/")) == (200, True)
+
+
+async def test_the_address_that_refused_limits_leave_leads_to_the_queue(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/queue/limits")
+    assert (shown.status, shown.headers["Location"]) == (303, "/queue")

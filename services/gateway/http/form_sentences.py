@@ -1,0 +1,32 @@
+"""What is wrong with a field of a form, as a sentence that stands beside the field."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+# By the type of pydantic's error; what it knows of the limit is filled in.
+_SENTENCES: Mapping[str, str] = {
+    "greater_than_equal": "At least {ge}.",
+    "greater_than": "More than {gt}.",
+    "less_than_equal": "At most {le}.",
+    "less_than": "Less than {lt}.",
+    "int_from_float": "A whole number.",
+    "finite_number": "A finite number.",
+    "string_too_short": "At least {min_length} characters.",
+    "string_too_long": "At most {max_length} characters.",
+    "enum": "One of {expected}.",
+    "literal_error": "One of {expected}.",
+}
+
+
+def form_sentence(fault: Mapping[str, Any]) -> str:
+    """The sentence of one of a ValidationError's errors."""
+    known = _SENTENCES.get(str(fault["type"]))
+    if known:
+        return known.format_map({name: _figure(value) for name, value in fault.get("ctx", {}).items()})
+    sentence = str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _figure(value: object) -> str:
+    return f"{Decimal(f'{value:.15g}'):f}" if isinstance(value, float) else str(value)
