@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import aiohttp
-import pytest
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from services.common.errors import ErrorKind
