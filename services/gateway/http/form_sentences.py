@@ -1,4 +1,4 @@
-"""What is wrong with a field of a form, as a sentence that stands beside the field."""
+"""Sentences beside the fields of a form that say what is wrong with them."""
 
 from collections.abc import Mapping
 from decimal import Decimal

@@ -17,13 +17,10 @@ from proctor.v1 import (
     export_service_pb2_grpc,
     leaderboard_service_pb2_grpc,
     model_pb2,
-    outcome_pb2,
     rescore_service_pb2_grpc,
     run_pb2,
     suite_service_pb2_grpc,
-    summary_pb2,
 )
-from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
@@ -32,13 +29,7 @@ from services.common.grpc.server import GrpcServer, serve_grpc
 from tests.fakes.gateway.batch_services import FakeBatches, FakeFiles
 from tests.fakes.gateway.dataset_service import FakeDatasets
 from tests.fakes.gateway.queue_service import FakeQueue, FakeStorage
-from tests.fakes.gateway.results_services import (
-    FakeAnswers,
-    FakeComparisons,
-    FakeExports,
-    FakeLeaderboard,
-    FakeRescoring,
-)
+from tests.fakes.gateway.results_services import FakeResults
 from tests.fakes.gateway.rollout_service import FakeArtifacts, FakeRollouts
 from tests.fakes.gateway.suite_service import FakeSuites
 from tests.fakes.refusals import refused
@@ -298,71 +289,6 @@ def _check_state(run: run_pb2.Run, allowed: Sequence[run_pb2.RunState.ValueType]
     if run.state not in allowed:
         state = run_pb2.RunState.Name(run.state).removeprefix("RUN_STATE_").lower()
         raise refused(ErrorKind.CONFLICT, reason, f"Run {run.run_id} is {state}.", state=state)
-
-
-@dataclass
-class FakeResults(results_grpc.ResultsServiceServicer):
-    """Has the summaries and outcomes that it was given; without outcomes one page leads to the next.
-
-    Summaries are answered once `summaries_come` is set, where there is one.
-    """
-
-    summaries: dict[str, summary_pb2.RunSummary] = field(default_factory=dict)
-    summaries_come: asyncio.Event | None = None
-    outcomes: dict[str, list[outcome_pb2.RecordedOutcome]] = field(default_factory=dict)
-    outcomes_asked: list[results_pb2.ListOutcomesRequest] = field(default_factory=list)
-    outcomes_refusal: RemoteError | None = None
-    comparisons: FakeComparisons = field(default_factory=FakeComparisons)
-    entries: FakeLeaderboard = field(default_factory=FakeLeaderboard)
-    rescoring: FakeRescoring = field(default_factory=FakeRescoring)
-    answers: FakeAnswers = field(default_factory=FakeAnswers)
-    exports: FakeExports = field(default_factory=FakeExports)
-
-    async def GetSummary(
-        self, request: results_pb2.GetSummaryRequest, context: Any
-    ) -> results_pb2.GetSummaryResponse:
-        if self.summaries_come:
-            await self.summaries_come.wait()
-        if request.run_id not in self.summaries:
-            raise refused(
-                ErrorKind.NOT_FOUND,
-                "RUN_NOT_FOUND",
-                f"Run {request.run_id} not found.",
-                run_id=request.run_id,
-            )
-        return results_pb2.GetSummaryResponse(summary=self.summaries[request.run_id])
-
-    async def ListOutcomes(
-        self, request: results_pb2.ListOutcomesRequest, context: Any
-    ) -> results_pb2.ListOutcomesResponse:
-        self.outcomes_asked.append(request)
-        if self.outcomes_refusal:
-            raise self.outcomes_refusal
-        if request.run_id not in self.outcomes:
-            behind = "" if request.page_token.startswith("after") else f"after {request.page_token}"
-            return results_pb2.ListOutcomesResponse(next_page_token=behind)
-        beginning = (request.first_sample, request.first_rollout)
-        recorded = [
-            one
-            for one in self.outcomes[request.run_id]
-            if (one.outcome.sample, one.outcome.rollout) >= beginning
-        ]
-        if request.is_brief:
-            recorded = [_briefly(one) for one in recorded]
-        first = int(request.page_token or 0)
-        last = first + (request.page_size or 100)
-        more = str(last) if last < len(recorded) else ""
-        return results_pb2.ListOutcomesResponse(outcomes=recorded[first:last], next_page_token=more)
-
-
-def _briefly(one: outcome_pb2.RecordedOutcome) -> outcome_pb2.RecordedOutcome:
-    brief = outcome_pb2.RecordedOutcome()
-    brief.CopyFrom(one)
-    for name in ("prompt", "choices", "target"):
-        brief.ClearField(name)
-    if brief.outcome.HasField("answer"):
-        brief.outcome.answer.text = brief.outcome.answer.body_json = ""
-    return brief
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Fake of results: comparisons, leaderboards, rescoring and exports, as a test sets them."""
+"""Fakes of results: its summaries, outcomes, comparisons, ranks, scores and exports, as a test sets them."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
-from proctor.v1 import comparison_pb2
+from proctor.v1 import comparison_pb2, outcome_pb2, summary_pb2
 from proctor.v1 import comparison_service_pb2 as comparing_pb2
 from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
@@ -18,7 +18,10 @@ from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
 from proctor.v1 import leaderboard_service_pb2_grpc as entries_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
-from services.common.errors import RemoteError
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import results_service_pb2_grpc as results_grpc
+from services.common.errors import ErrorKind, RemoteError
+from tests.fakes.refusals import refused
 
 
 @dataclass
@@ -197,3 +200,68 @@ class FakeExports(export_grpc.ExportServiceServicer):
     def _refuse(self, number: int) -> None:
         if self.refusal and number == self.refuse_at:
             raise self.refusal
+
+
+@dataclass
+class FakeResults(results_grpc.ResultsServiceServicer):
+    """Has the summaries and outcomes that it was given; without outcomes one page leads to the next.
+
+    Summaries are answered once `summaries_come` is set, where there is one.
+    """
+
+    summaries: dict[str, summary_pb2.RunSummary] = field(default_factory=dict)
+    summaries_come: asyncio.Event | None = None
+    outcomes: dict[str, list[outcome_pb2.RecordedOutcome]] = field(default_factory=dict)
+    outcomes_asked: list[results_pb2.ListOutcomesRequest] = field(default_factory=list)
+    outcomes_refusal: RemoteError | None = None
+    comparisons: FakeComparisons = field(default_factory=FakeComparisons)
+    entries: FakeLeaderboard = field(default_factory=FakeLeaderboard)
+    rescoring: FakeRescoring = field(default_factory=FakeRescoring)
+    answers: FakeAnswers = field(default_factory=FakeAnswers)
+    exports: FakeExports = field(default_factory=FakeExports)
+
+    async def GetSummary(
+        self, request: results_pb2.GetSummaryRequest, context: Any
+    ) -> results_pb2.GetSummaryResponse:
+        if self.summaries_come:
+            await self.summaries_come.wait()
+        if request.run_id not in self.summaries:
+            raise refused(
+                ErrorKind.NOT_FOUND,
+                "RUN_NOT_FOUND",
+                f"Run {request.run_id} not found.",
+                run_id=request.run_id,
+            )
+        return results_pb2.GetSummaryResponse(summary=self.summaries[request.run_id])
+
+    async def ListOutcomes(
+        self, request: results_pb2.ListOutcomesRequest, context: Any
+    ) -> results_pb2.ListOutcomesResponse:
+        self.outcomes_asked.append(request)
+        if self.outcomes_refusal:
+            raise self.outcomes_refusal
+        if request.run_id not in self.outcomes:
+            behind = "" if request.page_token.startswith("after") else f"after {request.page_token}"
+            return results_pb2.ListOutcomesResponse(next_page_token=behind)
+        beginning = (request.first_sample, request.first_rollout)
+        recorded = [
+            one
+            for one in self.outcomes[request.run_id]
+            if (one.outcome.sample, one.outcome.rollout) >= beginning
+        ]
+        if request.is_brief:
+            recorded = [_briefly(one) for one in recorded]
+        first = int(request.page_token or 0)
+        last = first + (request.page_size or 100)
+        more = str(last) if last < len(recorded) else ""
+        return results_pb2.ListOutcomesResponse(outcomes=recorded[first:last], next_page_token=more)
+
+
+def _briefly(one: outcome_pb2.RecordedOutcome) -> outcome_pb2.RecordedOutcome:
+    brief = outcome_pb2.RecordedOutcome()
+    brief.CopyFrom(one)
+    for name in ("prompt", "choices", "target"):
+        brief.ClearField(name)
+    if brief.outcome.HasField("answer"):
+        brief.outcome.answer.text = brief.outcome.answer.body_json = ""
+    return brief
