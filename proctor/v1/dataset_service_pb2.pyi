@@ -158,22 +158,28 @@ class DatasetFault(_message.Message):
     LINE_FIELD_NUMBER: _builtins.int
     FIELD_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
     line: _builtins.int
     """Number of the line, or of the row in a CSV or Parquet file, from 1; 0 for the whole file."""
     field: _builtins.str
     """Field, for example "body.messages[0].role"; empty for the whole line."""
     problem: _builtins.str
     """What is wrong and what to do, in one sentence."""
+    text: _builtins.str
+    """How the line begins, at most 300 letters; of a row of a CSV or Parquet file mostly as the JSON line that it would be.
+    Empty for the whole file, a blank line and a repeated id.
+    """
     def __init__(
         self,
         *,
         line: _builtins.int = ...,
         field: _builtins.str = ...,
         problem: _builtins.str = ...,
+        text: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "line", b"line", "problem", b"problem"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "line", b"line", "problem", b"problem", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

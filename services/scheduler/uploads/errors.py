@@ -103,13 +103,19 @@ class FaultKind(StrEnum):
 
 
 class LineFault(Exception):
-    """A line is rejected: the field, and the problem as one sentence."""
+    """A line is rejected: the field, and the problem as one sentence.
 
-    def __init__(self, field: str, problem: str, kind: FaultKind = FaultKind.INVALID) -> None:
+    `text` is what is written there, of a line that cannot be read.
+    """
+
+    def __init__(
+        self, field: str, problem: str, kind: FaultKind = FaultKind.INVALID, *, text: str = ""
+    ) -> None:
         super().__init__(problem)
         self.field = field
         self.problem = problem
         self.kind = kind
+        self.text = text
 
 
 class BrokenFile(Exception):

@@ -5,6 +5,8 @@ from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import orjson
+
 from services.scheduler.uploads.errors import FaultKind, LineFault
 
 MAX_SHOWN_LETTERS = 60
@@ -34,12 +36,16 @@ def kind_of(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DatasetFault:
-    """`line` counts from 1, 0 is the whole file; `field` is like `body.messages[0].role`, "" for the line."""
+    """`line` counts from 1, 0 is the whole file; `field` is like `body.messages[0].role`, "" for the line.
+
+    `text` is how the line begins; of a row of a table, as the JSON line that it would be.
+    """
 
     line: int
     field: str
     problem: str
     kind: FaultKind = dataclasses.field(default=FaultKind.INVALID, compare=False)
+    text: str = dataclasses.field(default="", compare=False)
 
 
 class FaultList:
@@ -52,17 +58,28 @@ class FaultList:
     def __bool__(self) -> bool:
         return self.count > 0
 
-    def add(self, line: int, fault: LineFault) -> None:
+    def add(self, line: int, fault: LineFault, value: object = None) -> None:
+        """`value` is the line as it was read, where it could be."""
         self.count += 1
         if len(self.first) == MAX_NAMED_FAULTS:
             if line >= self.first[-1].line:
                 return
             self.first.pop()
-        insort(self.first, DatasetFault(line, _cut(fault.field), _cut(fault.problem), fault.kind))
+        text = fault.text or _json_of(value)
+        insort(self.first, DatasetFault(line, _cut(fault.field), _cut(fault.problem), fault.kind, _cut(text)))
 
     def count_more(self, faults: int) -> None:
         """Adds faults of which only the number is known."""
         self.count += faults
+
+
+def _json_of(value: object) -> str:
+    if not isinstance(value, list | dict | str | int | float):
+        return ""
+    try:
+        return orjson.dumps(value, default=str).decode()
+    except TypeError:  # such as a text that is no UTF-8
+        return ""
 
 
 def _cut(text: str) -> str:

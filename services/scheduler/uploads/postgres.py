@@ -1,7 +1,7 @@
 """Data sets and files in Postgres, and the contents that they share."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -318,10 +318,15 @@ def _file_values(file: StoredFile) -> tuple[object, ...]:
         file.prefix,
         content.digest if content else None,
         content.format if content else None,
-        json.dumps([asdict(fault) for fault in file.faults.first]),
+        json.dumps([_fault_to_json(fault) for fault in file.faults.first]),
         file.faults.count,
         file.project_id,
     )
+
+
+def _fault_to_json(fault: DatasetFault) -> Mapping[str, object]:
+    """Without the text of the line: nothing of a refused file is kept."""
+    return {name: value for name, value in asdict(fault).items() if name != "text"}
 
 
 def _faults_from_json(text: str) -> tuple[DatasetFault, ...]:

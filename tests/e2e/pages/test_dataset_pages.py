@@ -34,6 +34,7 @@ async def test_file_is_refused_at_once_then_dropped_run_and_deleted(site: Site, 
         faults = page.locator("table.faults tbody tr")
         await expect(faults).to_have_count(2)
         await expect(faults.last.locator("pre")).to_have_text("no json at all")
+        await expect(page.locator("#announced")).to_contain_text("2 faults")
         # The browser reports the status of the refused upload; nothing else may be wrong.
         assert [each for each in opened.complaints if "422" not in each] == []
         opened.complaints.clear()

@@ -87,7 +87,9 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
     ) -> dataset_pb2.UploadDatasetResponse:
         lines = self.content.splitlines()
         faults = [
-            dataset_pb2.DatasetFault(line=number, field="body", problem=f"{line.decode()} is no row")
+            dataset_pb2.DatasetFault(
+                line=number, field="body", problem=f"{line.decode()} is no row", text=line.decode()
+            )
             for number, line in enumerate(lines, 1)
             if line.startswith(BROKEN)
         ]

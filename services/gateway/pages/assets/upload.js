@@ -1,7 +1,7 @@
-// <upload-form>: a file can be dropped on it, its way is shown, and faulty lines are shown with their text.
+// <upload-form>: a file can be dropped on it, its way is shown, and so are its faulty lines.
 import { announce, notify } from "./pages.js";
 
-const SHOWN = 300, READ = 64e6;
+const SHOWN = 300;
 
 class UploadForm extends HTMLElement {
   connectedCallback() {
@@ -29,14 +29,14 @@ class UploadForm extends HTMLElement {
     this.request = request;
     this.bar.hidden = false;
     request.upload.onprogress = event => this.say(event.loaded < event.total ? `${Math.round(100 * event.loaded / event.total)} % of ${file.name} is sent` : `${file.name} is checked`, event.loaded / event.total);
-    request.onloadend = () => this.ended(request, file);
+    request.onloadend = () => this.ended(request);
     request.open("POST", this.form.action);
     request.setRequestHeader("HX-Request", "true");
     request.setRequestHeader("HX-Request-Type", "partial");
     request.send(body);
   }
   say(text, share) { this.hint.textContent = text; this.bar.value = share; }
-  async ended(request, file) {
+  ended(request) {
     this.request = undefined;
     this.bar.hidden = true;
     if (request.status === 201) { location.assign(request.getResponseHeader("Location")); return; }
@@ -47,20 +47,6 @@ class UploadForm extends HTMLElement {
     // From our own server, whose templates escape what is foreign.
     this.querySelector("[data-faults]").innerHTML = request.responseText;
     announce(this.querySelector("[data-faults]").textContent.slice(0, SHOWN));
-    await this.quote(file);
-  }
-  // The server keeps nothing of a refused file; the browser has it.
-  async quote(file) {
-    const rows = [...this.querySelectorAll("tr[data-line]")].filter(row => Number(row.dataset.line) > 0);
-    if (!rows.length || file.size > READ || !/\.(jsonl|ndjson|json|csv|txt)$/i.test(file.name)) return;
-    const lines = (await file.text()).split("\n");
-    for (const row of rows) {
-      const text = lines[Number(row.dataset.line) - (/\.csv$/i.test(file.name) ? 0 : 1)];
-      if (text === undefined) continue;
-      const quoted = document.createElement("pre");
-      quoted.textContent = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
-      row.lastElementChild.append(quoted);
-    }
   }
 }
 customElements.define("upload-form", UploadForm);

@@ -189,7 +189,7 @@ class _Checking:
                     raise value
                 line = _packed(self._agreement.row(number, value), value)
             except LineFault as fault:
-                self.faults.add(number, fault)
+                self.faults.add(number, fault, value)
                 continue
             size += len(line)
             # In Parquet, many rows can share one long text.

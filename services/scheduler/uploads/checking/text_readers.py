@@ -21,6 +21,8 @@ NumberedValue: TypeAlias = tuple[int, object]
 # Reads a format from chunks of bytes. Raises `BrokenFile` if the rest cannot be read.
 FormatReader: TypeAlias = Callable[[Iterator[bytes]], Iterator[NumberedValue]]
 
+# Of a line that cannot be read: more than is shown of it.
+_QUOTED_BYTES = 4096
 _TOO_LONG = f"The line has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
 # Text cells of these columns contain JSON.
 _NESTED = ("messages", "metadata", "body")
@@ -46,7 +48,8 @@ def value_of_cells(cells: Mapping[str, object]) -> object:
             try:
                 value[name] = orjson.loads(cell)
             except orjson.JSONDecodeError as error:
-                return LineFault(name, f"{name} is not valid JSON: {error.msg}, at letter {error.colno}.")
+                problem = f"{name} is not valid JSON: {error.msg}, at letter {error.colno}."
+                return LineFault(name, problem, text=cell)
     return value
 
 
@@ -112,7 +115,7 @@ def _fault_of(line: bytes, error: orjson.JSONDecodeError) -> LineFault:
         problem = f"It is not valid JSON: {error.msg}, at letter {error.colno}."
         if b"\0" in line:
             problem = f"It holds a NUL character, at byte {line.index(0) + 1}. Leave it out."
-    return LineFault("", problem, FaultKind.UNREADABLE)
+    return LineFault("", problem, FaultKind.UNREADABLE, text=line[:_QUOTED_BYTES].decode(errors="replace"))
 
 
 def read_csv(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
@@ -148,10 +151,12 @@ class _TextLines:
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._lines = split_lines(chunks)
         self._problem = ""
+        # How the row begins.
+        self.row_text = ""
         self._line = self._row_line = self._row_bytes = 0
 
     def begin_row(self) -> None:
-        self._row_line, self._row_bytes = self._line + 1, 0
+        self._row_line, self._row_bytes, self.row_text = self._line + 1, 0, ""
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -169,6 +174,8 @@ class _TextLines:
         if line is None:
             self._problem = f"The row has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
             return "\n"
+        if len(self.row_text) < _QUOTED_BYTES:
+            self.row_text += f"{line[:_QUOTED_BYTES].decode(errors='replace')}\n"
         try:
             return f"{line.decode()}\n"
         except UnicodeDecodeError:
@@ -186,13 +193,15 @@ def _next_row(rows: Iterator[list[str]], lines: _TextLines) -> list[str] | LineF
     try:
         row = next(rows, None)
     except csv.Error as error:
-        return LineFault("", lines.taken_problem() or f"It is not valid CSV: {error}.")
+        problem = lines.taken_problem() or f"It is not valid CSV: {error}."
+        return LineFault("", problem, text=lines.row_text)
     problem = lines.taken_problem()
-    return LineFault("", problem) if problem else row
+    return LineFault("", problem, text=lines.row_text) if problem else row
 
 
 def _value(names: list[str], cells: list[str]) -> object:
     if len(cells) != len(names):
-        return LineFault("", f"The row has {len(cells)} cells, but the header names {len(names)}.")
+        problem = f"The row has {len(cells)} cells, but the header names {len(names)}."
+        return LineFault("", problem, text=", ".join(cells))
     # An empty cell is CSV's only form of null.
     return value_of_cells({name: cell for name, cell in zip(names, cells, strict=True) if cell})

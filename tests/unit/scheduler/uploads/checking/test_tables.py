@@ -252,3 +252,20 @@ def test_tables_and_lines_give_the_same_rows() -> None:
         files = CheckedFiles()
         kept.append(files.rows(files.check(content, name)))
     assert kept[0] == kept[1] == kept[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("a.jsonl", b'{"id": 7}\nno json at all\n\n{"prompt": "x"}', ['{"id":7}', "no json at all", ""]),
+        ("a.csv", b'prompt,id\n"Two\nlines",a\n,b\nx\n', ['{"id":"b"}', "x"]),
+        ("a.csv", b'prompt,metadata\n"Two\nlines",{oh}\n"x"y,\n', ["{oh}", '"x"y,\n']),
+        ("a.csv.gz", gzip.compress(b"prompt,id\nx,a\n,b\n"), ['{"id":"b"}']),
+        ("a.parquet", parquet({"prompt": ["x", ""], "id": ["a", "b"]}), ['{"prompt":"","id":"b"}']),
+        ("a.jsonl", b'{"id": "' + b"x" * 500, ['{"id": "' + "x" * 291 + "…"]),
+    ],
+)
+def test_fault_quotes_its_line_whatever_lines_the_rows_above_it_have(
+    name: str, content: bytes, texts: list[str]
+) -> None:
+    assert [fault.text for fault in CheckedFiles().check(content, name).faults] == texts
