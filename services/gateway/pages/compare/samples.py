@@ -101,7 +101,10 @@ def _goes_down(furthest: dict[int, int], diagonal: int, changes: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AnswerBeside:
-    """An answer; `pieces` are marked where the baseline's has other words. `key` names it in its run."""
+    """An answer; `key` names it in its run.
+
+    `pieces` are marked where the baseline's has other words; of the baseline itself, where the only other has.
+    """
 
     run_id: str
     index: int
@@ -186,20 +189,24 @@ def _score(recorded: outcome_pb2.RecordedOutcome, metric: str) -> float | None:
 
 
 def _sample(row: answer_pb2.SideBySideRow, run_ids: Sequence[str], metric: str) -> SampleRow:
-    base = _answer_text(row.answers[0].outcome) if row.answers[0].HasField("outcome") else ""
+    texts = [_answer_text(each.outcome) if each.HasField("outcome") else "" for each in row.answers]
+    # Beside several others the baseline has no one text to differ from.
+    beside = [texts[1] if len(texts) == 2 else "", *texts[:1] * (len(texts) - 1)]
     return SampleRow(
         row_id=row.row_id or str(row.doc_id),
         prompt=row.prompt,
         target=row.target,
         answers=[
-            _answer(each.outcome, run_ids[index], index, base, metric) if each.HasField("outcome") else None
+            _answer(each.outcome, run_ids[index], index, beside[index], metric)
+            if each.HasField("outcome")
+            else None
             for index, each in enumerate(row.answers)
         ],
     )
 
 
 def _answer(
-    recorded: outcome_pb2.RecordedOutcome, run_id: str, index: int, base: str, metric: str
+    recorded: outcome_pb2.RecordedOutcome, run_id: str, index: int, beside: str, metric: str
 ) -> AnswerBeside:
     outcome, answer = recorded.outcome, _answer_text(recorded)
     mark, word = outcome_mark(recorded, [metric] if metric else ())
@@ -210,7 +217,7 @@ def _answer(
         sample=outcome.sample,
         outcome=mark,
         word=word,
-        pieces=own_pieces(base[:_MAX_LETTERS], answer[:_MAX_LETTERS]) if index else (),
+        pieces=own_pieces(beside[:_MAX_LETTERS], answer[:_MAX_LETTERS]) if index or beside else (),
         text=answer,
         failure=outcome.failure.message if outcome.HasField("failure") else "",
         prediction=recorded.prediction if recorded.prediction != answer else "",
