@@ -103,7 +103,7 @@ def _goes_down(furthest: dict[int, int], diagonal: int, changes: int) -> bool:
 class AnswerBeside:
     """An answer; `key` names it in its run.
 
-    `pieces` are marked where the baseline's has other words; of the baseline itself, where the only other has.
+    `pieces` are marked where the baseline's has other words; of the baseline, where the only other one has.
     """
 
     run_id: str

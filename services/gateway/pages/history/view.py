@@ -29,6 +29,8 @@ class PastRun:
     value: float | None
     low: float | None
     high: float | None
+    n: int
+    method: str
     answered: int
     failed: int
     problems: Sequence[str]
@@ -125,6 +127,8 @@ def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
         value=optional(entry.figure, "mean"),
         low=low,
         high=high,
+        n=entry.figure.n,
+        method=entry.figure.interval_method,
         answered=entry.answered,
         failed=entry.failed,
         problems=list(entry.unranked_because),

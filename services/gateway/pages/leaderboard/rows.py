@@ -23,6 +23,7 @@ class LeaderboardRow:
     low: float | None
     high: float | None
     n: int
+    method: str
     tasks: int
     direction: str
     difference: float | None
@@ -60,6 +61,7 @@ def entry_row(entry: leaderboard_pb2.LeaderboardEntry, rank: str) -> Leaderboard
         low=low,
         high=high,
         n=entry.figure.n,
+        method=entry.figure.interval_method,
         tasks=entry.task_count,
         direction=word_of(leaderboard_pb2.TrendDirection, trend.direction) if trend.direction else "",
         difference=optional(trend, "difference"),

@@ -19,6 +19,7 @@ class BenchmarkFigure:
     low: float | None
     high: float | None
     n: int
+    method: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +94,5 @@ def _row(each: ClosedRun) -> BenchmarkRow:
 
 def _figure(figure: summary_pb2.MetricFigure) -> BenchmarkFigure:
     low, high = interval(figure) or (None, None)
-    return BenchmarkFigure(figure.metric, optional(figure, "mean"), low, high, figure.n)
+    mean = optional(figure, "mean")
+    return BenchmarkFigure(figure.metric, mean, low, high, figure.n, figure.interval_method)

@@ -27,6 +27,8 @@ class Point:
     score: float
     low: float | None
     high: float | None
+    n: int
+    method: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +119,14 @@ def _point(entry: leaderboard_pb2.LeaderboardEntry) -> Point | None:
     if score is None or at is None:
         return None
     low, high = interval(entry.figure) or (None, None)
-    return Point(entry.model, entry.run_id, entry.dataset_name or entry.suite, at, score, low, high)
+    return Point(
+        model=entry.model,
+        run_id=entry.run_id,
+        suite=entry.dataset_name or entry.suite,
+        at=at,
+        score=score,
+        low=low,
+        high=high,
+        n=entry.figure.n,
+        method=entry.figure.interval_method,
+    )

@@ -20,7 +20,12 @@ PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 
 def entry(model: str, rank: int, score: float, **facts: Any) -> leaderboard_pb2.LeaderboardEntry:
     figure = summary_pb2.MetricFigure(
-        metric="acc", mean=score, ci_low=score - 0.05, ci_high=score + 0.05, n=500
+        metric="acc",
+        mean=score,
+        ci_low=score - 0.05,
+        ci_high=score + 0.05,
+        n=500,
+        interval_method="wilson",
     )
     return leaderboard_pb2.LeaderboardEntry(
         rank=rank,
@@ -284,3 +289,12 @@ async def test_hostile_text_is_text(harness: GatewayHarness) -> None:
         assert "img" not in [tag for tag, _ in shown.elements]
         assert not any(name.startswith("on") for _, attributes in shown.elements for name in attributes)
         assert not {"\u202e", "\u200b"} & set(shown.html)
+
+
+async def test_figure_says_what_its_interval_covers(harness: GatewayHarness) -> None:
+    found = entry("vllm/a", 1, 0.9)
+    found.closed_at.FromSeconds(1_700_000_000)
+    harness.results.entries.leaderboard.entries.append(found)
+    harness.results.entries.page.entries.append(found)
+    for path in ("/leaderboard?suite=glue", "/history", "/"):
+        assert 'title="95 % interval by wilson, n = 500"' in (await show(harness, path)).html
