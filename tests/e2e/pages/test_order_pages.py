@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
+from proctor.v1 import run_pb2
 from tests.e2e.pages.conftest import MODELS, Site
 from tests.harness.browser import tab
 
@@ -101,6 +102,21 @@ async def test_limit_is_changed_beside_the_queue_and_a_wrong_one_is_refused_ther
         await expect(page.locator("input[name=max_running_runs]")).to_have_value("5")
         await page.get_by_role("button", name="Undo").click()
         await expect(page.locator("input[name=max_running_runs]")).to_have_value("4")
+
+
+async def test_newest_runs_of_the_overview_are_pushed_also_after_a_filter(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/")
+        await page.locator("input[name=days]").fill("7")
+        await page.locator("input[name=days]").press("Tab")
+        await page.wait_for_url("**/?*days=7*")
+        order = run_pb2.RunOrder(project_id=1, suite="starter", model="openai/fake", limit=1, rollouts=2)
+        run_id = await site.stack.submit(order)
+        row = page.locator(f"#run-{run_id}")
+        await expect(row).to_contain_text("completed", timeout=60_000)
+        await expect(page.locator("#stale")).to_be_hidden()
+        assert opened.complaints == []
 
 
 async def test_theme_is_chosen_and_stays(site: Site) -> None:

@@ -29,7 +29,7 @@ from services.gateway.pages.datasets.view import (
 )
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
-from services.gateway.pages.runs_table import run_row
+from services.gateway.pages.runs_table import newest_runs, run_row
 
 _PAGE_SIZE = 50
 # Of what is wrong with the file; the form shows the sentence.
@@ -114,22 +114,33 @@ async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     found = await scheduler.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=dataset_id))
     previewed, runs = await asyncio.gather(
         scheduler.datasets.PreviewDataset(preview),
-        scheduler.runs.ListRuns(scheduler_pb2.ListRunsRequest(page_size=20, dataset_id=dataset_id)),
+        newest_runs(scheduler, now, dataset_id),
     )
     view = DatasetView(
         dataset=dataset_row(found.dataset),
         preview=preview_rows(previewed.rows),
         first=first_row,
-        runs=[run_row(run) for run in runs.runs],
-        total_runs=runs.total,
+        newest=runs,
         ask=ask,
-        now=now,
     )
-    response = page.show("datasets/dataset", view, part="datasets/preview_part")
-    if page.is_part:
+    # Where nothing is pushed, the runs are renewed as a part of the whole page.
+    is_preview = page.is_part and page.target != "live"
+    response = page.show("datasets/dataset", view, part="datasets/preview_part" if is_preview else "")
+    if is_preview:
         path = f"/datasets/{quote(dataset_id)}"
         response.headers["HX-Push-Url"] = f"{path}?first={first_row}" if first_row else path
     return response
+
+
+@router.websocket("/{dataset_id}/socket")
+async def watch_runs_of_dataset(socket: WebSocket, dataset_id: DatasetId, build: str = "") -> None:
+    """Pushes the newest runs over a data set."""
+    state = socket.app.state
+
+    async def read() -> PushedView:
+        return PushedView(await newest_runs(state.scheduler, state.clock.now(), dataset_id))
+
+    await push_view(socket, build, PartAddress("runs/newest_part", dataset_id), read)
 
 
 @router.post("")

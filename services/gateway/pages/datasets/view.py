@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import json_value, moment
-from services.gateway.pages.runs_table import RunRow
+from services.gateway.pages.runs_table import NewestRuns, RunRow
 
 # Parts of a body that are shown as what they are; the rest is shown as JSON.
 _SHOWN = ("messages", "prompt")
@@ -80,21 +80,13 @@ class DatasetView:
     dataset: DatasetRow
     preview: Sequence[PreviewRow]
     first: int
-    runs: Sequence[RunRow]
-    total_runs: int
+    newest: NewestRuns
     ask: str
-    now: datetime
 
     @property
     def last(self) -> int:
         """The number of the last row that is shown, from 1."""
         return self.first + len(self.preview)
-
-    @property
-    def compare_link(self) -> str:
-        """The newest completed runs beside each other; "" where there are not two."""
-        ended = [row.run_id for row in self.runs if row.state == "completed"][:6]
-        return "/compare?" + "&".join(f"run={run_id}" for run_id in ended) if len(ended) > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,24 +3,23 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, WebSocket
 from starlette.responses import JSONResponse, Response
 
 from proctor.v1 import run_pb2
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
 from services.gateway.pages.csv_file import csv_file
 from services.gateway.pages.filters import MAIN_METRICS, filter_choices
+from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.overview.view import OverviewView, Point, points_of
 from services.gateway.pages.page import PageOf
-from services.gateway.pages.runs_table import run_row
+from services.gateway.pages.runs_table import newest_runs
 
 # Points of a chart that can still be read.
 _MAX_SHOWN = 500
-_SHOWN_RUNS = 8
 # Of an export: 50,000 runs.
 _MAX_PAGES = 100
 _DAYS = 30
@@ -55,7 +54,7 @@ async def show_overview(
 ) -> Response:
     (history, fault), runs, choices = await asyncio.gather(
         _found(results, filters),
-        scheduler.runs.ListRuns(scheduler_pb2.ListRunsRequest(page_size=_SHOWN_RUNS)),
+        newest_runs(scheduler, now),
         filter_choices(scheduler, filters.named()),
     )
     view = OverviewView(
@@ -63,8 +62,7 @@ async def show_overview(
         total=history.total,
         is_whole=not history.next_page_token,
         metric=filters.metric or MAIN_METRICS[0],
-        runs=[run_row(run) for run in runs.runs],
-        total_runs=runs.total,
+        newest=runs,
         suites=choices.suites,
         metrics=choices.metrics,
         filters=choices.filters,
@@ -74,9 +72,20 @@ async def show_overview(
     )
     status = 422 if fault else 200
     response = page.show("overview/overview", view, part="overview/overview_part", status=status)
-    if page.is_part:
+    if page.is_part and not page.is_at(view.link()):
         response.headers["HX-Push-Url"] = view.link()
     return response
+
+
+@router.websocket("/socket")
+async def watch_newest(socket: WebSocket, build: str = "") -> None:
+    """Pushes the newest runs; `build` is the digest of the files that the page was made with."""
+    state = socket.app.state
+
+    async def read() -> PushedView:
+        return PushedView(await newest_runs(state.scheduler, state.clock.now()))
+
+    await push_view(socket, build, PartAddress("runs/newest_part", ""), read)
 
 
 @router.get("/export.json")

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
 from services.gateway.http.presentation import interval, moment, optional
 from services.gateway.pages.filters import MAIN_METRICS
-from services.gateway.pages.runs_table import RunRow
+from services.gateway.pages.runs_table import NewestRuns
 
 # As many as there are colours.
 _MAX_LINES = 6
@@ -39,8 +39,7 @@ class OverviewView:
     total: int
     is_whole: bool
     metric: str
-    runs: Sequence[RunRow]
-    total_runs: int
+    newest: NewestRuns
     suites: Sequence[str]
     metrics: Sequence[str]
     filters: Mapping[str, str]

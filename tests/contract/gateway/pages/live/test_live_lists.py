@@ -7,11 +7,12 @@ import aiohttp
 import pytest
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.live import views
 from tests.contract.gateway.pages.shown_pages import RUN_ID, running, show, socket
-from tests.fakes.gateway.dataset_runs import stored_run
+from tests.fakes.gateway.dataset_runs import DATASET, stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 BATCH = f"batch_{0:032x}"
@@ -33,6 +34,12 @@ async def pushed(harness: GatewayHarness, path: str) -> str:
     return address
 
 
+def put_dataset(harness: GatewayHarness) -> None:
+    datasets = harness.scheduler.datasets
+    datasets.kept[DATASET] = dataset_pb2.Dataset(dataset_id=DATASET, name="rows.jsonl")
+    datasets.rows[DATASET] = []
+
+
 async def awaited(ws: aiohttp.ClientWebSocketResponse, text: str) -> str:
     """The first message that has a text."""
     async with asyncio.timeout(SECONDS):
@@ -41,14 +48,35 @@ async def awaited(ws: aiohttp.ClientWebSocketResponse, text: str) -> str:
     return message
 
 
-@pytest.mark.parametrize("path", ["/runs", "/datasets/runs"])
+@pytest.mark.parametrize("path", ["/", "/runs", "/datasets/runs", f"/datasets/{DATASET}"])
 async def test_a_run_that_is_ordered_meanwhile_is_pushed(harness: GatewayHarness, path: str) -> None:
+    put_dataset(harness)
     async with socket(harness, await pushed(harness, path)) as ws:
         await awaited(ws, "tick")
         run = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
         await awaited(ws, f"/runs/{run.run_id}")
     # No stream of a run is opened for a list, however many go.
     assert harness.scheduler.watches_open == 0
+
+
+async def test_runs_over_one_data_set_are_pushed_alone_and_renewed_where_nothing_is_pushed(
+    harness: GatewayHarness,
+) -> None:
+    put_dataset(harness)
+    path = f"/datasets/{DATASET}"
+    async with socket(harness, await pushed(harness, path)) as ws:
+        await awaited(ws, "No run has used it yet.")
+    assert harness.scheduler.listed[-1].dataset_id == DATASET
+    part = {"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#live"}
+    renewed = await show(harness, path, headers=part)
+    assert 'id="live"' in renewed.html
+    assert "HX-Push-Url" not in renewed.headers
+
+
+async def test_overview_that_renews_itself_is_no_step_to_go_back_to(harness: GatewayHarness) -> None:
+    part = {"HX-Request": "true", "HX-Request-Type": "partial", "HX-Current-URL": f"{harness.http}/?days=7"}
+    assert "HX-Push-Url" not in (await show(harness, "/?days=7", headers=part)).headers
+    assert (await show(harness, "/?days=8", headers=part)).headers["HX-Push-Url"] == "/?days=8"
 
 
 async def test_a_list_is_read_with_the_filters_of_its_page(harness: GatewayHarness) -> None:
