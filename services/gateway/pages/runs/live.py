@@ -17,6 +17,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends.calls import Results, Scheduler
 from services.gateway.pages.live.part import BROKEN, ENDED, LivePart
+from services.gateway.pages.runs.reads import ordered_tasks
 from services.gateway.pages.runs.view import LiveView, live_view
 
 log = get_logger()
@@ -121,7 +122,7 @@ class LiveRuns:
 
     def _publish(self, live: LiveRun, feed: "_RunFeed") -> None:
         now = self._clock.now()
-        view = live_view(feed.run, feed.summary, feed.workers, now)
+        view = live_view(feed.run, feed.summary, feed.workers, now, feed.ordered or ())
         _add_point(live, view, now)
         live.put(self._render(view), is_over=view.is_final)
 
@@ -145,6 +146,8 @@ class _RunFeed:
         self.run = run_pb2.Run()
         self.summary = summary_pb2.RunSummary()
         self.workers: Sequence[WorkerInfo] = ()
+        # Names of its tasks before it is planned, once they were asked for.
+        self.ordered: Sequence[str] | None = None
 
     async def drive(
         self, live: LiveRun, publish: Callable[[LiveRun, "_RunFeed"], None], is_left: Callable[[], bool]
@@ -180,6 +183,8 @@ class _RunFeed:
                     WatchRunRequest(run_id=self._run_id), timeout=_DAY_SECONDS
                 )
                 async for response in watch:
+                    if self.ordered is None:
+                        self.ordered = await ordered_tasks(self._scheduler, response.run)
                     self.run, self._is_fresh = response.run, True
                     self._heard_at = self._clock.monotonic()
                     self._came.set()

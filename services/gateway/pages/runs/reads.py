@@ -1,12 +1,14 @@
 """The list of runs, read from the scheduler: for a response, and for each push."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Query
 
+from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import GetDatasetRequest
 from services.common.errors import DomainError, ErrorKind
@@ -64,6 +66,21 @@ async def run_list(
         _dataset_name(scheduler, filters["dataset"]),
     )
     return replace(view, suites=[each.suite for each in known.suites], dataset_name=dataset_name)
+
+
+async def ordered_tasks(scheduler: Scheduler, run: run_pb2.Run) -> Sequence[str]:
+    """The names of the tasks that a run will have, before it is planned; none where they are unknown."""
+    if run.progress.tasks or run.order.dataset_id:
+        return ()
+    if run.order.tasks:
+        return run.order.tasks
+    try:
+        listed = await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
+    except DomainError:
+        # A run is shown all the same.
+        return ()
+    key = (run.order.suite, run.suite_version)
+    return [task.task for each in listed.suites if (each.suite, each.version) == key for task in each.tasks]
 
 
 async def _dataset_name(scheduler: Scheduler, dataset_id: str) -> str:

@@ -21,7 +21,7 @@ from services.gateway.pages.live.part import push
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.live import LiveRuns, Point
-from services.gateway.pages.runs.reads import RunFilters, run_list
+from services.gateway.pages.runs.reads import RunFilters, ordered_tasks, run_list
 from services.gateway.pages.runs.view import LiveView, RunHead, live_view, run_head
 
 _EVERY = ("1", "5", "30", "60")
@@ -79,7 +79,7 @@ async def show_run(
     )
     view = RunView(
         head=run_head(run, has_rollouts=await _has_rollouts(scheduler, run)),
-        live=live_view(run, summary, workers, now),
+        live=live_view(run, summary, workers, now, await ordered_tasks(scheduler, run)),
         figures=figures_view(run, summary) if run.state in FINAL_NUMBERS else None,
         points=live_runs.points(job_id),
         every=query.every if query.every in _EVERY else "",

@@ -23,15 +23,15 @@ _ACTIONS: dict[int, Sequence[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A task of a run. `score` is None until there is a figure."""
+    """A task of a run. `total` is 0 until it is planned, `score` None until there is a figure."""
 
     name: str
-    total: int
-    completed: int
-    metric: str
-    score: float | None
-    half_width: float | None
-    is_stand_in: bool
+    total: int = 0
+    completed: int = 0
+    metric: str = ""
+    score: float | None = None
+    half_width: float | None = None
+    is_stand_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,9 @@ def live_view(
     summary: summary_pb2.RunSummary,
     workers: Iterable[scheduler_service_pb2.WorkerInfo],
     now: datetime,
+    ordered: Sequence[str] = (),
 ) -> LiveView:
-    """`summary` is empty before the run is planned."""
+    """`summary` is empty before the run is planned; until then `ordered` are the names of its tasks."""
     progress = run.progress
     order = run.order
     return LiveView(
@@ -155,7 +156,7 @@ def live_view(
         currency=run.price.currency,
         max_cost=optional(order, "max_cost"),
         deadline=moment(run.deadline),
-        tasks=_task_rows(run, summary),
+        tasks=_task_rows(run, summary) or [TaskRow(name) for name in ordered],
         failures=sorted(progress.failures.items(), key=lambda each: -each[1]),
         unparsed=sum(task.unparsed for task in progress.tasks),
         wait=_wait(run),

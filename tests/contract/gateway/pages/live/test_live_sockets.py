@@ -43,6 +43,23 @@ async def test_fragment_of_a_suite_of_eight_tasks_is_small(harness: GatewayHarne
         assert len(fragment.encode()) < MAX_BYTES
 
 
+@pytest.mark.parametrize(
+    ("order", "named"),
+    [({"suite": "starter"}, ["sentiment"]), ({"suite": "glue", "tasks": ["rte", "sst2"]}, ["rte", "sst2"])],
+)
+async def test_a_run_that_waits_has_the_rows_of_all_its_tasks(
+    harness: GatewayHarness, run: run_pb2.Run, order: dict[str, object], named: list[str]
+) -> None:
+    run.state = run_pb2.RUN_STATE_PENDING
+    run.progress.Clear()
+    run.order.MergeFrom(run_pb2.RunOrder(**order))  # type: ignore[arg-type]  # fields of an order
+    harness.scheduler.put(run)
+    async with socket(harness, SOCKET) as ws:
+        for html in ((await show(harness, f"/runs/{RUN_ID}")).html, await ws.receive_str()):
+            assert re.findall(r'<tr id="t\d+"><th scope="row">([^<]+)', html) == named
+            assert '0<span class="muted"> / –' in html
+
+
 async def test_push_comes_while_nothing_changes_so_that_the_page_is_not_stale(
     harness: GatewayHarness,
 ) -> None:
