@@ -17,8 +17,8 @@ from services.gateway.pages.live.part import BROKEN, ENDED, LivePart, push
 
 log = get_logger()
 
-# A page that gets nothing for longer than it says (`data-every`) shows that it is stale.
-_READ_EVERY_SECONDS = 3.0
+# A promise. A page that gets nothing for longer than it says (`data-every`) shows that it is stale.
+_READ_EVERY_SECONDS = 2.0
 # For a page that has just come.
 _MIN_SECONDS = 1.0
 _READ_LIMIT_SECONDS = 5.0

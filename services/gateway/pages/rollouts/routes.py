@@ -22,7 +22,7 @@ from services.gateway.pages.rollouts.reads import (
     whole_number,
 )
 
-_EVERY = ("5", "30", "60")
+_EVERY = ("1", "5", "30", "60")
 
 router = APIRouter(include_in_schema=False)
 

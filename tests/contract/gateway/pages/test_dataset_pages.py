@@ -9,6 +9,7 @@ import pytest
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
+from services.gateway.pages.live import views
 from tests.contract.gateway.pages.shown_pages import HOSTILE, Shown, show
 from tests.fakes.gateway.dataset_runs import DATASET, stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness
@@ -146,3 +147,7 @@ async def test_hostile_text_is_text(harness: GatewayHarness, kept: dataset_pb2.D
         assert "img" not in [tag for tag, _ in shown.elements]
         assert not any(name.startswith("on") for _, attributes in shown.elements for name in attributes)
         assert not {"\u202e", "\u200b"} & set(shown.html)
+
+
+def test_runs_over_data_sets_are_read_every_two_seconds_as_promised() -> None:
+    assert views._READ_EVERY_SECONDS <= 2.0

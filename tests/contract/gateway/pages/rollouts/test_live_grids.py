@@ -107,5 +107,6 @@ async def test_the_page_is_pushed_or_renewed_as_its_address_says(
     pushed = (await show(harness, ORDER)).html
     assert f'hx-ws:connect="{ORDER}/socket?from=1&amp;{BUILD}"' in pushed
     assert "hx-ws" not in (await show(harness, f"{ORDER}?every=30")).html
-    assert 'hx-trigger="every 30s"' in (await show(harness, f"{ORDER}?every=30")).html
+    for every in ("1", "5", "30", "60"):
+        assert f'hx-trigger="every {every}s"' in (await show(harness, f"{ORDER}?every={every}")).html
     assert "hx-ws:connect" in (await show(harness, f"{ORDER}?every=3")).html
