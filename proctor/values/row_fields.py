@@ -22,7 +22,7 @@ MAX_CONTEXT_TOKENS = 128 * 1024
 # The size of a field with structure, as JSON.
 MAX_FIELD_BYTES = 256 * 1024
 _MAX_ITEMS = 4096
-_MAX_TEXT_LENGTH = 4096
+_MAX_TEXT_CHARACTERS = 4096
 _SHORT_TEXT = 512
 _MAX_TEMPLATE_FIELDS = 32
 _TEMPLATE_FIELD_NAME = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
@@ -93,7 +93,7 @@ def _logprobs(value: object) -> str:
 
 def _text(value: object, *, maximum: int = _SHORT_TEXT) -> str:
     is_short = isinstance(value, str) and len(value) <= maximum
-    return "" if is_short else f"a text of at most {maximum} letters"
+    return "" if is_short else f"a text of at most {maximum} characters"
 
 
 def _list_of(value: object, *, item: _Check) -> str:
@@ -104,7 +104,7 @@ def _list_of(value: object, *, item: _Check) -> str:
 
 
 def _stops(value: object) -> str:
-    return "" if isinstance(value, str) and not _text(value, maximum=_MAX_TEXT_LENGTH) else _TEXTS(value)
+    return "" if isinstance(value, str) and not _text(value, maximum=_MAX_TEXT_CHARACTERS) else _TEXTS(value)
 
 
 def _structure(value: object) -> str:
@@ -159,12 +159,12 @@ def _template_fields(value: object) -> str:
         if name in _TOKENIZER_FIELDS or not _TEMPLATE_FIELD_NAME.fullmatch(name):
             return f"without {name:.60}: a row chooses values for a template, not the template"
         if not (field is None or isinstance(field, bool) or _is_number(field) or not _text(field)):
-            return f"an object of switches, numbers and texts of at most {_SHORT_TEXT} letters"
+            return f"an object of switches, numbers and texts of at most {_SHORT_TEXT} characters"
     return ""
 
 
-_TEXTS = partial(_list_of, item=partial(_text, maximum=_MAX_TEXT_LENGTH))
-_PATTERN = partial(_text, maximum=_MAX_TEXT_LENGTH)
+_TEXTS = partial(_list_of, item=partial(_text, maximum=_MAX_TEXT_CHARACTERS))
+_PATTERN = partial(_text, maximum=_MAX_TEXT_CHARACTERS)
 _STRUCTURED_OUTPUTS: Mapping[str, _Check] = {
     "json": lambda value: (
         _text(value, maximum=MAX_FIELD_BYTES) if isinstance(value, str) else _structure(value)

@@ -12,7 +12,7 @@ from typing import NewType
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.usage import TokenUsage
 
-MAX_USER_LETTERS = 128
+MAX_USER_CHARACTERS = 128
 # The user of a call that names none.
 LOCAL_USER = "local"
 # In the list of priorities: all users that it does not name.
@@ -56,7 +56,7 @@ _SECONDS = {"h": 3600, "m": 60}
 
 def is_user_name(text: str) -> bool:
     """Whether it is 1 to 128 printable characters without blanks around them, and not `*`."""
-    has_form = 0 < len(text) <= MAX_USER_LETTERS and text.isprintable() and text == text.strip()
+    has_form = 0 < len(text) <= MAX_USER_CHARACTERS and text.isprintable() and text == text.strip()
     return has_form and text != EVERYBODY
 
 

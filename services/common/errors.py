@@ -125,7 +125,7 @@ class CannotListen(DomainError, kind=ErrorKind.CONFLICT):
 
 
 class ShardKeyUnusable(DomainError, kind=ErrorKind.CONFLICT):
-    """PROCTOR_SHARD_KEY has under {letters} letters. Scheduler and results need one: openssl rand -hex 24."""
+    """PROCTOR_SHARD_KEY needs {minimum} characters or more at scheduler and results: openssl rand -hex 24."""
 
 
 class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import regex
 
-# Each takes some hundred bytes, so that twenty letters such as "(?:x{1000}){1000000}" take all memory.
+# Each takes some hundred bytes, so that twenty characters such as "(?:x{1000}){1000000}" take all memory.
 MAX_PARTS = 10_000
 
 # Any other character is a part by itself. A brace that holds no numbers is such a character.

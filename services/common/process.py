@@ -25,7 +25,7 @@ _M_MMAP_THRESHOLD = -3
 # A chunk of an upload: larger blocks are mapped, and unmapped when they are freed.
 _LARGE_BLOCK_BYTES = 1024 * 1024
 # So many that none can be guessed.
-MIN_SHARD_KEY_LETTERS = 16
+MIN_SHARD_KEY_CHARACTERS = 16
 
 
 class ProcessSettings(Protocol):
@@ -126,8 +126,8 @@ def usable_shard_key(given: SecretStr) -> str:
     Read where a service is wired and not with its settings: a migration needs no key.
     """
     key = given.get_secret_value()
-    if len(key) < MIN_SHARD_KEY_LETTERS:
-        raise ShardKeyUnusable(letters=MIN_SHARD_KEY_LETTERS)
+    if len(key) < MIN_SHARD_KEY_CHARACTERS:
+        raise ShardKeyUnusable(minimum=MIN_SHARD_KEY_CHARACTERS)
     return key
 
 

@@ -127,8 +127,8 @@ class SchemaServiceSettings(NatsServiceSettings):
     )
     """A call waits this long for Postgres to return before it fails as unavailable."""
     shard_key: SecretStr = Field(default=SecretStr(""), validation_alias="PROCTOR_SHARD_KEY")
-    """Secret of the scheduler and of results, of 16 letters or more. It proves that what workers send is of
-    shards that were dispatched to them; neither service starts without it."""
+    """Secret of the scheduler and of results, of 16 characters or more. It proves that what workers send is
+    of shards that were dispatched to them; neither service starts without it."""
     tls_certificate_file: TlsCertificateFile = None
     tls_key_file: TlsKeyFile = None
     tls_ca_file: TlsCaFile = None

@@ -19,15 +19,15 @@ from services.common.shared_settings import (
 )
 
 # So many that none can be guessed.
-MIN_KEY_LETTERS = 16
+MIN_KEY_CHARACTERS = 16
 # Headers lose spaces at their ends.
 _OF_A_HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
 
 
 def _api_key(given: SecretStr) -> SecretStr:
     hint = "openssl rand -hex 24 makes one"
-    if len(given.get_secret_value()) < MIN_KEY_LETTERS:
-        raise ValueError(f"an API key must have at least {MIN_KEY_LETTERS} letters; {hint}")
+    if len(given.get_secret_value()) < MIN_KEY_CHARACTERS:
+        raise ValueError(f"an API key must have at least {MIN_KEY_CHARACTERS} characters; {hint}")
     if not _OF_A_HEADER.fullmatch(given.get_secret_value()):
         raise ValueError(f"an API key must have visible characters of ASCII, and spaces only between; {hint}")
     return given
@@ -61,7 +61,8 @@ class GatewaySettings(ServiceSettings):
     tls_key_file: TlsKeyFile = None
     tls_ca_file: TlsCaFile = None
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
-    """JSON object from user name to API key of 16 letters or more. Empty: all are operators without a key."""
+    """JSON object from user name to API key of 16 characters or more. Empty: all are operators without a
+    key."""
     operators: frozenset[UserName] = frozenset()
     """JSON list of users with a key who may change limits, and the runs and uploads of others."""
     allowed_hosts: frozenset[str] = frozenset()

@@ -47,6 +47,8 @@ IDENTIFIERS = {
 }
 # Tests may name what a model answered so.
 NAMES_OF_CODE = {"said": "answer, output, problem"}
+# Texts are counted in characters; the letters are those of choices, A to J.
+CHOICE_WORDS = ("letters",)
 # Words of sentences, such as names of tests, that name nothing in the code.
 NAMES = {"stay": "minimum run time"}
 # The word belongs to chats: their files speak of messages and roles.
@@ -228,6 +230,14 @@ def test_no_name_but_that_of_a_test_has_a_word_of_sentences(word: str) -> None:
 def test_no_name_of_the_code_has_a_word_of_many_meanings(word: str) -> None:
     found = [name for name in names_by_word()[word] if name.startswith(SHOWS_TEXTS)]
     assert found == [], f"use {NAMES_OF_CODE[word]}"
+
+
+@pytest.mark.parametrize("word", CHOICE_WORDS)
+def test_letters_are_those_of_choices(word: str) -> None:
+    found = [name for name in names_by_word()[word] if name.startswith(SHOWS_TEXTS)]
+    assert found != []
+    others = [name for name in found if not name.startswith("services/results/scoring/")]
+    assert others == [], "use characters"
 
 
 @pytest.mark.parametrize("word", CHAT_WORDS)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from proctor.values.providers.errors import NoBaseUrl
 
-_MAX_LETTERS = 1024
+_MAX_CHARACTERS = 1024
 # Letters that every reader of addresses reads alike: no escapes, no user names, no queries.
 _PLAIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*/?")
 _PORTS = {"http": 80, "https": 443}
@@ -28,7 +28,7 @@ class BaseUrl:
 
 def parse_base_url(text: str) -> BaseUrl:
     """Raises NoBaseUrl, which does not repeat the text: it may hold a password."""
-    if len(text) > _MAX_LETTERS or not _PLAIN.fullmatch(text):
+    if len(text) > _MAX_CHARACTERS or not _PLAIN.fullmatch(text):
         raise NoBaseUrl(
             "must be a plain address such as http://server:8000/v1, in small letters up to the path, "
             "without a user name, password, query or escapes"

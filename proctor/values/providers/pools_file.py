@@ -14,7 +14,7 @@ from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Pro
 from proctor.values.providers.rules import SCORING_METHODS
 from proctor.values.scoring import ScoringMethod
 
-MAX_MODEL_LETTERS = 512
+MAX_MODEL_CHARACTERS = 512
 _POOL_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -216,7 +216,7 @@ def _aliases(document: Mapping[str, Any], pools: Sequence[Pool]) -> dict[str, st
 
 def _alias_problem(alias: object, model: object, pools: Sequence[Pool]) -> str:
     if not isinstance(alias, str) or not _is_model_name(alias):
-        return f"is no name of 1 to {MAX_MODEL_LETTERS} letters"
+        return f"is no name of 1 to {MAX_MODEL_CHARACTERS} characters"
     if pool_serving(alias, pools) is not None:
         return "is the name of a model itself"
     if not isinstance(model, str) or pool_serving(model, pools) is None:
@@ -225,7 +225,7 @@ def _alias_problem(alias: object, model: object, pools: Sequence[Pool]) -> str:
 
 
 def _is_model_name(text: str) -> bool:
-    return 0 < len(text) <= MAX_MODEL_LETTERS and text.isprintable() and text == text.strip()
+    return 0 < len(text) <= MAX_MODEL_CHARACTERS and text.isprintable() and text == text.strip()
 
 
 def _pool_entry(pool: Pool) -> dict[str, object]:

@@ -9,7 +9,7 @@ from proctor.values.run import Principal
 
 # Of metadata that only the gateway sets.
 PREFIX = "x-proctor-"
-# The suffix lets a value hold bytes, and so letters that are not ASCII.
+# The suffix lets a value hold bytes, and so characters that are not ASCII.
 _NAME = f"{PREFIX}principal-bin"
 _ROLE = f"{PREFIX}role"
 _OPERATOR = "operator"

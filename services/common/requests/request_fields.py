@@ -4,7 +4,7 @@ import unicodedata
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.run import EVERYBODY, MAX_USER_LETTERS, Principal, is_user_name
+from proctor.values.run import EVERYBODY, MAX_USER_CHARACTERS, Principal, is_user_name
 from services.common.checked_fields import checked_number
 from services.common.errors import BelongsToAnother, InvalidParameter
 
@@ -47,8 +47,10 @@ def hidden_problem(field: str, text: str) -> Problem | None:
 def user_problem(user: str) -> Problem | None:
     if is_user_name(user):
         return None
-    shape = f"1 to {MAX_USER_LETTERS} printable characters without blanks around them"
-    return Problem("user", f"user is {user[:MAX_USER_LETTERS]!a}, but must be {shape}, and not {EVERYBODY}.")
+    shape = f"1 to {MAX_USER_CHARACTERS} printable characters without blanks around them"
+    return Problem(
+        "user", f"user is {user[:MAX_USER_CHARACTERS]!a}, but must be {shape}, and not {EVERYBODY}."
+    )
 
 
 def project_problem(project_id: int) -> Problem | None:

@@ -24,7 +24,7 @@ from services.gateway.http.errors import (
 )
 
 USER_HEADER = "X-Proctor-User"
-# Metadata with this suffix holds bytes, and so can hold letters that are not ASCII.
+# Metadata with this suffix holds bytes, and so can hold characters that are not ASCII.
 _BINARY_SUFFIX = "-bin"
 
 

@@ -20,7 +20,7 @@ _MIN_PACKED = 1000
 _THEMES = frozenset({"light", "dark"})
 _NOTICE = "proctor_notice"
 # In UTF-8 and base64 at most 2.2 KiB of the 4 KiB that a cookie may have.
-_MAX_NOTICE_LENGTH = 400
+_MAX_NOTICE_CHARACTERS = 400
 # The page that shows it follows at once; one that never comes must not show it later.
 _NOTICE_SECONDS = 20
 # In the body of a form each character may take three bytes.
@@ -100,7 +100,7 @@ class Page:
         """Answers an action: another page, which shows the notice."""
         response = RedirectResponse(path, 303)
         if notice:
-            short = replace(notice, text=notice.text[:_MAX_NOTICE_LENGTH])
+            short = replace(notice, text=notice.text[:_MAX_NOTICE_CHARACTERS])
             packed = base64.urlsafe_b64encode(json.dumps(asdict(short), ensure_ascii=False).encode()).decode()
             flags: dict[str, Any] = {"max_age": _NOTICE_SECONDS, "httponly": True, "samesite": "strict"}
             response.set_cookie(_NOTICE, packed, path="/", **flags)
@@ -194,7 +194,7 @@ def _notice(request: Request) -> Notice | None:
 def _checked(given: Mapping[str, Any]) -> Notice:
     notice = Notice(**given)
     return Notice(
-        text=str(notice.text)[:_MAX_NOTICE_LENGTH],
+        text=str(notice.text)[:_MAX_NOTICE_CHARACTERS],
         is_problem=bool(notice.is_problem),
         undo=notice.undo if is_own_path(str(notice.undo)) else "",
         undo_name=str(notice.undo_name)[:40],

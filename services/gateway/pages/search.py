@@ -16,7 +16,7 @@ from services.gateway.pages.filters import id_digits, models_with
 from services.gateway.pages.page import PageOf
 
 # The longest name of a model; nothing that can be found is longer.
-_MAX_LETTERS = 512
+_MAX_CHARACTERS = 512
 # Ids that say what they are of.
 _PREFIXES = {"ds_": "/datasets/", "batch_": "/batches/", "file-": "/batches/files?file="}
 # The newest data sets, whose names are searched.
@@ -27,7 +27,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/search")
 async def search(page: PageOf, scheduler: SchedulerCalls, q: str = "") -> Response:
-    wanted = q.strip()[:_MAX_LETTERS]
+    wanted = q.strip()[:_MAX_CHARACTERS]
     for prefix, path in _PREFIXES.items():
         if wanted.startswith(prefix):
             return page.go(f"{path}{quote(wanted, safe='')}")

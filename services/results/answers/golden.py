@@ -9,7 +9,7 @@ from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredO
 from services.results.runs.run_plan import PlannedTask
 from services.results.samples.sample import StoredSample
 
-# As uploads take ids (`MAX_ID_LETTERS`): an exported test file can be uploaded again.
+# As uploads take ids (`MAX_ID_CHARACTERS`): an exported test file can be uploaded again.
 MAX_ID_CHARACTERS = 512
 
 

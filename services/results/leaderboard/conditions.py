@@ -8,7 +8,7 @@ from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.statistics.metrics import PASSES, SCORE, is_right_or_wrong
 
 # They are shown as one line; longer ones are distinguished by their digest.
-_MAX_LETTERS = 120
+_MAX_CHARACTERS = 120
 
 # A metric by name, and its options as words; "" for none.
 MetricRule = tuple[str, str]
@@ -108,10 +108,10 @@ def _rules(plan: RunPlan) -> tuple[MetricRule, ...]:
 
 def _named(use: MetricUse) -> MetricRule:
     """Equal for equal options only, however long they are: conditions are part of a key."""
-    if len(use.options_json) <= _MAX_LETTERS:
+    if len(use.options_json) <= _MAX_CHARACTERS:
         return use.name, use.options_json
     digest = hashlib.sha256(use.options_json.encode()).hexdigest()
-    return use.name, f"{use.options_json[:_MAX_LETTERS]}… (SHA-256 {digest[:16]})"
+    return use.name, f"{use.options_json[:_MAX_CHARACTERS]}… (SHA-256 {digest[:16]})"
 
 
 def _rule(rule: MetricRule) -> str:

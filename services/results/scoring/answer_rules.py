@@ -14,7 +14,7 @@ from services.results.scoring.timed_regex import SlowTime, TimedRegex
 from services.results.scoring.written_numbers import WrittenNumber, last_number
 
 # A target that is longer is a text that was meant for another metric; compiling takes memory by length.
-MAX_PATTERN_LENGTH = 5000
+MAX_PATTERN_CHARACTERS = 5000
 _WITHOUT_CASE = "(?i)"
 # A whole number, so that fractions stay exact.
 _PER_CENT = 100
@@ -81,9 +81,9 @@ class FoundTarget:
         return [self._pattern(text) for text in expected]
 
     def _pattern(self, text: str) -> TimedRegex:
-        if len(text) > MAX_PATTERN_LENGTH:
+        if len(text) > MAX_PATTERN_CHARACTERS:
             raise ScoringImpossible(
-                f"the target has {len(text)} letters, and a pattern at most {MAX_PATTERN_LENGTH}"
+                f"the target has {len(text)} characters, and a pattern at most {MAX_PATTERN_CHARACTERS}"
             )
         try:
             return case_pattern(text, ignore_case=self.ignore_case, slow_time=self.slow_time)

@@ -79,7 +79,7 @@ _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
 _EDGES_OF_FORMULA = "{}$ "
 
 # A model that has lost itself repeats the same for ever.
-_MAX_ANSWER_LENGTH = 20_000
+_MAX_ANSWER_CHARACTERS = 20_000
 _SPACES = re.compile(r"[ \t]+")
 _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 
@@ -271,7 +271,7 @@ def named_choice(text: str, choices: Sequence[str]) -> int | None:
     if exact or not answer:
         return exact[0] if len(exact) == 1 else None
     options = options_of(choices)
-    if options is None or len(answer) > _MAX_ANSWER_LENGTH:
+    if options is None or len(answer) > _MAX_ANSWER_CHARACTERS:
         return None
     lines = _SPACES.sub(" ", unmarked(answer)).strip()
     return _read(_ON_THE_NEXT_LINE.sub(": ", lines), options)

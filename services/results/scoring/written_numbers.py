@@ -44,7 +44,7 @@ _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _UNITS_OF_MANY = frozenset({"k", "K", "M", "B", "bn", "mn"})
 # What comes near to these is no answer to a question, and computing with it takes long.
 _MAX_DIGITS, _MAX_POWER = 400, 400
-_MAX_POWER_LENGTH = len("-400")
+_MAX_POWER_CHARACTERS = len("-400")
 
 # Not a part of "B2", "1.000.000", "4,5", "4/5", "5-2" or "80 %": which scale a task has is not known here.
 _NUMBER = re.compile(
@@ -96,7 +96,7 @@ def _number(found: re.Match[str]) -> WrittenNumber | None:
     parts = found["digits"].split("/")
     values = [_value(part) for part in parts[:2]]
     # Length first: a power of a thousand digits is slow to read already.
-    power = int(found["power"] or 0) if len(found["power"] or "") <= _MAX_POWER_LENGTH else _MAX_POWER + 1
+    power = int(found["power"] or 0) if len(found["power"] or "") <= _MAX_POWER_CHARACTERS else _MAX_POWER + 1
     if found["more"] or found["unit"] in _UNITS_OF_MANY or _is_power(found):
         return None
     if None in values or len(parts) > 2 or abs(power) > _MAX_POWER:
@@ -117,7 +117,7 @@ def _is_power(found: re.Match[str]) -> bool:
 
 def _value(digits: str) -> Fraction | None:
     plain = _PLAIN.fullmatch(digits)
-    if plain is None or len(digits) > _MAX_DIGITS or len(plain["power"] or "") > _MAX_POWER_LENGTH:
+    if plain is None or len(digits) > _MAX_DIGITS or len(plain["power"] or "") > _MAX_POWER_CHARACTERS:
         return None
     whole, decimals = re.sub("[,'’_]", "", plain["whole"]), plain["decimals"] or ""
     if not whole and not decimals:

@@ -53,8 +53,8 @@ NO_MODEL = BatchProblem(
 )
 # The three limits are those of the OpenAI protocol, whose clients rely on them.
 MAX_METADATA_PAIRS = 16
-MAX_KEY_LETTERS = 64
-MAX_VALUE_LETTERS = 512
+MAX_KEY_CHARACTERS = 64
+MAX_VALUE_CHARACTERS = 512
 
 
 def problems_of_file(file: StoredFile, endpoint: str) -> Sequence[BatchProblem]:
@@ -194,11 +194,11 @@ def _metadata_problem(metadata: Mapping[str, str]) -> str:
     if len(metadata) > MAX_METADATA_PAIRS:
         return f"metadata has {len(metadata)} pairs, but may have at most {MAX_METADATA_PAIRS}."
     for key, value in metadata.items():
-        if not 0 < len(key) <= MAX_KEY_LETTERS:
-            return f"A key of metadata has {len(key)} characters, but must have 1 to {MAX_KEY_LETTERS}."
-        if len(value) > MAX_VALUE_LETTERS:
+        if not 0 < len(key) <= MAX_KEY_CHARACTERS:
+            return f"A key of metadata has {len(key)} characters, but must have 1 to {MAX_KEY_CHARACTERS}."
+        if len(value) > MAX_VALUE_CHARACTERS:
             named = f"The value of {key!a} in metadata"
-            return f"{named} has {len(value)} characters, but may have at most {MAX_VALUE_LETTERS}."
+            return f"{named} has {len(value)} characters, but may have at most {MAX_VALUE_CHARACTERS}."
         if "\0" in key or "\0" in value:
             return "metadata holds a NUL character. Leave it out."
     return ""

@@ -21,8 +21,8 @@ from services.common.errors import InvalidParameter
 from services.scheduler.rollouts.errors import TooManyBytes
 from services.scheduler.runs.lifecycle.run import Run
 
-MAX_GROUP_LETTERS = 100
-MAX_COMMAND_LETTERS = 20_000
+MAX_GROUP_CHARACTERS = 100
+MAX_COMMAND_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,10 @@ def check_order(order: RolloutsOrder) -> None:
     _check_tasks(order)
     if order.parallel is not None and not 1 <= order.parallel <= MAX_PARALLEL:
         raise _invalid("parallel", f"parallel must be from 1 to {MAX_PARALLEL:,}.")
-    if len(order.parallel_group) > MAX_GROUP_LETTERS:
-        raise _invalid("parallel_group", f"parallel_group may have at most {MAX_GROUP_LETTERS} letters.")
+    if len(order.parallel_group) > MAX_GROUP_CHARACTERS:
+        raise _invalid(
+            "parallel_group", f"parallel_group may have at most {MAX_GROUP_CHARACTERS} characters."
+        )
     agent = order.agent
     if not 1 <= agent.max_steps <= MAX_STEPS:
         raise _invalid("agent.max_steps", f"agent.max_steps must be from 1 to {MAX_STEPS}.")
@@ -104,10 +106,9 @@ def _check_program(agent: RolloutAgent) -> None:
         sentence = f"agent.template is unknown. There are: {', '.join(TEMPLATES)}."
         raise _invalid("agent.template", sentence)
     size = sum(map(len, (*agent.command, *agent.environment, *agent.environment.values())))
-    if size > MAX_COMMAND_LETTERS:
-        sentence = (
-            f"agent.command and agent.environment have {size:,} letters, over the {MAX_COMMAND_LETTERS:,}."
-        )
+    if size > MAX_COMMAND_CHARACTERS:
+        limit = f"over the {MAX_COMMAND_CHARACTERS:,}"
+        sentence = f"agent.command and agent.environment have {size:,} characters, {limit}."
         raise _invalid("agent.command", sentence)
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 from services.common.errors import DomainError, ErrorKind
 
 # A sentence of a few lines; the error travels in a header of 8 KiB.
-LISTED_LETTERS = 600
+LISTED_CHARACTERS = 600
 
 
 def listed(names: Sequence[str]) -> str:
     """Joins as many names as fit into a sentence, and says how many more there are."""
-    shown, letters = 0, 0
+    shown, characters = 0, 0
     for name in names:
-        letters += len(name) + 2
-        if shown and letters > LISTED_LETTERS:
+        characters += len(name) + 2
+        if shown and characters > LISTED_CHARACTERS:
             break
         shown += 1
     more = f" and {len(names) - shown} more" if shown < len(names) else ""

@@ -12,7 +12,7 @@ from services.scheduler.uploads.quotas.storage_use import StorageUse
 
 DatasetId = NewType("DatasetId", str)
 
-MAX_NAME_LETTERS = 255
+MAX_NAME_CHARACTERS = 255
 _DATASET_ID = re.compile(r"ds_[0-9a-f]{32}")
 
 

@@ -9,15 +9,15 @@ import orjson
 
 from services.scheduler.uploads.errors import FaultKind, LineFault
 
-MAX_SHOWN_LETTERS = 60
+MAX_SHOWN_CHARACTERS = 60
 # The first ones show what is wrong; the others are counted.
 MAX_NAMED_FAULTS = 20
-MAX_FAULT_LETTERS = 300
+MAX_FAULT_CHARACTERS = 300
 
 
 def shown(text: str) -> str:
     """Quotes a text, shortened if it is long."""
-    cut = text if len(text) <= MAX_SHOWN_LETTERS else f"{text[:MAX_SHOWN_LETTERS]}…"
+    cut = text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
     return f'"{cut}"'
 
 
@@ -84,7 +84,7 @@ def _json_of(value: object) -> str:
 
 def _cut(text: str) -> str:
     """Shortens a text: names of fields in a file have any length."""
-    return text if len(text) <= MAX_FAULT_LETTERS else f"{text[: MAX_FAULT_LETTERS - 1]}…"
+    return text if len(text) <= MAX_FAULT_CHARACTERS else f"{text[: MAX_FAULT_CHARACTERS - 1]}…"
 
 
 def nul_path(value: object, path: str = "") -> str | None:

@@ -13,7 +13,7 @@ _MAX_COUNT = 2**63 - 1
 # More than any answer has, so that sums over a run fit a message.
 MAX_TOKENS = 10**9
 # Words of protocols are shorter; a server's text must not become a label or a column.
-_MAX_WORD_LENGTH = 64
+_MAX_WORD_CHARACTERS = 64
 _ANSWER = "answer"
 
 
@@ -64,7 +64,7 @@ def text_of(value: object) -> str:
 
 def word_of(value: object) -> str:
     """A word of the protocol, cut to a plausible length."""
-    return text_of(value)[:_MAX_WORD_LENGTH]
+    return text_of(value)[:_MAX_WORD_CHARACTERS]
 
 
 def object_of(value: object) -> Json:

@@ -9,7 +9,7 @@ from proctor.values.providers.pool import Pool
 from services.worker.engines.errors import CannotStart
 
 # Servers refuse headers beyond 8 to 16 KiB.
-_MAX_KEY_LENGTH = 16 * 1024
+_MAX_KEY_CHARACTERS = 16 * 1024
 
 
 def read_pool(path: Path, name: str) -> Pool:
@@ -31,8 +31,8 @@ def read_key(variable: str, environ: Mapping[str, str]) -> str | None:
         return None
     # A mounted secret often ends in a line break, which no header may hold.
     key = environ.get(variable, "").strip() or _key_in_file(f"{variable}_FILE", environ)
-    if key and not (key.isascii() and key.isprintable() and len(key) <= _MAX_KEY_LENGTH):
-        problem = "has letters that no request can carry: it must be one line of plain ASCII."
+    if key and not (key.isascii() and key.isprintable() and len(key) <= _MAX_KEY_CHARACTERS):
+        problem = "has characters that no request can carry: it must be one line of plain ASCII."
         raise CannotStart(problem=f"The key of {variable} {problem}")
     return key or None
 
@@ -42,7 +42,7 @@ def _key_in_file(variable: str, environ: Mapping[str, str]) -> str:
     if not path:
         return ""
     try:
-        return Path(path).read_bytes()[: 2 * _MAX_KEY_LENGTH].decode("utf-8", "replace").strip()
+        return Path(path).read_bytes()[: 2 * _MAX_KEY_CHARACTERS].decode("utf-8", "replace").strip()
     except OSError as error:
         problem = f"cannot be used: {error.strerror or 'it cannot be read'}. Mount it or unset that."
         raise CannotStart(problem=f"The file {path} that {variable} names for a key {problem}") from error

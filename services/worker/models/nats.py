@@ -19,7 +19,7 @@ from services.worker.engines.ports import Engine
 
 # With names of this length below the 8 MiB of a NATS message.
 _MAX_MODELS = 2000
-_MAX_NAME_LENGTH = 512
+_MAX_NAME_CHARACTERS = 512
 log = get_logger()
 _UNKNOWN = "The models cannot be listed; the log of the pool's worker says why."
 
@@ -53,7 +53,9 @@ class ListEngineModels:
 
 def _bounded(models: tuple[ModelInfo, ...]) -> ModelListing:
     """The list has to fit a message, and its names must be safe to print, whatever a server lists."""
-    valid = (model for model in models if len(model.model) <= _MAX_NAME_LENGTH and model.model.isprintable())
+    valid = (
+        model for model in models if len(model.model) <= _MAX_NAME_CHARACTERS and model.model.isprintable()
+    )
     kept = tuple(islice(valid, _MAX_MODELS))
     left_out = len(models) - len(kept)
     problem = f"{left_out} of {len(models)} models are left out of the list." if left_out else ""

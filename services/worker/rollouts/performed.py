@@ -13,16 +13,16 @@ from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.verifier_result import VerifierResult
 
-_MAX_DIFF_LENGTH, _MAX_LOG_LENGTH, _MAX_TRANSCRIPT_LENGTH = 150_000, 100_000, 500_000
+_MAX_DIFF_CHARACTERS, _MAX_LOG_CHARACTERS, _MAX_TRANSCRIPT_CHARACTERS = 150_000, 100_000, 500_000
 # Steps in the middle of a transcript that is too long lose all but this much.
-_SHORT_STEP, _MAX_CUT_MESSAGE_LENGTH = 1000, 200
+_SHORT_STEP, _MAX_CUT_MESSAGE_CHARACTERS = 1000, 200
 # A difference of larger files takes seconds and is not read.
-_MAX_FILE_LENGTH = 200_000
+_MAX_FILE_BYTES = 200_000
 # Over all files, and of one file in both of its forms: a comparison may take their square, here a second.
 _MAX_LINES, _MAX_COMPARED_LINES = 50_000, 10_000
 _OPAQUE = ["\0"]
 # Of one test script; the log has more.
-_MAX_OUTPUT_LENGTH = 4000
+_MAX_OUTPUT_CHARACTERS = 4000
 
 
 class AgentEnd(StrEnum):
@@ -86,13 +86,13 @@ class Performed:
                 each.rubric_id: _rubric(result, number) for number, each in enumerate(result.rubrics)
             },
             "test_results": {
-                each.path: {"success": each.is_passed, "output": cut(each.output, _MAX_OUTPUT_LENGTH)}
+                each.path: {"success": each.is_passed, "output": cut(each.output, _MAX_OUTPUT_CHARACTERS)}
                 for each in result.scripts
             },
             "rewards": dict(result.rewards),
             "suspicions": list(result.suspicions),
-            "verifier_log": cut(result.log, _MAX_LOG_LENGTH),
-            "diff": cut(self.diff, _MAX_DIFF_LENGTH),
+            "verifier_log": cut(result.log, _MAX_LOG_CHARACTERS),
+            "diff": cut(self.diff, _MAX_DIFF_CHARACTERS),
             "trajectory": _short(self.transcript.as_json()),
             **({"steps": [step.as_json() for step in self.steps]} if self.steps else {}),
             **self.artifacts,
@@ -117,7 +117,7 @@ def _short(trajectory: Mapping[str, object]) -> Mapping[str, object]:
     """A trajectory without the texts of the steps in its middle, where it is too long for a message."""
     steps = trajectory["steps"]
     assert isinstance(steps, list)
-    left = _json_length(trajectory) - _MAX_TRANSCRIPT_LENGTH
+    left = _json_length(trajectory) - _MAX_TRANSCRIPT_CHARACTERS
     kept = list(steps)
     middle = len(steps) // 2
     # Each step is cut once at most: one may stay long, and the whole still ends.
@@ -133,7 +133,7 @@ def _short(trajectory: Mapping[str, object]) -> Mapping[str, object]:
 
 def _without_texts(step: Mapping[str, object]) -> Mapping[str, object]:
     rest = {key: value for key, value in step.items() if key not in ("observation", "tool_calls")}
-    return {**rest, "message": cut(str(step["message"]), _MAX_CUT_MESSAGE_LENGTH)}
+    return {**rest, "message": cut(str(step["message"]), _MAX_CUT_MESSAGE_CHARACTERS)}
 
 
 def _json_length(value: object) -> int:
@@ -181,7 +181,7 @@ def _lines(content: bytes | None) -> list[str] | None:
     """None for a file that is not there, _OPAQUE for one that is no text or too long."""
     if content is None:
         return None
-    if len(content) > _MAX_FILE_LENGTH or b"\0" in content:
+    if len(content) > _MAX_FILE_BYTES or b"\0" in content:
         return _OPAQUE
     try:
         return content.decode().splitlines(keepends=True)

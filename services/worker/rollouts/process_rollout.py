@@ -27,7 +27,7 @@ from services.worker.rollouts.transcript import cut
 from services.worker.sandboxes.errors import SandboxError, VerifierFailed
 
 # It is shown in a table; the transcript has the whole.
-_MAX_DETAIL_LENGTH = 300
+_MAX_DETAIL_CHARACTERS = 300
 log = get_logger()
 
 
@@ -138,7 +138,7 @@ def _response(performed: Performed) -> EngineResponse:
         finish_reason=performed.end.value,
         body_json=_printable(performed.record_json),
         code_result=CodeResult(
-            result.is_passed, cut(_printable(result.detail), _MAX_DETAIL_LENGTH), result.score
+            result.is_passed, cut(_printable(result.detail), _MAX_DETAIL_CHARACTERS), result.score
         ),
     )
     return EngineResponse(answer, performed.usage, Timing(performed.seconds))

@@ -11,11 +11,11 @@ from proctor.values.usage import TokenUsage
 _VERSION = "ATIF-v1.8"
 _AGENT_VERSION = "2.0"
 TOOL = "bash"
-_MAX_TEXT_LENGTH = 20_000
+_MAX_TEXT_CHARACTERS = 20_000
 # Of all turns that are not the agent's, with their own fields: a program may show its model anything, again
 # and again. What the agent says and does has the budget of its steps.
-_MAX_SHOWN_LENGTH = 6_000_000
-_STEP_LENGTH = 400
+_MAX_SHOWN_CHARACTERS = 6_000_000
+_STEP_CHARACTERS = 400
 _FULL = "What follows of other turns is left out: the transcript is full."
 
 
@@ -37,7 +37,7 @@ class Transcript:
         """Begins a conversation after the first `kept` steps, with the tools that the model may call."""
         del self.steps[kept:]
         lengths = [len(str(step["message"])) for step in self.steps if step["source"] != "agent"]
-        self._shown_length = sum(lengths) + _STEP_LENGTH * len(lengths)
+        self._shown_length = sum(lengths) + _STEP_CHARACTERS * len(lengths)
         left = {id(step) for step in self.steps}
         self._of_call = {name: step for name, step in self._of_call.items() if id(step) in left}
         self.tools = tools
@@ -115,9 +115,9 @@ class Transcript:
         }
 
     def _has_room(self, text: str, at: datetime) -> bool:
-        was_full = self._shown_length > _MAX_SHOWN_LENGTH
-        self._shown_length += min(len(text), _MAX_TEXT_LENGTH) + _STEP_LENGTH
-        is_full = self._shown_length > _MAX_SHOWN_LENGTH
+        was_full = self._shown_length > _MAX_SHOWN_CHARACTERS
+        self._shown_length += min(len(text), _MAX_TEXT_CHARACTERS) + _STEP_CHARACTERS
+        is_full = self._shown_length > _MAX_SHOWN_CHARACTERS
         if is_full and not was_full:
             self._add("system", _FULL, at)
         return not is_full
@@ -133,11 +133,11 @@ class Transcript:
         return step
 
 
-def cut(text: str, max_letters: int = _MAX_TEXT_LENGTH) -> str:
+def cut(text: str, max_characters: int = _MAX_TEXT_CHARACTERS) -> str:
     """Head and tail, with the number of characters left out between them."""
-    if len(text) <= max_letters:
+    if len(text) <= max_characters:
         return text
-    half = max_letters // 2
+    half = max_characters // 2
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
 
 

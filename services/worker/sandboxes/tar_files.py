@@ -16,7 +16,7 @@ from services.worker.sandboxes.sandbox import TarLimits
 
 DEFAULT_MODE = 0o644
 # PATH_MAX of Linux.
-_MAX_NAME_LENGTH = 4096
+_MAX_NAME_CHARACTERS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def check_tar(stream: BinaryIO, path: str, limits: TarLimits) -> None:
 
 def _relative(name: str, path: str) -> str:
     parts = [part for part in name.split("/") if part not in ("", ".")]
-    if name.startswith("/") or ".." in parts or len(name) > _MAX_NAME_LENGTH or "\0" in name:
+    if name.startswith("/") or ".." in parts or len(name) > _MAX_NAME_CHARACTERS or "\0" in name:
         raise FilesRefused(path=path, problem=f"the name {name[:100]!r} leaves the folder.")
     return "/".join(parts)
 

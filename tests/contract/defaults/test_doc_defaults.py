@@ -88,8 +88,8 @@ CELLS: Mapping[tuple[str, str], str] = {
     (
         BATCH,
         "metadata",
-    ): f"{submit_batch.MAX_METADATA_PAIRS} pairs, keys of {submit_batch.MAX_KEY_LETTERS} and "
-    f"values of {submit_batch.MAX_VALUE_LETTERS} characters",
+    ): f"{submit_batch.MAX_METADATA_PAIRS} pairs, keys of {submit_batch.MAX_KEY_CHARACTERS} and "
+    f"values of {submit_batch.MAX_VALUE_CHARACTERS} characters",
     (BATCH, "files, batches of a page"): f"{uploads.MAX_PAGE_SIZE:,} and {batches.MAX_PAGE_SIZE}",
     (DATASETS, "a line; in CSV also a row of many lines. In messages with parts, text counts twice"): mib(
         MAX_ROW_BYTES

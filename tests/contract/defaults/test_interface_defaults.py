@@ -20,7 +20,7 @@ from proctor.stack.options import DEFAULT_GATEWAY_GRPC
 from proctor.v1 import dataset_service_pb2, run_pb2
 from proctor.values.priority import default_priority
 from proctor.values.rollout import RolloutAgent
-from services.common.process import MIN_SHARD_KEY_LETTERS
+from services.common.process import MIN_SHARD_KEY_CHARACTERS
 from services.gateway.api.comparisons.routes import CompareRequest
 from services.gateway.api.dataset_runs.requests import DatasetRunRequest
 from services.gateway.api.openai import BatchRequest
@@ -28,7 +28,7 @@ from services.gateway.api.rescoring import RescoreRequest
 from services.gateway.api.runs.requests import RunRequest
 from services.gateway.auth.admission import STREAMED_BYTES
 from services.gateway.server.app import served_routes
-from services.gateway.settings import MIN_KEY_LETTERS, GatewaySettings
+from services.gateway.settings import MIN_KEY_CHARACTERS, GatewaySettings
 from services.results.settings import ResultsSettings
 from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
 from services.scheduler.rate_limits.rate_meter import MIN_RETRIES
@@ -118,7 +118,7 @@ DESCRIPTIONS: Mapping[str, tuple[str, bool]] = {
 NO_DEFAULT = re.compile(r"(?:null means|0 means no limit$|defaults?; parameters of a row)", re.IGNORECASE)
 # Meanings of settings with a number or a value: variable and the part that the code decides.
 MEANINGS: Mapping[str, str] = {
-    "api_keys": f"{MIN_KEY_LETTERS} letters or more. Empty: all are operators",
+    "api_keys": f"{MIN_KEY_CHARACTERS} characters or more. Empty: all are operators",
     "max_bytes_per_user": f"An upload counts as {STREAMED_BYTES >> 20} MiB.",
     "max_retried_share": {100: "at least a hundred."}[MIN_RETRIES],
     "max_reads_per_minute": "0: no limit.",
@@ -129,7 +129,7 @@ MEANINGS: Mapping[str, str] = {
     "results_address": "unless PROCTOR_RESULTS_LISTEN_ADDRESS is set.",
     "metrics_address": "They are not served unless it is set.",
     "traces_endpoint": "there are none unless it is set.",
-    "shard_key": f"of {MIN_SHARD_KEY_LETTERS} letters or more.",
+    "shard_key": f"of {MIN_SHARD_KEY_CHARACTERS} characters or more.",
     "sandbox_max_cpus": "0 means all that the machine has, and no bound for pods and Modal.",
 }
 

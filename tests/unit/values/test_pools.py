@@ -123,7 +123,7 @@ def test_adapters_that_are_written_share_their_engine_again() -> None:
     ("aliases", "problem"),
     [
         ("[a]", "aliases is no list of NAME: PROVIDER/MODEL"),
-        ("{'': vllm/starter}", "the alias '' is no name of 1 to 512 letters"),
+        ("{'': vllm/starter}", "the alias '' is no name of 1 to 512 characters"),
         ("{vllm/starter: openai/x}", "the alias 'vllm/starter' is the name of a model itself"),
         ("{best: vllm/gone}", "the alias 'best' names vllm/gone, which no pool serves"),
     ],

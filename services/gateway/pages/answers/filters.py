@@ -14,7 +14,7 @@ from proctor.wire.enums import value_of, words_of
 from services.gateway.pages.answer_marks import GOLDEN, WRONG
 
 PAGE_SIZE = 50
-_MAX_LETTERS = 512
+_MAX_CHARACTERS = 512
 _STATUSES = frozenset(OutcomeStatus)
 _SORTS = {
     "id": results_pb2.OUTCOME_SORT_SAMPLE,
@@ -38,7 +38,7 @@ FAILURES = tuple(words_of(outcome_pb2.FailureClass))
 # Bounds of the score that have a name, beside those that are entered.
 _RIGHT, _WRONG = "right", "wrong"
 
-_Text = Annotated[str, Query(max_length=_MAX_LETTERS)]
+_Text = Annotated[str, Query(max_length=_MAX_CHARACTERS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class AnswerFilters:
     after: _Text = ""
     row: _Text = ""
     # A sample where the list begins: links to one answer have it.
-    begin: Annotated[str, Query(alias="from", max_length=_MAX_LETTERS)] = ""
+    begin: Annotated[str, Query(alias="from", max_length=_MAX_CHARACTERS)] = ""
 
     def named(self) -> dict[str, str]:
         """The filters that are set, by their names in the address."""

@@ -1,9 +1,9 @@
 // The answer beside the list: Escape closes it too, and the focus is again at its row.
 document.addEventListener("click", event => {
   if (!event.target.closest("[data-closes-answer]")) return;
-  const row = document.querySelector("tr[aria-selected]"), place = row?.querySelector("th a") ?? document.querySelector("[data-rows]")?.closest("[tabindex]");
+  const row = document.querySelector("tr[aria-selected]"), target = row?.querySelector("th a") ?? document.querySelector("[data-rows]")?.closest("[tabindex]");
   row?.removeAttribute("aria-selected");
-  place?.focus();
+  target?.focus();
 });
 
 document.addEventListener("keydown", event => {

@@ -23,7 +23,7 @@ PAGE_SIZE = 20
 # A filter on what was gained or lost looks through so many pages for one call.
 _MAX_PAGES = 5
 # A page compares the words of all its rows, once for each run beside the first.
-_MAX_LETTERS = 4000
+_MAX_CHARACTERS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def _answer(
         sample=outcome.sample,
         outcome=mark,
         word=word,
-        pieces=own_pieces(beside[:_MAX_LETTERS], answer[:_MAX_LETTERS]) if index or beside else (),
+        pieces=own_pieces(beside[:_MAX_CHARACTERS], answer[:_MAX_CHARACTERS]) if index or beside else (),
         text=answer,
         failure=outcome.failure.message if outcome.HasField("failure") else "",
         prediction=recorded.prediction if recorded.prediction != answer else "",

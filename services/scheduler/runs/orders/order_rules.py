@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 
 from proctor.values.generation import PARAMETER_RANGES, Problem, Range
-from proctor.values.providers.pools_file import MAX_MODEL_LETTERS
+from proctor.values.providers.pools_file import MAX_MODEL_CHARACTERS
 from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.run import MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS
 from proctor.values.sample import MAX_FEWSHOT
@@ -98,8 +98,8 @@ def _text_problem(order: RunOrder) -> Problem | None:
 
 def _model_problem(model: str) -> Problem | None:
     """A name becomes a part of addresses, subjects and log lines."""
-    if len(model) > MAX_MODEL_LETTERS:
-        sentence = f"model has {len(model)} letters, but must have at most {MAX_MODEL_LETTERS}."
+    if len(model) > MAX_MODEL_CHARACTERS:
+        sentence = f"model has {len(model)} characters, but must have at most {MAX_MODEL_CHARACTERS}."
         return Problem("model", sentence)
     odd = next((letter for letter in model if not letter.isprintable()), None)
     if odd is not None:

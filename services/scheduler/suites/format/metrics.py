@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from proctor.values.scoring import MetricUse, OutputType
-from services.scheduler.suites.errors import LISTED_LETTERS, InvalidMetric, UnknownDatasetMetric, listed
+from services.scheduler.suites.errors import LISTED_CHARACTERS, InvalidMetric, UnknownDatasetMetric, listed
 from services.scheduler.suites.format.schema import schema_problems
 from services.scheduler.suites.format.suite_document import KeyPath, ValueProblem
 
@@ -155,7 +155,7 @@ def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
 
 def _resolved(use: MetricUse, supported: Sequence[str]) -> MetricUse:
     if use.name not in supported:
-        raise UnknownDatasetMetric(metric=use.name[:LISTED_LETTERS], supported=listed(supported))
+        raise UnknownDatasetMetric(metric=use.name[:LISTED_CHARACTERS], supported=listed(supported))
     name, options = DATASET_METRIC_NAMES.get(use.name, use.name), _options(use)
     known = options_of(name, OutputType.GENERATE_UNTIL)
     for key, value in sorted(options.items()):

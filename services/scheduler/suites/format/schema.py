@@ -17,7 +17,7 @@ from services.scheduler.suites.format.suite_document import ValueProblem
 
 _FORMATS = FormatChecker(formats=())
 SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
-_MAX_SENTENCE_LENGTH = 300
+_MAX_SENTENCE_CHARACTERS = 300
 # Unknown keys reported per mapping.
 MAX_KEYS = 100
 
@@ -92,7 +92,7 @@ def _problems(violation: ValidationError) -> Iterator[ValueProblem]:
             yield ValueProblem(path, "it is empty")
         case "maxLength":
             yield ValueProblem(
-                path, f"it has {len(str(error.instance))} letters, and may have {schema['maxLength']}"
+                path, f"it has {len(str(error.instance))} characters, and may have {schema['maxLength']}"
             )
         case "format":
             yield ValueProblem(path, f"{error.instance!r:.60} is no regular expression: {error.cause}")
@@ -115,5 +115,5 @@ def _why_no_text(value: float) -> str:
 
 def _sentence(message: str) -> str:
     """Shortens the message: the library quotes the whole value."""
-    half = _MAX_SENTENCE_LENGTH // 2
-    return message if len(message) <= _MAX_SENTENCE_LENGTH else f"{message[:half]} … {message[-half:]}"
+    half = _MAX_SENTENCE_CHARACTERS // 2
+    return message if len(message) <= _MAX_SENTENCE_CHARACTERS else f"{message[:half]} … {message[-half:]}"

@@ -17,7 +17,7 @@ from services.scheduler.suites.format.suite_document import KeyPath
 # Recursion of Python ends at a thousand frames; values of suites are a few levels deep.
 MAX_DEPTH = 50
 # Python reads long numbers in square time.
-MAX_NUMBER_LETTERS = 100
+MAX_NUMBER_CHARACTERS = 100
 # Aliases count as often as they are used.
 MAX_NODES = 200_000
 
@@ -218,6 +218,6 @@ def _scalar_of(tag: str, text: str) -> tuple[Scalar, str]:
 
 def _short(tag: str, text: str) -> yaml.ScalarNode:
     """Rejects long numbers: converting a million digits takes hours."""
-    if len(text) > MAX_NUMBER_LETTERS:
+    if len(text) > MAX_NUMBER_CHARACTERS:
         raise ValueError
     return yaml.ScalarNode(tag, text)

@@ -48,7 +48,7 @@ def value_of_cells(cells: Mapping[str, object]) -> object:
             try:
                 value[name] = orjson.loads(cell)
             except orjson.JSONDecodeError as error:
-                problem = f"{name} is not valid JSON: {error.msg}, at letter {error.colno}."
+                problem = f"{name} is not valid JSON: {error.msg}, at character {error.colno}."
                 return LineFault(name, problem, text=cell)
     return value
 
@@ -112,7 +112,7 @@ def _fault_of(line: bytes, error: orjson.JSONDecodeError) -> LineFault:
     except UnicodeDecodeError as undecoded:
         problem = f"Its bytes are not valid UTF-8, from byte {undecoded.start + 1} on."
     else:
-        problem = f"It is not valid JSON: {error.msg}, at letter {error.colno}."
+        problem = f"It is not valid JSON: {error.msg}, at character {error.colno}."
         if b"\0" in line:
             problem = f"It holds a NUL character, at byte {line.index(0) + 1}. Leave it out."
     return LineFault("", problem, FaultKind.UNREADABLE, text=line[:_QUOTED_BYTES].decode(errors="replace"))

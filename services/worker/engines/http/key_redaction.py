@@ -30,11 +30,11 @@ class KeyRedactor:
         return body
 
 
-def _escapes_in(letters: str) -> Sequence[str]:
+def _escapes_in(characters: str) -> Sequence[str]:
     """Patterns of the escapes of JSON, URLs and HTML that may encode some character of the key."""
-    if _PLAIN.fullmatch(letters):
+    if _PLAIN.fullmatch(characters):
         return (r"\\u00[2-7]",)
-    quoted = re.escape("".join({*letters} & _QUOTED))
+    quoted = re.escape("".join({*characters} & _QUOTED))
     return (rf"\\[u{quoted}]", "%[0-9a-fA-F]", "&")
 
 

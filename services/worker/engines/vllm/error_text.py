@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 # It is shown in one line, in heartbeats and as the error of a run.
-_MAX_LETTERS = 300
+_MAX_CHARACTERS = 300
 # "(EngineCore pid=12) ERROR 11-22 01:10:09 [core.py:1510] " before each line of a logged traceback.
 _LOG_PREFIX = re.compile(r"^\([^)]*\)\s+(?:[A-Z]+ \S+ \S+ \[[^\]]*\]\s?)?")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt): (?P<message>.+)")
@@ -48,7 +48,7 @@ def shortened(text: str) -> str:
         text = noise.sub("", text)
     kept, *rest = _SENTENCE_END.split(text)
     for sentence in rest:
-        if len(kept) + len(sentence) >= _MAX_LETTERS:
+        if len(kept) + len(sentence) >= _MAX_CHARACTERS:
             break
         kept = f"{kept} {sentence}"
-    return kept if len(kept) <= _MAX_LETTERS else f"{kept[:_MAX_LETTERS].rstrip()} …"
+    return kept if len(kept) <= _MAX_CHARACTERS else f"{kept[:_MAX_CHARACTERS].rstrip()} …"

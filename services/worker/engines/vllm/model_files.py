@@ -19,7 +19,7 @@ _ENVIRONMENT = {
 }
 # Both numbers are from the format of safetensors: the header's length comes first, and is at most 100 MB.
 _LENGTH_BYTES = 8
-_MAX_HEADER_LENGTH = 100_000_000
+_MAX_HEADER_BYTES = 100_000_000
 _SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja")
 _WEIGHTS = ("*.safetensors", "*.bin")
 # vLLM reserves memory for adapters by the largest rank; it supports these.
@@ -136,7 +136,7 @@ def _is_whole(file: Path) -> bool:
     size = file.stat().st_size
     with file.open("rb") as opened:
         length = int.from_bytes(opened.read(_LENGTH_BYTES), "little")
-        if size < _LENGTH_BYTES or length > min(size - _LENGTH_BYTES, _MAX_HEADER_LENGTH):
+        if size < _LENGTH_BYTES or length > min(size - _LENGTH_BYTES, _MAX_HEADER_BYTES):
             return False
         try:
             tensors = json.loads(opened.read(length))

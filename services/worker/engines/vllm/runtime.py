@@ -60,9 +60,9 @@ _NAMES = (_RUNNING, _WAITING, _CACHE_USE, _QUERIES, _HITS, _GENERATED)
 _CPU_STOP_SECONDS = 1.0
 _RENDER_SECONDS = 10.0
 # Some templates take the square of the number of messages; these are rendered in microseconds.
-_MAX_SMALL_MESSAGES, _MAX_SMALL_LENGTH = 64, 64 * 1024
+_MAX_SMALL_MESSAGES, _MAX_SMALL_CHARACTERS = 64, 64 * 1024
 # Far beyond any context: tokenizing more only takes memory.
-_MAX_RENDERED_LENGTH = 16_000_000
+_MAX_RENDERED_CHARACTERS = 16_000_000
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -132,10 +132,10 @@ class VllmRuntime:
             raise RequestRefused(
                 f"The chat template of {self.model.name} takes more than {_RENDER_SECONDS:g} s for the line."
             ) from error
-        if len(text) > _MAX_RENDERED_LENGTH:
+        if len(text) > _MAX_RENDERED_CHARACTERS:
             raise RequestRefused(
-                f"The chat template of {self.model.name} makes more than {_MAX_RENDERED_LENGTH:,} characters "
-                "of the line."
+                f"The chat template of {self.model.name} makes more than {_MAX_RENDERED_CHARACTERS:,} "
+                "characters of the line."
             )
         return text
 
@@ -281,7 +281,7 @@ def _hardware() -> str:
 
 def _is_small(messages: Sequence[ChatMessage]) -> bool:
     characters = sum(len(each.content) + len(each.fields_json) for each in messages)
-    return len(messages) <= _MAX_SMALL_MESSAGES and characters <= _MAX_SMALL_LENGTH
+    return len(messages) <= _MAX_SMALL_MESSAGES and characters <= _MAX_SMALL_CHARACTERS
 
 
 def _reason(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from services.worker.sandboxes.sandbox import Command, CommandResult
 
 PORT = 8080
 _CHECK_SECONDS = 0.2
-_MAX_SHOWN_LETTERS = 300
+_MAX_SHOWN_CHARACTERS = 300
 
 ServeModel = Callable[
     [socket.socket, str, Callable[[ModelCall], Awaitable[ModelAnswer]]], AbstractAsyncContextManager[None]
@@ -61,7 +61,7 @@ class ExecuteProgram:
         if result.exit_code and calls.budget.used.steps == steps_before:
             raise ProgramNotStarted(
                 program=command.argv[0],
-                cause=output.strip()[-_MAX_SHOWN_LETTERS:] or f"exit code {result.exit_code}",
+                cause=output.strip()[-_MAX_SHOWN_CHARACTERS:] or f"exit code {result.exit_code}",
             )
         return AgentEnd.SUBMITTED
 

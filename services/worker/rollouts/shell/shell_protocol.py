@@ -13,7 +13,7 @@ ENVIRONMENT = {
     "TQDM_DISABLE": "1",
 }
 # As in mini-swe-agent: more fills the context with what is rarely read.
-_MAX_OUTPUT_LENGTH = 10_000
+_MAX_OUTPUT_CHARACTERS = 10_000
 
 
 def is_submission(result: CommandResult) -> bool:
@@ -22,7 +22,7 @@ def is_submission(result: CommandResult) -> bool:
 
 
 def observation(result: CommandResult, seconds: float) -> str:
-    output = cut(result.text, _MAX_OUTPUT_LENGTH)
+    output = cut(result.text, _MAX_OUTPUT_CHARACTERS)
     match result.ended:
         case Ended.TIMED_OUT:
             ended = f"The command was ended after {seconds:g} s, with every process in the sandbox."

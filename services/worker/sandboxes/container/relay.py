@@ -12,7 +12,7 @@ from services.worker.sandboxes.errors import SandboxLost
 _HEADER = struct.Struct("!II")
 _START_SECONDS = 60.0
 _READ_BYTES = 65536
-_MAX_FRAME_LENGTH = 1024 * 1024
+_MAX_FRAME_BYTES = 1024 * 1024
 
 
 class ModelRelay:
@@ -102,7 +102,7 @@ class ModelRelay:
         """Raises EOFError at the end, and where it is no frame of the relay."""
         await self._fill(_HEADER.size)
         number, length = _HEADER.unpack_from(self._buffer)
-        if length > _MAX_FRAME_LENGTH:
+        if length > _MAX_FRAME_BYTES:
             raise EOFError
         await self._fill(_HEADER.size + length)
         content = bytes(self._buffer[_HEADER.size : _HEADER.size + length])

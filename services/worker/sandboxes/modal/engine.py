@@ -34,7 +34,7 @@ _UNLIMITED = (
 # An address that any machine with a network reaches.
 _OUTSIDE = ("1.1.1.1", 443)
 _NOT_IN_TAGS = re.compile(r"[^A-Za-z0-9._-]")
-_MAX_TAG_LENGTH = 63
+_MAX_TAG_CHARACTERS = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,4 +150,4 @@ class ModalEngine:
 def _tags(labels: Mapping[str, str]) -> dict[str, str]:
     given = {_NOT_IN_TAGS.sub("-", name): _NOT_IN_TAGS.sub("-", value) for name, value in labels.items()}
     made = {**given, LABEL: "true", OWNER: owners.own()}
-    return {name[:_MAX_TAG_LENGTH]: value[:_MAX_TAG_LENGTH] for name, value in made.items()}
+    return {name[:_MAX_TAG_CHARACTERS]: value[:_MAX_TAG_CHARACTERS] for name, value in made.items()}

@@ -100,7 +100,7 @@ def test_nothing_is_proved_without_a_key() -> None:
 
 @pytest.mark.parametrize("given", ["", "short", "x" * 15])
 def test_service_without_a_long_key_does_not_start(given: str) -> None:
-    with pytest.raises(ShardKeyUnusable, match="PROCTOR_SHARD_KEY has under 16 letters"):
+    with pytest.raises(ShardKeyUnusable, match="PROCTOR_SHARD_KEY needs 16 characters or more"):
         usable_shard_key(SecretStr(given))
     assert usable_shard_key(SecretStr("x" * 16)) == "x" * 16
 

@@ -11,7 +11,7 @@ from services.worker.sandboxes.tar_files import pack
 from services.worker.verification.verifier_result import VerifierResult
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-MAX_TRANSCRIPT_LENGTH = 500_000
+MAX_TRANSCRIPT_CHARACTERS = 500_000
 
 
 def trajectory_of(transcript: Transcript) -> dict[str, list[dict[str, object]]]:
@@ -30,7 +30,7 @@ def test_a_long_transcript_loses_the_texts_in_its_middle(letter: str) -> None:
     trajectory = trajectory_of(transcript)
     steps = trajectory["steps"]
     assert len(steps) == 80
-    assert len(json.dumps(trajectory, ensure_ascii=False)) <= MAX_TRANSCRIPT_LENGTH
+    assert len(json.dumps(trajectory, ensure_ascii=False)) <= MAX_TRANSCRIPT_CHARACTERS
     assert len(str(steps[40]["message"])) < 300
     assert "observation" not in steps[40]
     if letter != "\x01":

@@ -30,7 +30,7 @@ _NICE = 10
 _OWN_PROCESSES = 2
 # Python ignores the second, and the launcher the first. What is over RLIMIT_FSIZE stays an error.
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGPIPE)
-_MAX_NAME_LENGTH = 1000
+_MAX_NAME_CHARACTERS = 1000
 
 Request = dict[str, Any]
 
@@ -151,7 +151,7 @@ def _start(
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else error
         with suppress(OSError):
-            os.write(files[-1], f"{name[:_MAX_NAME_LENGTH]}: {problem}\n".encode("utf-8", "replace"))
+            os.write(files[-1], f"{name[:_MAX_NAME_CHARACTERS]}: {problem}\n".encode("utf-8", "replace"))
         refuse(127 if isinstance(error, FileNotFoundError) else 126)
     else:
         running[os.pidfd_open(process)] = process, request["id"]

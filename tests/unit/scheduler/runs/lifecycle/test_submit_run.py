@@ -142,7 +142,7 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
         (
             toy_order(model="openai/" + "a" * 506),
             InvalidParameter,
-            "model has 513 letters, but must have at most 512.",
+            "model has 513 characters, but must have at most 512.",
         ),
         (
             toy_order(params=GenerationParams(context_tokens=4096)),

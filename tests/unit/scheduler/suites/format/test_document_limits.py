@@ -40,7 +40,7 @@ def test_a_text_of_more_tokens_than_any_engine_writes_is_refused() -> None:
 def test_names_are_short_and_end_where_they_seem_to() -> None:
     assert not problems_of(TASK.replace("task: colours", f"task: {'c' * 128}"))
     [(_, line, key, problem)] = problems_of(TASK.replace("task: colours", f"task: {'c' * 129}"))
-    assert (line, key, problem) == (1, "task", "it has 129 letters, and may have 128")
+    assert (line, key, problem) == (1, "task", "it has 129 characters, and may have 128")
     [(_, line, key, problem)] = problems_of(TASK.replace("task: colours", 'task: "colours\\n"'))
     assert (line, key) == (1, "task")
     assert "does not match" in problem

@@ -52,7 +52,7 @@ def test_an_unknown_metric_is_reported_with_those_there_are(name: str) -> None:
             "pattern: 5 is not of type 'string': put the number in quotes",
         ),
         (MetricUse("regex", '{"ignore_case": 1}'), "ignore_case: 1 is not of type 'boolean'"),
-        (MetricUse("regex", json.dumps({"pattern": "x" * 5001})), "pattern: it has 5001 letters"),
+        (MetricUse("regex", json.dumps({"pattern": "x" * 5001})), "pattern: it has 5001 characters"),
         (MetricUse("exact_match", '{"regexes_to_ignore": ["("]}'), r"regexes_to_ignore: '\(' is no regular"),
         (MetricUse("numeric", '{"tolerance": -1}'), "tolerance: -1 is less than the minimum of 0"),
         (MetricUse("numeric", '{"tolerance": NaN}'), "NaN is not a number that can be reckoned with"),

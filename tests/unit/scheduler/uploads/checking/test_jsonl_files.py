@@ -8,7 +8,7 @@ import pytest
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.uploads.dataset import DatasetFormat, RowFacts
 from services.scheduler.uploads.errors import DatasetTooLarge
-from services.scheduler.uploads.faults import MAX_FAULT_LETTERS
+from services.scheduler.uploads.faults import MAX_FAULT_CHARACTERS
 from tests.fakes.storage.checked_files import (
     NO_LIMITS,
     CheckedFiles,
@@ -123,19 +123,19 @@ def test_unusual_lines_are_taken(line: object) -> None:
     [
         (b"", "The file is empty. Upload one with at least one line."),
         (b"\xef\xbb\xbf\n \n", "The file is empty. Upload one with at least one line."),
-        (b'{"prompt": "x"', "It is not valid JSON: unexpected end of data, at letter 15."),
+        (b'{"prompt": "x"', "It is not valid JSON: unexpected end of data, at character 15."),
         (
             b'{"prompt": NaN}',
-            "It is not valid JSON: unexpected character, expected a JSON value, at letter 12.",
+            "It is not valid JSON: unexpected character, expected a JSON value, at character 12.",
         ),
         (b'{"prompt": "\xe9"}', "Its bytes are not valid UTF-8, from byte 13 on."),
         (b'{"prompt": "\0"}', "It holds a NUL character, at byte 13. Leave it out."),
-        (b'{"prompt": ' + b"[" * 2000, "It is not valid JSON: depth limit exceeded, at letter 1036."),
+        (b'{"prompt": ' + b"[" * 2000, "It is not valid JSON: depth limit exceeded, at character 1036."),
         (
             b'{"prompt": "x", "metadata": {"x": ' + b"[" * 300 + b"]" * 300 + b"}}",
             "The row cannot be kept as JSON: recursion limit reached.",
         ),
-        (b'{"prompt": "\\ud800"}', "It is not valid JSON: no low surrogate in string, at letter 13."),
+        (b'{"prompt": "\\ud800"}', "It is not valid JSON: no low surrogate in string, at character 13."),
     ],
 )
 def test_what_is_no_json_is_reported_in_a_sentence(content: bytes, problem: str) -> None:
@@ -256,5 +256,5 @@ def test_format_is_distinguished_from_the_name_and_the_first_bytes(
 )
 def test_field_of_a_fault_is_cut_however_long_the_file_names_it(line: object) -> None:
     [fault] = CheckedFiles().check(jsonl([line])).faults
-    assert 0 < len(fault.field) <= MAX_FAULT_LETTERS
-    assert 0 < len(fault.problem) <= MAX_FAULT_LETTERS
+    assert 0 < len(fault.field) <= MAX_FAULT_CHARACTERS
+    assert 0 < len(fault.problem) <= MAX_FAULT_CHARACTERS
