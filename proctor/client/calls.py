@@ -21,7 +21,7 @@ PLAINTEXT_VARIABLE = "PROCTOR_ALLOW_PLAINTEXT_KEY"
 _YES = frozenset({"1", "true", "yes"})
 _PORTS = {"https": 443, "http": 80}
 # A gateway that restarts is back within these pauses.
-_RETRY_PAUSES_SECONDS = (0.2, 0.5, 1.0)
+_BACKOFF_SECONDS = (0.2, 0.5, 1.0)
 _CHANNEL_OPTIONS = (
     # A proxy of the environment is for the web, not for a gateway that was named.
     ("grpc.enable_http_proxy", 0),
@@ -128,7 +128,7 @@ class GatewayCalls:
         self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q, timeout_seconds: float | None = None
     ) -> A:
         """Retries while no gateway answers. An outage behind the gateway has been retried by the gateway."""
-        for pause_seconds in _RETRY_PAUSES_SECONDS:
+        for pause_seconds in _BACKOFF_SECONDS:
             try:
                 return await self.call_once(method, request, timeout_seconds)
             except Unreachable as outage:

@@ -11,12 +11,12 @@ import psutil
 from proctor.stack.state import LOCK_FILE, is_locked, read_stack_state, remove_stack_state
 
 # `proctor down` returns this much after the stack is gone.
-LOOK_EVERY_SECONDS = 0.05
+POLL_SECONDS = 0.05
 # Above the limits of all children in turn: the workers' 30 s, Postgres's 30 s, 10 s of the others.
-STOP_LIMIT_SECONDS = 120.0
+STOP_TIMEOUT_SECONDS = 120.0
 # After SIGKILL only the kernel is waited for.
-KILL_LIMIT_SECONDS = 10.0
-EXIT_LIMIT_SECONDS = 5.0
+KILL_TIMEOUT_SECONDS = 10.0
+EXIT_TIMEOUT_SECONDS = 5.0
 
 
 def stop_stack(state_dir: Path) -> bool:
@@ -24,8 +24,8 @@ def stop_stack(state_dir: Path) -> bool:
     if not is_locked(state_dir):
         remove_stack_state(state_dir)
         return False
-    if not _signal_until_gone(state_dir, signal.SIGTERM, STOP_LIMIT_SECONDS):
-        _signal_until_gone(state_dir, signal.SIGKILL, KILL_LIMIT_SECONDS)
+    if not _signal_until_gone(state_dir, signal.SIGTERM, STOP_TIMEOUT_SECONDS):
+        _signal_until_gone(state_dir, signal.SIGKILL, KILL_TIMEOUT_SECONDS)
         remove_stack_state(state_dir)
     return True
 
@@ -44,7 +44,7 @@ def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: f
                 os.kill(state.supervisor_pid, number)
         if time.monotonic() > deadline:
             return False
-        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251  # this is a poll with a deadline
+        time.sleep(POLL_SECONDS)  # noqa: TID251  # this is a poll with a deadline
     _wait_for_end(signalled)
     return True
 
@@ -60,9 +60,9 @@ def is_supervisor(pid: int, state_dir: Path) -> bool:
 
 def _wait_for_end(pids: set[int]) -> None:
     """The lock is released a moment before the process ends; callers expect the process to be gone."""
-    deadline = time.monotonic() + EXIT_LIMIT_SECONDS
+    deadline = time.monotonic() + EXIT_TIMEOUT_SECONDS
     while any(_is_running(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(LOOK_EVERY_SECONDS)  # noqa: TID251  # this is a poll with a deadline
+        time.sleep(POLL_SECONDS)  # noqa: TID251  # this is a poll with a deadline
 
 
 def _is_running(pid: int) -> bool:

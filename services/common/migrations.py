@@ -32,7 +32,7 @@ _LOCK_SECONDS = 2.0
 # In the pause the queries that piled up behind the lock go through.
 _PAUSE_SECONDS = 1.0
 # A vacuum or a long report ends in minutes; what takes longer needs a person.
-_PATIENCE_SECONDS = 300.0
+_TIMEOUT_SECONDS = 300.0
 # An advisory lock is polled, so that a waiting replica looks like no dead connection to a proxy between.
 _POLL_SECONDS = 0.2
 
@@ -67,7 +67,7 @@ class LockPatience:
 
     lock_seconds: float = _LOCK_SECONDS
     pause_seconds: float = _PAUSE_SECONDS
-    total_seconds: float = _PATIENCE_SECONDS
+    total_seconds: float = _TIMEOUT_SECONDS
 
 
 def read_migrations(folder: Path) -> list[Migration]:

@@ -17,7 +17,7 @@ _DISTRIBUTION = re.compile(r"vllm-(?P<version>\d.*)\.dist-info")
 
 
 # All providers are asked side by side, so this bounds the whole examination of them.
-LIMIT_SECONDS = 3.0
+TIMEOUT_SECONDS = 3.0
 
 
 def examine_vllm(environ: Mapping[str, str], current: Path) -> Finding:
@@ -101,11 +101,11 @@ async def _why_silent(address: str) -> str:
         parts = urlsplit(address)
         is_secure = parts.scheme == "https"
         port = parts.port or (443 if is_secure else 80)
-        async with asyncio.timeout(LIMIT_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             _, writer = await asyncio.open_connection(parts.hostname, port, ssl=is_secure or None)
         writer.close()
     except TimeoutError:
-        return f"nothing within {LIMIT_SECONDS:.0f} s"
+        return f"nothing within {TIMEOUT_SECONDS:.0f} s"
     except ConnectionRefusedError:
         return "no program listens there"
     except (OSError, ValueError) as error:

@@ -19,9 +19,9 @@ from proctor.values.providers.pool import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
 # Above `drain_seconds` of the worker (20 by default): it hands its shards on before it is killed.
-WORKER_DRAIN_LIMIT_SECONDS = 30.0
+WORKER_DRAIN_TIMEOUT_SECONDS = 30.0
 # A worker is ready once vLLM's library is imported, which takes minutes on a cold disk.
-WORKER_READY_LIMIT_SECONDS = 600.0
+WORKER_READY_TIMEOUT_SECONDS = 600.0
 # A service inherits listed variables only, so that a secret reaches no service that does not need it.
 _EVERYBODY = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_*"),
@@ -161,8 +161,8 @@ def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> C
         name=f"worker.{pool.name}",
         program=_program(python, options.modules["worker"], environment),
         is_ready=lambda: grpc_serves(health),
-        ready_limit_seconds=WORKER_READY_LIMIT_SECONDS,
-        stop_limit_seconds=WORKER_DRAIN_LIMIT_SECONDS,
+        ready_limit_seconds=WORKER_READY_TIMEOUT_SECONDS,
+        stop_limit_seconds=WORKER_DRAIN_TIMEOUT_SECONDS,
     )
 
 

@@ -20,9 +20,9 @@ MAX_BACKOFF_SECONDS = 5.0
 # Only a child that has lived this long starts its backoff anew: others die of what they do.
 STEADY_AFTER_SECONDS = 20.0
 # Postgres and NATS are up within a tenth of a second: a coarser look would double the start.
-FIRST_PROBE_PAUSE_SECONDS = 0.02
+FIRST_POLL_SECONDS = 0.02
 # vLLM loads for minutes, in which many probes would take CPU from it.
-MAX_PROBE_PAUSE_SECONDS = 0.25
+MAX_POLL_SECONDS = 0.25
 CANCEL_AGAIN_SECONDS = 1.0
 
 Report = Callable[[str], None]
@@ -144,13 +144,13 @@ class SupervisedChild:
     async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> bool:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self.spec.ready_limit_seconds
-        pause = FIRST_PROBE_PAUSE_SECONDS
+        pause = FIRST_POLL_SECONDS
         while process.returncode is None and clock() < deadline:
             # Looked at again after the answer: it may have come from a foreign program that took the port.
             if await self.spec.is_ready() and process.returncode is None:
                 return True
             await asyncio.sleep(pause)
-            pause = min(pause * 1.3, MAX_PROBE_PAUSE_SECONDS)
+            pause = min(pause * 1.3, MAX_POLL_SECONDS)
         return False
 
     def _announce_ready(self) -> None:

@@ -13,7 +13,7 @@ from nats.aio.client import Client as NatsClient
 from proctor.stack.supervision.addresses import UNIX, split_address
 
 # A server under load answers within this; one that hangs must not hold up the next probe.
-PROBE_LIMIT_SECONDS = 2.0
+PROBE_TIMEOUT_SECONDS = 2.0
 CONNECTION_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 # Channels to the same address otherwise share one connection, and with it the back-off after a refused one.
@@ -23,13 +23,13 @@ OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
 async def postgres_answers(dsn: str) -> bool:
     """Raises InvalidCatalogNameError for a database that does not exist yet."""
     try:
-        connection = await asyncpg.connect(dsn, timeout=PROBE_LIMIT_SECONDS)
+        connection = await asyncpg.connect(dsn, timeout=PROBE_TIMEOUT_SECONDS)
     except asyncpg.InvalidCatalogNameError:
         raise
     except CONNECTION_ERRORS:
         return False
     try:
-        return bool(await connection.fetchval("SELECT 1", timeout=PROBE_LIMIT_SECONDS) == 1)
+        return bool(await connection.fetchval("SELECT 1", timeout=PROBE_TIMEOUT_SECONDS) == 1)
     except CONNECTION_ERRORS:
         return False
     finally:
@@ -38,7 +38,7 @@ async def postgres_answers(dsn: str) -> bool:
 
 async def _close(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     with contextlib.suppress(*CONNECTION_ERRORS):
-        await connection.close(timeout=PROBE_LIMIT_SECONDS)
+        await connection.close(timeout=PROBE_TIMEOUT_SECONDS)
 
 
 async def nats_answers(url: str) -> bool:
@@ -48,7 +48,7 @@ async def nats_answers(url: str) -> bool:
     client = NatsClient()
     try:
         await client.connect(url, allow_reconnect=False, connect_timeout=2, error_cb=_ignore)
-        await client.jetstream(timeout=PROBE_LIMIT_SECONDS).account_info()
+        await client.jetstream(timeout=PROBE_TIMEOUT_SECONDS).account_info()
     except (OSError, TimeoutError, nats.errors.Error):
         return False
     finally:
@@ -67,7 +67,7 @@ async def grpc_serves(address: str) -> bool:
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
         try:
-            answer = await check(health_pb2.HealthCheckRequest(), timeout=PROBE_LIMIT_SECONDS)
+            answer = await check(health_pb2.HealthCheckRequest(), timeout=PROBE_TIMEOUT_SECONDS)
         except grpc.aio.AioRpcError:
             return False
     return answer.status == health_pb2.HealthCheckResponse.SERVING
@@ -77,7 +77,7 @@ async def http_is_ready(address: str) -> bool:
     request = f"GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode()
     host, port = split_address(address)
     try:
-        async with asyncio.timeout(PROBE_LIMIT_SECONDS):
+        async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
             reader, writer = await asyncio.open_connection(host, port)
             try:
                 writer.write(request)
@@ -91,7 +91,7 @@ async def http_is_ready(address: str) -> bool:
 
 async def port_answers(address: str) -> bool:
     try:
-        async with asyncio.timeout(PROBE_LIMIT_SECONDS):
+        async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
             if address.startswith(UNIX):
                 _, writer = await asyncio.open_unix_connection(address.removeprefix(UNIX))
             else:

@@ -17,7 +17,7 @@ from typing import BinaryIO
 # With one older copy each, eight children take at most some 320 MB.
 ROTATE_ABOVE_BYTES = 20 * 1024 * 1024
 # A child that logs 1 MB a second goes 30 MB beyond the bound.
-LOOK_EVERY_SECONDS = 30.0
+POLL_SECONDS = 30.0
 # As much of a failure as a terminal shows without scrolling.
 TAIL_LINES = 15
 TAIL_BYTES = 8192
@@ -25,7 +25,7 @@ TAIL_BYTES = 8192
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 # Only a process that hangs in the kernel outlives SIGKILL that long.
-KILL_LIMIT_SECONDS = 10.0
+KILL_TIMEOUT_SECONDS = 10.0
 
 
 def open_log(path: Path) -> BinaryIO:
@@ -48,7 +48,7 @@ class ChildLogs:
 
     async def keep_small(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             for path in self.folder.glob("*.log"):
                 with contextlib.suppress(OSError):
                     rotate(path, ROTATE_ABOVE_BYTES)
@@ -119,7 +119,7 @@ async def terminate(process: Process, stop_signal: signal.Signals, limit_seconds
     was_enough = process.returncode is not None
     # Also after an orderly end: what the child had started may live on in its group.
     kill_group(process.pid)
-    await asyncio.wait_for(process.wait(), KILL_LIMIT_SECONDS)
+    await asyncio.wait_for(process.wait(), KILL_TIMEOUT_SECONDS)
     return was_enough
 
 

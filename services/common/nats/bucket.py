@@ -12,8 +12,8 @@ from nats.js.kv import KeyValue
 
 from services.common.lifecycle import cancellation_kept
 from services.common.nats.connection import (
-    FIRST_PAUSE_SECONDS,
-    MAX_PAUSE_SECONDS,
+    FIRST_BACKOFF_SECONDS,
+    MAX_BACKOFF_SECONDS,
     REQUEST_SECONDS,
     TRANSIENT_NATS,
     RetryPauses,
@@ -25,9 +25,9 @@ from services.common.structured_logs import get_logger
 log = get_logger()
 
 # How late a lost watch is noticed at most: the server does not announce its end.
-_WATCH_CHECK_SECONDS = 1.0
+_WATCH_POLL_SECONDS = 1.0
 # A new watch sends the whole bucket; thousands of workers must not ask for it each second.
-_MAX_WATCH_PAUSE_SECONDS = 10.0
+_MAX_WATCH_BACKOFF_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Bucket:
 
     async def watch(self) -> AsyncIterator[BucketEntry]:
         """Every key as it is now and each change after, for ever; after an outage all keys come again."""
-        pauses = RetryPauses(MAX_PAUSE_SECONDS, _MAX_WATCH_PAUSE_SECONDS)
+        pauses = RetryPauses(MAX_BACKOFF_SECONDS, _MAX_WATCH_BACKOFF_SECONDS)
         while True:
             try:
                 async for entry in self._watch_once(pauses):
@@ -121,7 +121,7 @@ class Bucket:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
                 await asyncio.sleep(pauses.next())
             # A bucket that is made anew again and again must not become a busy loop.
-            await asyncio.sleep(FIRST_PAUSE_SECONDS * 4)
+            await asyncio.sleep(FIRST_BACKOFF_SECONDS * 4)
 
     async def _watch_once(self, pauses: RetryPauses) -> AsyncIterator[BucketEntry]:
         bucket = await self._open()
@@ -135,7 +135,7 @@ class Bucket:
         try:
             while True:
                 try:
-                    entry = await _next_update(watcher, _WATCH_CHECK_SECONDS)
+                    entry = await _next_update(watcher, _WATCH_POLL_SECONDS)
                 except (TimeoutError, APIError):
                     if self._jetstream.reconnects != reconnects:
                         return

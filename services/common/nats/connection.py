@@ -26,8 +26,8 @@ TRANSIENT_NATS: tuple[type[Exception], ...] = (NatsError, asyncio.TimeoutError, 
 # As with Postgres: servers that start together may need that long, and a user sees soon what is missing.
 _CONNECT_PATIENCE_SECONDS = 20.0
 # A publish that failed by chance loses little time; a server that is away gets one try a second.
-FIRST_PAUSE_SECONDS = 0.05
-MAX_PAUSE_SECONDS = 1.0
+FIRST_BACKOFF_SECONDS = 0.05
+MAX_BACKOFF_SECONDS = 1.0
 # A new leader of a stream is elected in some seconds; an answer that takes longer is lost.
 REQUEST_SECONDS = 5.0
 # Where a message of a stream is acknowledged.

@@ -17,8 +17,8 @@ from nats.js.kv import KeyValue
 
 from services.common.errors import MessageTooLarge
 from services.common.nats.connection import (
-    FIRST_PAUSE_SECONDS,
-    MAX_PAUSE_SECONDS,
+    FIRST_BACKOFF_SECONDS,
+    MAX_BACKOFF_SECONDS,
     REQUEST_SECONDS,
     TRANSIENT_NATS,
 )
@@ -85,7 +85,7 @@ class JetStream:
 
         A message over the server's limit is raised at once, as `MessageTooLarge`. The trace travels along.
         """
-        pause = FIRST_PAUSE_SECONDS
+        pause = FIRST_BACKOFF_SECONDS
         headers = {MESSAGE_ID: message_id}
         if trace := current_trace():
             headers[TRACEPARENT] = trace
@@ -100,7 +100,7 @@ class JetStream:
                 log.info("publish repeated", subject=subject, error=repr(error))
                 await asyncio.sleep(pause)
                 # The message id lets the stream drop what an unanswered try has stored.
-                pause = min(pause * 2, MAX_PAUSE_SECONDS)
+                pause = min(pause * 2, MAX_BACKOFF_SECONDS)
             else:
                 return
 

@@ -6,7 +6,7 @@ import nats
 from nats.aio.msg import Msg
 
 from services.common.lifecycle import cancellation_kept
-from services.common.nats.connection import FIRST_PAUSE_SECONDS, TRANSIENT_NATS
+from services.common.nats.connection import FIRST_BACKOFF_SECONDS, TRANSIENT_NATS
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
@@ -49,7 +49,7 @@ class Puller:
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
             await self._drop()
             # An error comes at once, so that without a pause this is a busy loop.
-            await asyncio.sleep(FIRST_PAUSE_SECONDS * 8)
+            await asyncio.sleep(FIRST_BACKOFF_SECONDS * 8)
             return []
 
     async def _check(self) -> None:

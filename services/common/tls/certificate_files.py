@@ -11,7 +11,7 @@ from services.common.errors import InvalidSetting
 from services.common.structured_logs import get_logger
 
 # Certificates are renewed days before they end; calls are made thousands of times a second.
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _VARIABLES = ("PROCTOR_TLS_CERTIFICATE_FILE", "PROCTOR_TLS_KEY_FILE", "PROCTOR_TLS_CA_FILE")
 
 log = get_logger()
@@ -65,7 +65,7 @@ class CertificateFiles:
     def current(self) -> Certificates:
         """Content of the files, at most a second old. Unusable files leave the last content."""
         now = time.monotonic()
-        if now < self._looked_at + _LOOK_SECONDS:
+        if now < self._looked_at + _POLL_SECONDS:
             return self._read
         self._looked_at = now
         try:

@@ -12,7 +12,7 @@ _MAX_HEADER_BYTES = 64 * 1024
 _HEADER_SECONDS = 10.0
 # A peer that takes none of the bytes of its answers for so long is gone, or keeps others out.
 _STALLED_SECONDS = 30.0
-_CHECK_SECONDS = 5.0
+_POLL_SECONDS = 5.0
 # Where there is no room for others, this is long enough.
 _STALLED_SECONDS_WHEN_FULL = 1.0
 
@@ -169,7 +169,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._timer = None
 
     def _check_later(self) -> None:
-        self._unsent_check = self.loop.call_later(_CHECK_SECONDS, self._check_unsent)
+        self._unsent_check = self.loop.call_later(_POLL_SECONDS, self._check_unsent)
 
     def _check_unsent(self) -> None:
         if self.stalled_seconds >= _STALLED_SECONDS:

@@ -14,9 +14,9 @@ from services.results.answers.ports import SortedKey, SortedScan
 from services.results.runs.run_plan import RunRecord
 
 # Forty pages of fifty: who leafs further has each page read.
-KEPT_KEYS = 2000
+CACHED_KEYS = 2000
 # Some 0.4 MB each.
-MAX_KEPT = 50
+MAX_CACHED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def order_key(record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> Order
 class KeptOrders:
     """The orders that were read last. They live in this process: each replica reads for itself."""
 
-    max_kept: int = MAX_KEPT
+    max_cached: int = MAX_CACHED
     _by_key: OrderedDict[OrderKey, Sequence[SortedKey]] = field(default_factory=OrderedDict)
 
     def page(self, key: OrderKey, scan: SortedScan) -> Sequence[SortedKey] | None:
@@ -61,16 +61,16 @@ class KeptOrders:
         self._by_key.move_to_end(key)
         start = bisect_right(ranked, scan.after) if scan.after else 0
         found = ranked[start : start + scan.limit]
-        is_whole = len(ranked) < KEPT_KEYS
+        is_whole = len(ranked) < CACHED_KEYS
         return found if is_whole or len(found) == scan.limit else None
 
     def keep(self, key: OrderKey, ranked: Sequence[SortedKey]) -> None:
-        """Keeps the first keys of an order, which are all where they are fewer than `KEPT_KEYS`."""
+        """Keeps the first keys of an order, which are all where they are fewer than `CACHED_KEYS`."""
         self._by_key[key] = ranked
-        while len(self._by_key) > self.max_kept:
+        while len(self._by_key) > self.max_cached:
             self._by_key.popitem(last=False)
 
 
 def from_the_first(scan: SortedScan) -> SortedScan:
     """The scan of the beginning of the same order. It takes as long: all outcomes are read anyway."""
-    return replace(scan, after=None, limit=KEPT_KEYS)
+    return replace(scan, after=None, limit=CACHED_KEYS)

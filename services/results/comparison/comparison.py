@@ -12,7 +12,7 @@ from services.results.statistics.paired.estimate import DifferenceEstimate, holm
 # In the place of a task: the suite as a whole.
 SUITE = ""
 # Of all comparisons together; some 20 MB.
-MAX_KEPT = 20_000
+MAX_CACHED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class KeptDifferences:
     The answers of a closed epoch never change, and a retry of a run begins another epoch.
     """
 
-    max_kept: int = MAX_KEPT
+    max_cached: int = MAX_CACHED
     _by_key: OrderedDict[ComparisonKey, Sequence[Difference]] = field(default_factory=OrderedDict)
     _count: int = 0
 
@@ -136,11 +136,11 @@ class KeptDifferences:
 
     def keep(self, key: ComparisonKey, differences: Sequence[Difference]) -> None:
         """Keeps no sums that estimates were made from: they are as large as the runs."""
-        if key in self._by_key or len(differences) > self.max_kept:
+        if key in self._by_key or len(differences) > self.max_cached:
             return
         light = [replace(one, estimate=replace(one.estimate, units=None)) for one in differences]
         self._by_key[key] = light
         self._count += len(light)
-        while self._count > self.max_kept:
+        while self._count > self.max_cached:
             _, dropped = self._by_key.popitem(last=False)
             self._count -= len(dropped)

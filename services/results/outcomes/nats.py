@@ -36,7 +36,7 @@ Record = Callable[[Sequence[OutcomeBatch]], Awaitable[Recorded]]
 # One batch is collected while the one before is being recorded.
 WRITERS = 2
 # A batch that takes longer, as slow patterns do, goes on by itself: this is the most in flight.
-PATIENCE_SECONDS = 1.0
+RECORD_TIMEOUT_SECONDS = 1.0
 # Each holds up to 32 MiB of messages, which are larger once they are read.
 MAX_BATCHES = 6
 # The server may send all of a pull, so one more pull goes beyond `MAX_BYTES` by four messages at most.
@@ -48,8 +48,8 @@ MAX_BYTES = 32 * 1024 * 1024
 UNRECORDABLE: tuple[type[Exception], ...] = (*WRONG_DATA, re.error)
 ACK_FAILURES: tuple[type[Exception], ...] = (*TRANSIENT_NATS, MsgAlreadyAckdError)
 # While Postgres is away the stream fills, and workers wait: back-pressure, no loss.
-FIRST_PAUSE_SECONDS = 0.2
-MAX_PAUSE_SECONDS = 5.0
+FIRST_BACKOFF_SECONDS = 0.2
+MAX_BACKOFF_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class NatsOutcomeConsumer:
                 return
             recording = tasks.create_task(self._finish_batch(held), name="record outcomes")
             # `wait` cancels nothing: the task goes on, and its slot stays taken.
-            await asyncio.wait((recording,), timeout=PATIENCE_SECONDS)
+            await asyncio.wait((recording,), timeout=RECORD_TIMEOUT_SECONDS)
 
     async def _finish_batch(self, held: Sequence[InFlightMessage]) -> None:
         try:
@@ -153,7 +153,7 @@ class NatsOutcomeConsumer:
 
     async def _record_and_ack(self, held: Sequence[InFlightMessage]) -> None:
         """While Postgres is away the messages stay in flight."""
-        pause = FIRST_PAUSE_SECONDS
+        pause = FIRST_BACKOFF_SECONDS
         while True:
             try:
                 with _recording_span(held), metrics.RECORDING_SECONDS.time():
@@ -161,7 +161,7 @@ class NatsOutcomeConsumer:
             except DependencyUnavailable as error:
                 log.warning("outcomes wait", messages=len(held), reason=error.message)
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, MAX_PAUSE_SECONDS)
+                pause = min(pause * 2, MAX_BACKOFF_SECONDS)
             except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
                 return await self._record_one_by_one(held, error)
             else:
@@ -186,7 +186,7 @@ class NatsOutcomeConsumer:
             await self._record_separately(one)
         else:
             # These answers need not be at fault: they are redelivered until the cause is mended.
-            await _quietly(one.message.nak(MAX_PAUSE_SECONDS))
+            await _quietly(one.message.nak(MAX_BACKOFF_SECONDS))
 
     async def _record_separately(self, one: InFlightMessage) -> None:
         """An answer that cannot be recorded does not spoil the others of its message."""
@@ -195,7 +195,7 @@ class NatsOutcomeConsumer:
                 await self._record_or_fail(batch)
         except Exception as error:  # as above
             log.error("outcomes not recorded as failures", run_id=one.batch.run_id, exc_info=error)
-            await _quietly(one.message.nak(MAX_PAUSE_SECONDS))
+            await _quietly(one.message.nak(MAX_BACKOFF_SECONDS))
         else:
             await _quietly(one.message.ack())
 

@@ -24,9 +24,9 @@ from services.results.scoring.ports import AnswerScorer, Scored, ScoringRecipe
 from services.results.scoring.score_answer import score_beside
 
 # Far more than runs are recorded at a time; a forgotten plan costs one query.
-MAX_REMEMBERED_PLANS = 1000
+MAX_CACHED_PLANS = 1000
 # Several for each run: workers differ, and so do the servers that orders name.
-MAX_REMEMBERED_ENVIRONMENTS = 10_000
+MAX_CACHED_ENVIRONMENTS = 10_000
 # How long the outcomes of one run wait for those of others, to be recorded in one statement.
 SCORING_PATIENCE_SECONDS = 0.2
 
@@ -93,7 +93,7 @@ class RecordOutcomes:
                 if record is None:
                     continue
                 plan = record.plan
-                _remember(self._plans, run_id, plan, MAX_REMEMBERED_PLANS)
+                _remember(self._plans, run_id, plan, MAX_CACHED_PLANS)
             plans[run_id] = plan
         return plans
 
@@ -166,7 +166,7 @@ class RecordOutcomes:
         reported = (batch.run_id, frozenset(batch.environment.items()))
         if batch.environment and reported not in self._environments:
             await self.records.add_environment(batch.run_id, batch.environment)
-            _remember(self._environments, reported, None, MAX_REMEMBERED_ENVIRONMENTS)
+            _remember(self._environments, reported, None, MAX_CACHED_ENVIRONMENTS)
 
     async def _report(self, scored: Sequence[ScoredOutcome], plans: Mapping[str, RunPlan]) -> None:
         """Reports duplicates too: the recorder before may have died before it published."""

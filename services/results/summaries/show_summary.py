@@ -16,11 +16,11 @@ from services.results.summaries.ports import SummaryStore
 from services.results.summaries.run_summary import RunSummary
 
 # As often as the pages of a run ask for figures.
-MIN_KEPT_SECONDS = 3.0
+MIN_CACHED_SECONDS = 3.0
 # Polling a large run all the time costs at most a tenth of a core.
-KEPT_PER_SECOND_OF_COMPUTING = 10.0
+CACHED_PER_SECOND_OF_COMPUTING = 10.0
 # Bounds the memory; the figures of a run that is pushed out are computed anew.
-MAX_RUNS_KEPT = 64
+MAX_CACHED_RUNS = 64
 
 Compute = Callable[[RunRecord], Coroutine[object, object, RunSummary]]
 
@@ -55,7 +55,7 @@ class PartialSummaries:
         partial.computing.add_done_callback(lambda _: self._keep(partial, started))
         self._partials[run_id] = partial
         self._partials.move_to_end(run_id)
-        if len(self._partials) > MAX_RUNS_KEPT:
+        if len(self._partials) > MAX_CACHED_RUNS:
             self._partials.popitem(last=False)
         return partial
 
@@ -63,8 +63,8 @@ class PartialSummaries:
         """A failure is raised to the callers that wait, and not kept."""
         now, computing = self.clock.monotonic(), partial.computing
         is_failed = computing.cancelled() or computing.exception() is not None
-        cost = KEPT_PER_SECOND_OF_COMPUTING * (now - started)
-        partial.kept_until = now if is_failed else now + max(MIN_KEPT_SECONDS, cost)
+        cost = CACHED_PER_SECOND_OF_COMPUTING * (now - started)
+        partial.kept_until = now if is_failed else now + max(MIN_CACHED_SECONDS, cost)
 
 
 @dataclass(frozen=True, slots=True)

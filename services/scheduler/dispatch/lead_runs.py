@@ -31,7 +31,7 @@ _GATHER_SECONDS = 0.04
 # A report wakes the loop at once. This bounds what no report announces: deadlines and a lost stream.
 _ROUND_SECONDS = 1.0
 # Without it a run whose dependency is away would fail in a busy loop.
-_PAUSE_AFTER_FAILURE_SECONDS = 0.5
+_BACKOFF_SECONDS = 0.5
 # An announcement goes at the second sweep that finds its run ended: workers have a minute to see it.
 _SWEEP_SECONDS = 60.0
 # Of a pool's stream. The rest is for shards that are larger than what is left of this part.
@@ -159,7 +159,7 @@ class _LedRuns:
         except Exception as error:  # one run's trouble is not the others'
             log.warning("run step failed", run_id=run_id, error=repr(error), exc_info=error)
             driver.reset()
-            await asyncio.sleep(_PAUSE_AFTER_FAILURE_SECONDS)
+            await asyncio.sleep(_BACKOFF_SECONDS)
             return False
 
     async def _watch_streams(self) -> None:

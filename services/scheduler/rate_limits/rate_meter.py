@@ -17,7 +17,7 @@ FORGET_AFTER_SECONDS = 600.0
 # A small run must survive an ordinary outage of its provider, in which each sample fails a few times.
 MIN_RETRIES = 100
 # Far above the runs at a time; it bounds the memory of a leader that lives for months.
-_REMEMBERED_RUNS = 1000
+_MAX_CACHED_RUNS = 1000
 T = TypeVar("T")
 
 
@@ -187,7 +187,7 @@ class RetryBudget:
 
 
 def _forget_first(known: dict[str, T]) -> None:
-    while len(known) > _REMEMBERED_RUNS:
+    while len(known) > _MAX_CACHED_RUNS:
         del known[next(iter(known))]
 
 

@@ -18,7 +18,7 @@ SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
 _METRIC = "workers"
 _TARGET = 1
 # KEDA polls four times a minute or less; the stream saves most of that where a pool has no worker.
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,4 +67,4 @@ def _pool(request: messages.ScaledObjectRef) -> str:
 async def _pauses() -> AsyncIterator[None]:
     while True:
         yield
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)

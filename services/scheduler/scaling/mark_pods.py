@@ -14,7 +14,7 @@ from services.scheduler.workers.worker import Worker
 log = get_logger()
 
 _ROUND_SECONDS = 5.0
-_PAUSE_AFTER_FAILURE_SECONDS = 60.0
+_BACKOFF_SECONDS = 60.0
 
 
 class PodCosts(Protocol):
@@ -55,7 +55,7 @@ class MarkPods:
                 await self.mark()
             except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
                 log.warning("pods not marked", error=str(error) or repr(error))
-                await asyncio.sleep(_PAUSE_AFTER_FAILURE_SECONDS)
+                await asyncio.sleep(_BACKOFF_SECONDS)
             await asyncio.sleep(_ROUND_SECONDS)
 
     async def mark(self) -> None:

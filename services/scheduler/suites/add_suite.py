@@ -16,7 +16,7 @@ from services.scheduler.suites.suite import SuiteDefinition, SuiteOwner
 # Threads for files of users, which may be made to take long; planning has threads of its own.
 AT_A_TIME = 2
 # Below the time limit of the gateway's call, so that the caller gets the reason.
-LIMIT_SECONDS = 20.0
+TIMEOUT_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,9 @@ class CheckSuite:
 
     read: ReadDocument
     installed: InstalledSuites
-    threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME, LIMIT_SECONDS))
+    threads: CancellableThreads = field(
+        default_factory=lambda: CancellableThreads(AT_A_TIME, TIMEOUT_SECONDS)
+    )
 
     async def check(self, document: SuiteDocument) -> SuiteReading:
         try:

@@ -15,7 +15,7 @@ from services.scheduler.suites.suite import TaskDefinition
 
 # As for adding a suite: threads that hostile templates may keep busy.
 AT_A_TIME = 2
-LIMIT_SECONDS = 20.0
+TIMEOUT_SECONDS = 20.0
 # Few-shot draws depend on earlier rows, so all rows before are rendered too.
 
 
@@ -42,7 +42,9 @@ class SamplePreview:
 class ShowSample:
     suites: SuiteCatalogue
     rows: RowSource
-    threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME, LIMIT_SECONDS))
+    threads: CancellableThreads = field(
+        default_factory=lambda: CancellableThreads(AT_A_TIME, TIMEOUT_SECONDS)
+    )
 
     async def show(self, wanted: SampleRequest) -> SamplePreview:
         _check(wanted)

@@ -22,8 +22,8 @@ _FETCH_SECONDS = 1.0
 # How long the next fetch lets a forward end that is under way.
 _FORWARD_SECONDS = 0.5
 # After errors only; the bound keeps a worker within five seconds of a server that is back.
-_FIRST_PAUSE_SECONDS = 0.2
-_MAX_PAUSE_SECONDS = 5.0
+_FIRST_BACKOFF_SECONDS = 0.2
+_MAX_BACKOFF_SECONDS = 5.0
 _NANOSECONDS = 1_000_000_000
 _REQUEST = orjson.dumps(
     {
@@ -67,7 +67,7 @@ class LongPull:
         self._is_waiting = False
         self._silent_until = 0.0
         self._reconnects = 0
-        self._pauses = RetryPauses(_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
+        self._pauses = RetryPauses(_FIRST_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS)
 
     async def fetch(self) -> Msg | None:
         """The next message; None where none came within a second, while the pull goes on waiting."""

@@ -8,7 +8,7 @@ from services.worker.engines.errors import UnsupportedRequest
 from services.worker.engines.ports import Engine
 
 # Each has a pool of connections; orders may name any number of servers.
-_KEPT_IDLE = 8
+_MAX_CACHED_IDLE = 8
 
 
 class EngineCache:
@@ -46,7 +46,7 @@ class EngineCache:
 
     async def _close_idle(self) -> None:
         for base_url in list(self._others):
-            if len(self._others) <= _KEPT_IDLE:
+            if len(self._others) <= _MAX_CACHED_IDLE:
                 return
             if not self._users[base_url]:
                 # Before the await: a request that comes meanwhile makes an engine of its own.

@@ -13,9 +13,9 @@ from services.worker.engines.engine import Sampling
 from services.worker.engines.errors import RequestRefused, UnsupportedRequest
 
 # With the bound below at most 64 MiB.
-_KEPT_TEXTS = 4096
+_MAX_CACHED_TEXTS = 4096
 # Longer texts, such as those with schemas and tools, may differ in every row.
-_MAX_KEPT_CHARACTERS = 16 * 1024
+_MAX_CACHED_CHARACTERS = 16 * 1024
 # Signed 64 bits, as which vLLM passes a seed on.
 _SEEDS = 2**63
 # Two names of one limit: the newer one comes last and wins.
@@ -72,7 +72,7 @@ def read_row_params(params_json: str) -> RowParams:
 
     A null counts as absent, as in the protocol.
     """
-    return _kept(params_json) if len(params_json) <= _MAX_KEPT_CHARACTERS else _read(params_json)
+    return _kept(params_json) if len(params_json) <= _MAX_CACHED_CHARACTERS else _read(params_json)
 
 
 def _read(params_json: str) -> RowParams:
@@ -97,7 +97,7 @@ def _read(params_json: str) -> RowParams:
     return RowParams(known, given)
 
 
-_kept = lru_cache(maxsize=_KEPT_TEXTS)(_read)
+_kept = lru_cache(maxsize=_MAX_CACHED_TEXTS)(_read)
 
 
 def apply_row_params(params: RowParams, sampling: Sampling, rollout: int) -> Sampling:

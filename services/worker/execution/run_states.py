@@ -11,7 +11,7 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 # A server may refuse one request by mistake among many that it answers, but not so many in a row.
 REFUSALS_IN_A_ROW = 8
 # Bounds the memory; a forgotten run counts as one without an answer from here.
-_REMEMBERED_RUNS = 1024
+_MAX_CACHED_RUNS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class RefusedRuns:
         self._since_answer[key] = 0
         if self._refusals:
             self._refusals.pop(key, None)
-        if len(self._since_answer) > _REMEMBERED_RUNS:
+        if len(self._since_answer) > _MAX_CACHED_RUNS:
             del self._since_answer[next(iter(self._since_answer))]
 
     def on_refusal(self, shard: Shard, reason: str, *, is_certain: bool = True) -> bool:

@@ -25,9 +25,9 @@ _PROBE_LEAD_SHARE = 0.1
 # A shorter throttle is over before it could be read.
 _MIN_REPORTED_SECONDS = 5.0
 # Runs whose retries are counted: the counts travel with every report.
-_REMEMBERED_RUNS = 64
+_MAX_CACHED_RUNS = 64
 # Orders name servers freely; this bounds the memory. A forgotten one starts without its limits.
-_REMEMBERED_SERVERS = 256
+_MAX_CACHED_SERVERS = 256
 
 
 def rate_limit_key(provider: str, base_url: str, api_key: str | None) -> str:
@@ -124,7 +124,7 @@ class ProviderRateLimiter:
     def on_retry(self, run_id: str) -> None:
         """A request is sent again after a failure other than a 429."""
         self.retries[run_id] += 1
-        if len(self.retries) > _REMEMBERED_RUNS:
+        if len(self.retries) > _MAX_CACHED_RUNS:
             del self.retries[next(iter(self.retries))]
 
     def on_advertised(self, limits: AdvertisedLimits) -> None:
@@ -221,7 +221,7 @@ class RateLimiters:
         if limiter is None:
             key = rate_limit_key(self._provider, url, None)
             limiter = self._others[url] = ProviderRateLimiter(key, self._clock, self._backoff)
-            if len(self._others) > _REMEMBERED_SERVERS:
+            if len(self._others) > _MAX_CACHED_SERVERS:
                 del self._others[next(iter(self._others))]
         return limiter
 

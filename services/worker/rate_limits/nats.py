@@ -16,7 +16,7 @@ from services.worker.rate_limits.limiter import ProviderRateLimiter, QuotaShare,
 # The scheduler measures over 3 seconds (`rate_meter`), so a lost report still leaves two.
 _REPORT_SECONDS = 1.0
 # How late a 429 is reported; the leader assigns every half second.
-CHECK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 
 log = get_logger()
 

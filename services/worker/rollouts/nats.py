@@ -21,7 +21,7 @@ log = get_logger()
 
 _Request = messages.ReadBundleRequest | messages.PutArtifactRequest | messages.ReportBudgetUseRequest
 R = TypeVar("R", messages.ReadBundleResponse, messages.PutArtifactResponse, messages.ReportBudgetUseResponse)
-_PAUSE_SECONDS = 2.0
+_BACKOFF_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class _Asking:
         problem = ""
         for tries in range(self.patience.tries):
             if tries:
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await asyncio.sleep(_BACKOFF_SECONDS)
             try:
                 reply = await self.connection.request(
                     self.subject, request.SerializeToString(), timeout=self.patience.answer_seconds

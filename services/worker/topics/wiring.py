@@ -24,11 +24,11 @@ from services.worker.execution.nats import ServerTime, follow_run_states
 from services.worker.models.model_loader import ModelLoader
 from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
 from services.worker.rate_limits.limiter import RateLimiters
-from services.worker.rate_limits.nats import CHECK_SECONDS, NatsRateLimits
+from services.worker.rate_limits.nats import POLL_SECONDS, NatsRateLimits
 
 # How soon a changed state goes out; an unchanged one goes out every `heartbeat_seconds`.
-HEARTBEAT_CHECK_SECONDS = 0.25
-TIME_CHECK_SECONDS = 1.0
+HEARTBEAT_POLL_SECONDS = 0.25
+TIME_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +52,12 @@ class Topics:
             "publish outcomes": parts.batcher.run(),
             "extend ack deadlines": every(pause, extend, name="extend ack deadlines"),
             "follow run states": follow_run_states(self.jetstream, states, abandon),
-            "heartbeat": every(HEARTBEAT_CHECK_SECONDS, beat, name="heartbeat"),
+            "heartbeat": every(HEARTBEAT_POLL_SECONDS, beat, name="heartbeat"),
             "list models": self.model_lists.answer(),
-            "learn the time": every(TIME_CHECK_SECONDS, self.time.learn_if_due, name="learn the time"),
+            "learn the time": every(TIME_POLL_SECONDS, self.time.learn_if_due, name="learn the time"),
         }
         if self.rates:
-            loops["report rates"] = every(CHECK_SECONDS, self.rates.report_due, name="report rates")
+            loops["report rates"] = every(POLL_SECONDS, self.rates.report_due, name="report rates")
             loops["follow quotas"] = self.rates.follow_quotas()
         return loops
 

@@ -77,7 +77,7 @@ async def main() -> None:
                 summaries=stores.summaries,
                 runs_of_models=PostgresLeaderboard(session),
                 compare_pair=compare_pair,
-                kept=KeptDifferences(max_kept=0),
+                kept=KeptDifferences(max_cached=0),
             )
             for one in filled:
                 for metrics in (METRICS[:1], METRICS):

@@ -172,7 +172,7 @@ async def test_renewed_certificates_are_used_without_a_restart(tmp_path: Path) -
 async def test_files_that_do_not_fit_together_leave_what_was_used(
     tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.common.tls.certificate_files._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("services.common.tls.certificate_files._POLL_SECONDS", 0.0)
     files = CertificateFiles.of(Settings(tmp_path / "caller"))
     assert files is not None
     before = files.current()

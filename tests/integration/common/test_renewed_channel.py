@@ -62,7 +62,7 @@ def files(folder: Path) -> CertificateFiles:
 @pytest.fixture(params=[False, True], ids=["", "traced"])
 def tracing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Interceptors stand between a call and its channel where traces are on. Files are always looked at."""
-    monkeypatch.setattr("services.common.tls.certificate_files._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("services.common.tls.certificate_files._POLL_SECONDS", 0.0)
     if request.param:
         traces.start_traces("test", NOWHERE, 1.0, begins_traces=True)
     yield

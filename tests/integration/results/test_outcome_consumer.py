@@ -146,7 +146,7 @@ async def test_messages_are_held_while_postgres_is_away(jetstream: JetStream) ->
 async def test_batches_that_take_long_hold_up_no_others(
     jetstream: JetStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nats_outcome_consumer, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(nats_outcome_consumer, "RECORD_TIMEOUT_SECONDS", 0.05)
     recorder, quick, slow = Recorder(), new_id(), [new_id() for _ in range(WRITERS + 1)]
     recorder.slow.update(slow)
     async with consuming(jetstream, recorder):
@@ -191,7 +191,7 @@ async def test_one_answer_that_cannot_be_recorded_spoils_no_other_of_its_message
 async def test_answers_outlive_any_trouble_that_is_not_theirs(
     jetstream: JetStream, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ) -> None:
-    monkeypatch.setattr(nats_outcome_consumer, "MAX_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(nats_outcome_consumer, "MAX_BACKOFF_SECONDS", 0.05)
     recorder, run_id = Recorder(), new_id()
     recorder.trouble = trouble
     await send(jetstream, run_id)

@@ -21,7 +21,7 @@ log = get_logger()
 _READ_EVERY_SECONDS = 2.0
 # For a page that has just come.
 _MIN_SECONDS = 1.0
-_READ_LIMIT_SECONDS = 5.0
+_READ_TIMEOUT_SECONDS = 5.0
 # Of each template: parts that wait for a service which is away hold up no others.
 _MAX_READS = 4
 # A page that is loaded again finds its part.
@@ -124,7 +124,7 @@ class LiveViews:
         async with self._reads[address.template]:
             part.begun += 1
             try:
-                async with asyncio.timeout(_READ_LIMIT_SECONDS):
+                async with asyncio.timeout(_READ_TIMEOUT_SECONDS):
                     return await read()
             except DomainError as error:
                 if error.kind is ErrorKind.NOT_FOUND:

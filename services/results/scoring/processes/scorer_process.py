@@ -22,7 +22,7 @@ from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 
 # Bounds the memory of compiled patterns; more tasks are rarely scored at a time.
-MAX_REMEMBERED_RECIPES = 256
+MAX_CACHED_RECIPES = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0
 # Of CPU time. How late the bound of an answer is noticed, and the longest time that an ignored ring costs.
@@ -55,8 +55,8 @@ class BoundedScorer:
         self._limits = limits
         # In CPU time of the process: on a busy machine a quick scorer is not slow.
         self._deadline = NEVER
-        self._compiled = lru_cache(MAX_REMEMBERED_RECIPES)(self._compile)
-        self._times = lru_cache(MAX_REMEMBERED_RECIPES)(self._new_times)
+        self._compiled = lru_cache(MAX_CACHED_RECIPES)(self._compile)
+        self._times = lru_cache(MAX_CACHED_RECIPES)(self._new_times)
 
     def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> list[Scored]:
         """The first of them, as many as are scored until a reply is due."""

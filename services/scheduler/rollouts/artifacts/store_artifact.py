@@ -12,7 +12,7 @@ from services.scheduler.uploads.quotas.ports import StorageSource
 
 # Who has no room may exceed the limit by what workers store in this time.
 _ROOM_SECONDS = 30.0
-_REMEMBERED_OWNERS = 1000
+_MAX_CACHED_OWNERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class StoreArtifact:
         until, full = self._rooms.get(owner, (0.0, ""))
         if self.clock.monotonic() >= until:
             full = (await self.storage.quota(*owner)).full
-            if len(self._rooms) >= _REMEMBERED_OWNERS:
+            if len(self._rooms) >= _MAX_CACHED_OWNERS:
                 self._rooms.clear()
             self._rooms[owner] = (self.clock.monotonic() + _ROOM_SECONDS, full)
         return full

@@ -20,7 +20,7 @@ _SCHEMES = ("s3", "gs", "az")
 # A store that is away is reported within the time that a caller waits.
 _CONNECT = timedelta(seconds=5)
 _REQUEST = timedelta(seconds=60)
-_PATIENCE = timedelta(seconds=30)
+_RETRY_TIMEOUT = timedelta(seconds=30)
 # In a folder, an object is first written beside its place, under its name, this sign and a number.
 _STAGED = "#"
 # The library reports these errors of a folder only as text: ENOSPC, EFBIG and EDQUOT.
@@ -103,7 +103,7 @@ def _opened_bucket(url: str) -> ObjectStore:
         url,
         # An endpoint with http:// is the operator's choice.
         client_options={"connect_timeout": _CONNECT, "timeout": _REQUEST, "allow_http": True},
-        retry_config={"max_retries": 5, "retry_timeout": _PATIENCE},
+        retry_config={"max_retries": 5, "retry_timeout": _RETRY_TIMEOUT},
     )
 
 

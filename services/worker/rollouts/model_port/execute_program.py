@@ -21,7 +21,7 @@ from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, CommandResult
 
 PORT = 8080
-_CHECK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _MAX_SHOWN_CHARACTERS = 300
 
 ServeModel = Callable[
@@ -71,7 +71,7 @@ class ExecuteProgram:
         over = asyncio.create_task(calls.over.wait(), name="wait for the end of its calls")
         try:
             while not running.done():
-                seconds = max(calls.seconds_left, _CHECK_SECONDS)
+                seconds = max(calls.seconds_left, _POLL_SECONDS)
                 await asyncio.wait((running, over), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
                 if calls.over.is_set() or calls.seconds_left <= 0:
                     calls.over.set()

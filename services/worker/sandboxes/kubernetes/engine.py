@@ -23,7 +23,7 @@ from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
 
 NAME = "kubernetes"
 _START_SECONDS = 300.0
-_LOOK_SECONDS = (0.1, 1.0)
+_POLL_SECONDS = (0.1, 1.0)
 _HEARTBEAT_SECONDS = 20.0
 _NOT_FOUND, _CONFLICT = 404, 409
 _UNLIMITED = (
@@ -181,7 +181,7 @@ class KubernetesEngine:
             raise CannotIsolate(problem=self._problem(error)) from error
 
     async def _wait_running(self, pods: client.CoreV1Api, name: str) -> None:
-        end, wait = time.monotonic() + _START_SECONDS, _LOOK_SECONDS[0]
+        end, wait = time.monotonic() + _START_SECONDS, _POLL_SECONDS[0]
         while True:
             shown = await pods.read_namespaced_pod(name, self._settings.namespace)
             statuses = shown.status.container_statuses or ()
@@ -193,7 +193,7 @@ class KubernetesEngine:
                 problem = f"its pod did not start in {_START_SECONDS:g} s. {_waits(shown)}"
                 raise SandboxNotOpened(problem=problem)
             await asyncio.sleep(wait)
-            wait = min(2 * wait, _LOOK_SECONDS[1])
+            wait = min(2 * wait, _POLL_SECONDS[1])
 
     def _problem(self, error: Exception) -> str:
         if isinstance(error, ApiException):

@@ -115,7 +115,7 @@ async def test_connection_whose_peer_reads_nothing_is_ended(
     harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "_STALLED_SECONDS", 0.2)
-    monkeypatch.setattr(connections, "_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "_POLL_SECONDS", 0.05)
     async with silent_reader(harness) as reader:
 
         async def is_ended() -> bool:
@@ -133,7 +133,7 @@ async def test_download_by_a_slow_peer_that_goes_on_reading_is_whole(
     harness: GatewayHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "_STALLED_SECONDS", 2.0)
-    monkeypatch.setattr(connections, "_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(connections, "_POLL_SECONDS", 0.01)
     loop, received = asyncio.get_running_loop(), b""
     async with silent_reader(harness, b"GET /openapi.json HTTP/1.0\r\nHost: localhost\r\n\r\n") as reader:
         async with asyncio.timeout(30):

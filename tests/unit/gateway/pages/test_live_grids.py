@@ -44,7 +44,7 @@ async def test_no_more_than_a_few_grids_are_read_at_a_time() -> None:
 
 async def test_parts_that_are_not_answered_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """And are read again after a while."""
-    monkeypatch.setattr(views, "_READ_LIMIT_SECONDS", 0.1)
+    monkeypatch.setattr(views, "_READ_TIMEOUT_SECONDS", 0.1)
     parts, asked = LiveViews(clock=SystemClock()), 0
 
     async def hangs() -> PushedView:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from services.results.answers.answer_filter import AnswerFilter, AnswerMatch, AnswerSort, SortValue
-from services.results.answers.kept_orders import KEPT_KEYS, KeptOrders, OrderKey, from_the_first, order_key
+from services.results.answers.kept_orders import CACHED_KEYS, KeptOrders, OrderKey, from_the_first, order_key
 from services.results.answers.ports import SortedScan
 from services.results.runs.run_plan import RunPlan, RunRecord
 
@@ -29,12 +29,12 @@ def ranked(count: int) -> list[tuple[float, tuple[int, int]]]:
 def test_pages_follow_each_other_and_end_where_less_is_kept() -> None:
     kept = KeptOrders()
     assert kept.page(key(), SCAN) is None
-    kept.keep(key(), ranked(KEPT_KEYS))
+    kept.keep(key(), ranked(CACHED_KEYS))
     assert kept.page(key(), SCAN) == ranked(50)
     second = replace(SCAN, after=ranked(50)[-1])
     assert kept.page(key(), second) == ranked(100)[50:]
     # A page that reaches beyond what is kept is read.
-    assert kept.page(key(), replace(SCAN, after=ranked(KEPT_KEYS)[-10])) is None
+    assert kept.page(key(), replace(SCAN, after=ranked(CACHED_KEYS)[-10])) is None
 
 
 def test_a_short_order_is_kept_whole() -> None:
@@ -58,7 +58,7 @@ def test_what_may_change_or_is_judged_by_texts_is_not_kept() -> None:
 
 
 def test_orders_that_were_not_read_for_longest_are_dropped() -> None:
-    kept, keys = KeptOrders(max_kept=2), [replace(key(), epoch=epoch) for epoch in (1, 2, 3)]
+    kept, keys = KeptOrders(max_cached=2), [replace(key(), epoch=epoch) for epoch in (1, 2, 3)]
     for each in keys:
         kept.keep(each, ranked(1))
     assert [kept.page(each, SCAN) is not None for each in keys] == [False, True, True]
@@ -66,4 +66,4 @@ def test_orders_that_were_not_read_for_longest_are_dropped() -> None:
 
 def test_the_first_reading_is_of_the_beginning() -> None:
     scan = from_the_first(replace(SCAN, after=ranked(3)[-1]))
-    assert (scan.after, scan.limit) == (None, KEPT_KEYS)
+    assert (scan.after, scan.limit) == (None, CACHED_KEYS)

@@ -20,7 +20,7 @@ def test_only_the_same_comparison_of_the_same_epochs_is_found() -> None:
 
 
 def test_those_that_were_not_read_for_longest_are_dropped() -> None:
-    kept = KeptDifferences(max_kept=5)
+    kept = KeptDifferences(max_cached=5)
     for epoch in (1, 2):
         kept.keep(key(epoch), differences(2))
     assert kept.find(key(1))

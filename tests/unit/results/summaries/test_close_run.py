@@ -11,7 +11,7 @@ from proctor.values.scoring import MetricUse, TaskGroup
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import summarize_run, task_columns
-from services.results.summaries.show_summary import MIN_KEPT_SECONDS
+from services.results.summaries.show_summary import MIN_CACHED_SECONDS
 from tests.fakes.results.close_recorder import NOON, Recorder, samples
 from tests.fakes.results.recorded_run import (
     TEXT_RECIPE,
@@ -145,7 +145,7 @@ async def test_partial_figures_are_kept_for_a_moment() -> None:
     assert (await recorder.summarize(plan.run_id)).answered == 1
     await recorder.record([batch(plan.run_id, [answered(1)])])
     assert (await recorder.summarize(plan.run_id)).answered == 1
-    recorder.clock.seconds += MIN_KEPT_SECONDS
+    recorder.clock.seconds += MIN_CACHED_SECONDS
     assert (await recorder.summarize(plan.run_id)).answered == 2
 
 

@@ -10,8 +10,8 @@ from services.results.runs.errors import RecordNotFound
 from services.results.runs.run_plan import RunRecord
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.show_summary import (
-    KEPT_PER_SECOND_OF_COMPUTING,
-    MIN_KEPT_SECONDS,
+    CACHED_PER_SECOND_OF_COMPUTING,
+    MIN_CACHED_SECONDS,
     PartialSummaries,
 )
 from tests.fakes.results.recorded_run import plan_of
@@ -73,11 +73,11 @@ async def test_what_cost_much_is_kept_long() -> None:
     recorder.seconds += 20
     recorder.go.set()
     await asking
-    recorder.seconds += 20 * KEPT_PER_SECOND_OF_COMPUTING - 1
+    recorder.seconds += 20 * CACHED_PER_SECOND_OF_COMPUTING - 1
     assert (await recorder.partials.of(RECORD)).total == 1
     recorder.seconds += 1
     assert (await recorder.partials.of(RECORD)).total == 2
-    recorder.seconds += MIN_KEPT_SECONDS
+    recorder.seconds += MIN_CACHED_SECONDS
     assert (await recorder.partials.of(RECORD)).total == 3
 
 

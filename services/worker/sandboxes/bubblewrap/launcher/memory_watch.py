@@ -10,7 +10,7 @@ from pathlib import Path
 from services.worker.sandboxes.bubblewrap.launcher.box import Box
 
 # A process fills some hundred megabytes in that time; each look reads all its processes.
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 

@@ -31,7 +31,7 @@ from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
 )
 from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside
 from services.worker.sandboxes.bubblewrap.launcher.errors import BoxFailed
-from services.worker.sandboxes.bubblewrap.launcher.memory_watch import LOOK_SECONDS, can_look, excess
+from services.worker.sandboxes.bubblewrap.launcher.memory_watch import POLL_SECONDS, can_look, excess
 from services.worker.sandboxes.bubblewrap.launcher.seccomp import filter_for
 from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, Spawner, start_spawner
 
@@ -104,7 +104,7 @@ class Launcher:
             select.select([], [], [], 0.02)
 
     def _patience(self) -> float:
-        return LOOK_SECONDS if any(box.is_watched for box in self._boxes.values()) else _IDLE_SECONDS
+        return POLL_SECONDS if any(box.is_watched for box in self._boxes.values()) else _IDLE_SECONDS
 
     def _receive(self) -> bool:
         """False where the worker has closed the socket."""
