@@ -10,6 +10,7 @@ from proctor.v1.leaderboard_service_pb2 import (
     GetLeaderboardRequest,
     GetLeaderboardResponse,
 )
+from proctor.values.run import MAX_HISTORY_DAYS
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
@@ -96,7 +97,7 @@ async def _pareto(results: Results, against: str, view: LeaderboardView) -> Pare
 
 async def _newest_suite(results: Results) -> str:
     """That of the run that was closed last."""
-    newest = GetHistoryRequest(days=3650, page_size=1, kind=run_pb2.RUN_KIND_SUITE)
+    newest = GetHistoryRequest(days=MAX_HISTORY_DAYS, page_size=1, kind=run_pb2.RUN_KIND_SUITE)
     history = await results.leaderboard.GetHistory(newest)
     return next((entry.suite for entry in history.entries), _SUITE)
 
