@@ -22,6 +22,7 @@ from tests.bench.pages.killed_gateway import Outages, kill_gateways
 from tests.bench.pages.live_pages import LivePages, watch_pages
 from tests.bench.pages.page_views import Seen, cpu_of_responses, responses, view
 from tests.bench.pages.stored_runs import RUNS, SAMPLES, StoredRuns, store_runs
+from tests.bench.pages.stored_uploads import StoredUploads, store_uploads
 from tests.e2e.harness.run_ends import completed
 from tests.harness.browser import chromium
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
@@ -33,32 +34,39 @@ _TIMES = ("cold ms", "worst", "warm ms", "worst", "same tab ms", "worst")
 _VIEWED = ("page", *_TIMES, "kB", "requests", "CPU ms")
 
 
-def pages_of(runs: StoredRuns) -> dict[str, tuple[str, str]]:
-    """By name the path of each page and what is seen of it first."""
+def pages_of(runs: StoredRuns, uploads: StoredUploads, going: str) -> dict[str, tuple[str, str]]:
+    """By name the path of each page and what is seen of it first; `going` is a live run."""
     first, second = runs.pair
     rows = "main tbody th:visible"
     return {
         "overview": ("/", rows),
         "runs": ("/runs", rows),
         "a run": (f"/runs/{first}", rows),
+        "a live run": (f"/runs/{going}", "table.tasks tbody th"),
+        "rescore": (f"/runs/{first}/rescore", "#scoring select"),
         "new run": ("/runs/new", "main select"),
         "results": (f"/runs/{runs.large}/results", "table.answers tbody th"),
         "compare, choice": ("/compare", rows),
         "compare": (f"/compare?run={first}&run={second}", "table.forest tbody th"),
         "history": ("/history", rows),
         "leaderboard": ("/leaderboard?suite=starter&include=limited", rows),
+        "leaderboard, time": ("/leaderboard?suite=starter&include=limited&against=time", "svg.pareto"),
+        "a model": (f"/models/{MODELS[0]}", rows),
         "suites": ("/suites", rows),
         "a suite": ("/suites/starter", "#sample pre"),
-        "data sets": ("/datasets", "main .empty"),
-        "data set runs": ("/datasets/runs", "main .empty"),
-        "batches": ("/batches", "main .empty"),
-        "files": ("/batches/files", "main .empty"),
+        "data sets": ("/datasets", rows),
+        "a data set": (f"/datasets/{uploads.dataset_id}", "#preview *"),
+        "data set runs": ("/datasets/runs", rows),
+        "batches": ("/batches", rows),
+        "a batch": (f"/batches/{uploads.batch_id}", "main h1"),
+        "files": ("/batches/files", rows),
         "rollouts": ("/rollouts", rows),
         "an order": (f"/rollouts/{runs.rollouts.order_id}", "table.grid tbody th"),
         "rollouts of a run": (f"/runs/{runs.rollouts.run_id}/rollouts", "table.grid tbody th"),
         "a rollout": (f"/runs/{runs.rollouts.run_id}/rollouts/1/1", "#rollout dl.facts"),
         "queue": ("/queue", "main h1"),
         "settings": ("/settings", "main h1"),
+        "sign in": ("/sign-in", "main input"),
         "(an empty page)": ("/healthz", "body"),
     }
 
@@ -71,7 +79,10 @@ def filters_of(runs: StoredRuns) -> dict[str, str]:
         "status wrong": f"{path}?status=wrong",
         "status failed": f"{path}?status=failed",
         "status not parsed": f"{path}?status=unparsed",
-        "id, exact": f"{path}?row_id=row-999999",
+        "id, whole": f"{path}?row_id=row-{SAMPLES - 1}",
+        "id, a part, once": f"{path}?row_id=w-{SAMPLES - 1}",
+        "id, a part, common": f"{path}?row_id=ow-9",
+        "id, nowhere": f"{path}?row_id=zzz",
         "text, common": f"{path}?text=grammatical",
         "text, once": f"{path}?text=Is+sentence+999999",
         "text, nowhere": f"{path}?text=zzz",
@@ -91,11 +102,13 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with stack_harness(Path(folder), order) as stack:
             runs = await store_runs(stack, await _pair(stack))
+            uploads = await store_uploads(stack)
             url = f"http://{stack.stack.gateway_http}"
             seen = {}
             console.print(_filters_table(await responses(url, filters_of(runs))))
+            going = await _paused(stack)
             async with chromium() as browser:
-                for name, (path, selector) in pages_of(runs).items():
+                for name, (path, selector) in pages_of(runs, uploads, going).items():
                     seen[name] = await view(browser, url + path, selector)
                     seen[name].cpu_ms = await cpu_of_responses(stack, url + path)
             console.print(_views_table(seen))
@@ -114,6 +127,15 @@ async def _pair(stack: StackHarness) -> tuple[str, str]:
     orders = [run_pb2.RunOrder(project_id=1, suite="starter", model=model) for model in MODELS]
     first, second = [await completed(stack, order) for order in orders]
     return first, second
+
+
+async def _paused(stack: StackHarness) -> str:
+    """A run whose page is live, and which takes no CPU from the others."""
+    run_id = await stack.submit(
+        run_pb2.RunOrder(project_id=1, suite="starter", model=MODELS[0], rollouts=100)
+    )
+    await stack.client.pause_run(run_id)
+    return run_id
 
 
 def _views_table(seen: Mapping[str, Seen]) -> Table:
