@@ -57,7 +57,7 @@ def is_share(metric: str, *figures: float | None) -> bool:
 
 
 def tick(figure: float, ticks: Sequence[float], metric: str = "") -> str:
-    """The label of a tick as `score` shows figures, with digits that distinguish it from its neighbours."""
+    """The label of a tick of a scale as `score` shows figures, with the digits that its step needs."""
     factor = 100 if is_share(metric, ticks[0], ticks[-1]) else 1
     step = factor * (ticks[1] - ticks[0])
     digits = next((each for each in range(10) if math.isclose(round(step, each), step, rel_tol=1e-4)), 10)
@@ -146,9 +146,9 @@ def ago(time: datetime, now: datetime) -> str:
     return "just now"
 
 
-def plain(text: str, max_characters: int = _SHOWN) -> str:
+def plain(text: str, max_letters: int = _SHOWN) -> str:
     """Foreign text without characters that change how others are shown: they appear as their numbers."""
-    cut = text[:max_characters]
+    cut = text[:max_letters]
     shown = "".join(map(_visible, cut)) if not cut.isascii() or not cut.isprintable() else cut
     left = len(text) - len(cut)
     return f"{shown} … ({count(left)} more characters)" if left else shown

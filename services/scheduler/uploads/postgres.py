@@ -325,7 +325,7 @@ def _file_values(file: StoredFile) -> tuple[object, ...]:
 
 
 def _fault_to_json(fault: DatasetFault) -> Mapping[str, object]:
-    """Without the text of the line: nothing of a refused file is kept."""
+    """The fault without the text of its line: nothing of a refused file is kept."""
     return {name: value for name, value in asdict(fault).items() if name != "text"}
 
 

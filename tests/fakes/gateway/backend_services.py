@@ -244,13 +244,9 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         local = scheduler_pb2.ModelSource(pool="local", provider="vllm", engine="vllm")
         local.listed_at.FromSeconds(1_700_000_000)
         remote = scheduler_pb2.ModelSource(
-            pool="remote",
-            provider="gemini",
-            engine="gemini",
-            problem="No answer within 2 s.",
-            key_variable="MY_GEMINI_KEY",
-            has_key=self.has_gemini_key,
+            pool="remote", provider="gemini", engine="gemini", has_key=self.has_gemini_key
         )
+        remote.problem, remote.key_variable = "No answer within 2 s.", "MY_GEMINI_KEY"
         aliases = {"small": "vllm/starter", "bare": "vllm/none"}
         return scheduler_pb2.ListModelsResponse(
             models=[starter, bare], sources=[local, remote], aliases=aliases
