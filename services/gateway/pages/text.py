@@ -146,9 +146,9 @@ def ago(time: datetime, now: datetime) -> str:
     return "just now"
 
 
-def plain(text: str, max_letters: int = _SHOWN) -> str:
+def plain(text: str, max_characters: int = _SHOWN) -> str:
     """Foreign text without characters that change how others are shown: they appear as their numbers."""
-    cut = text[:max_letters]
+    cut = text[:max_characters]
     shown = "".join(map(_visible, cut)) if not cut.isascii() or not cut.isprintable() else cut
     left = len(text) - len(cut)
     return f"{shown} … ({count(left)} more characters)" if left else shown
