@@ -122,7 +122,7 @@ FROM dataset_rows
 WHERE dataset_id = ANY ($1)
 UNION ALL
 SELECT suite, tasks, row_limit, samples
-FROM unnest($1::text[]) AS wanted (suite)
+FROM unnest($1) AS wanted (suite)
 CROSS JOIN LATERAL (
     SELECT
         ordered -> 'tasks' AS tasks, (ordered ->> 'limit')::integer AS row_limit,
