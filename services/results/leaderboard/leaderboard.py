@@ -177,7 +177,7 @@ def limited_note(suite: str, unranked: Sequence[Candidate]) -> str:
     limits = ", ".join(map(str, sorted({one.conditions.limit or 0 for one in unranked})))
     return (
         f"All runs of {suite} are limited to the first rows of each task (limit {limits}), so none is "
-        "ranked; include=limited (--include-limited) ranks those of one limit."
+        "ranked. Include the limited runs to rank those of one limit."
     )
 
 

@@ -323,8 +323,8 @@ async def test_where_all_runs_are_limited_a_sentence_says_so() -> None:
     leaderboard = await runs.rank_models.rank(QUERY)
     assert (positions(leaderboard), leaderboard.total_models) == ([], 0)
     assert leaderboard.note == (
-        "All runs of letters are limited to the first rows of each task (limit 20, 100), so none is ranked; "
-        "include=limited (--include-limited) ranks those of one limit."
+        "All runs of letters are limited to the first rows of each task (limit 20, 100), so none is ranked. "
+        "Include the limited runs to rank those of one limit."
     )
     runs.add("p/c", 0.5)
     assert (await runs.rank_models.rank(QUERY)).note == ""
