@@ -10,7 +10,7 @@ from proctor.client.report import latest_complete
 from proctor.v1 import leaderboard_pb2
 from proctor.v1 import leaderboard_service_pb2 as leaderboard_service
 from proctor.values.run import MAX_HISTORY_DAYS
-from services.gateway.api.models import full_model
+from services.gateway.api.models import model_of, models_named
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.errors import AmbiguousModel
@@ -33,11 +33,12 @@ async def show_model(
     now: Now,
     model: Annotated[str, Path(max_length=512)],
 ) -> Response:
+    ordered = await models_named(scheduler, model)
     try:
-        named = await full_model(scheduler, model)
+        named = model_of(model, ordered)
     except AmbiguousModel as error:
-        view = SeveralModels(model, str(error.facts["candidates"]).split(", "))
-        return page.show("models/several", view, status=300)
+        several = SeveralModels(model, str(error.facts["candidates"]).split(", "))
+        return page.show("models/several", several, status=300)
     request = leaderboard_service.GetHistoryRequest(
         model=named, days=MAX_HISTORY_DAYS, metric="score", page_size=_PAGE_SIZE
     )
@@ -51,4 +52,6 @@ async def show_model(
 
     latest = [*latest_complete(history.entries).values()][:_MAX_SHOWN]
     runs = await asyncio.gather(*(closed(entry) for entry in latest))
-    return page.show("models/model", model_view(named, runs, history.total, now))
+    view = model_view(named, runs, history.total, now)
+    # A name of which no run was ever ordered may be a slip of the pen.
+    return page.show("models/model", view, status=200 if ordered or history.entries else 404)

@@ -51,7 +51,11 @@ async def test_the_latest_complete_run_of_each_benchmark_is_shown(harness: Gatew
 
 async def test_a_model_without_runs_says_so(harness: GatewayHarness) -> None:
     shown = await show(harness, "/models/never/heard")
-    assert (shown.status, "No run of this model has ended" in shown.html) == (200, True)
+    assert (shown.status, "No run of this model has ended" in shown.html) == (404, True)
+    assert "the search takes a part of a name" in shown.html
+    # Its runs have not ended yet.
+    harness.scheduler.ordered_models = ["never/heard"]
+    assert (await show(harness, "/models/never/heard")).status == 200
 
 
 async def test_hostile_names_stay_text(harness: GatewayHarness) -> None:
