@@ -8,6 +8,8 @@ from services.common.errors import DomainError, RemoteError
 from services.gateway.http.errors import DatasetRunNotFound
 from services.gateway.http.paths import ADMIN, BATCHES, OPENAI
 
+# The reason of a page token that a list did not give.
+NO_SUCH_PAGE = "INVALID_PAGE_TOKEN"
 _PREFIX = "bm_"
 _FORM = re.compile(f"{_PREFIX}[0-9a-f]{{32}}")
 # Facts that hold ids of runs. UUIDs of other things stay as they are.
@@ -48,7 +50,7 @@ def run_id_of(given: str) -> str:
 def with_client_ids(error: DomainError, path: str) -> tuple[str, dict[str, str]]:
     """The message and facts of an error, with the ids that runs have in the API of this path."""
     facts = {name: str(value) for name, value in error.facts.items()}
-    if error.reason == "INVALID_PAGE_TOKEN":
+    if error.reason == NO_SUCH_PAGE:
         return error.message.replace("page_token", "cursor"), facts
     client_id = _client_id(path)
     # An idempotency key may belong to a run over a suite, whose id is its UUID.

@@ -30,7 +30,7 @@ from starlette.types import Scope
 from services.common.errors import DomainError, ErrorKind
 from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
-from services.gateway.http.api_errors import with_client_ids
+from services.gateway.http.api_errors import NO_SUCH_PAGE, with_client_ids
 from services.gateway.http.errors import GatewayError
 from services.gateway.http.paths import FILES, OPENAI, UPLOADS, is_page
 from services.gateway.http.problem import (
@@ -76,6 +76,7 @@ _PAGE_DETAILS = {
     "QUEUE_FULL": _DETAILS["QUEUE_FULL"],
     "UNKNOWN_SUITE": "There is no such suite. These are there: {supported}.",
     "RUN_NOT_FOUND": "Run {run_id} not found.",
+    NO_SUCH_PAGE: "This list has no such page: the address is not whole, or that of another list.",
 }
 _NO_PAGE = "No page has this address."
 # Where the service names no time: a full queue lasts, a restart takes a second or two.

@@ -8,11 +8,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.http.error_handlers import MEDIA_TYPE, wants_page
 from services.gateway.http.paths import is_page
 from services.gateway.pages.html import ENTRIES, Html
@@ -31,6 +33,8 @@ _HEADERS = {
 }
 # Lists of things that have a page of their own.
 _LISTS = frozenset({"/runs", "/suites", "/datasets", "/batches", "/rollouts"})
+_NO_SUCH_PAGE_TITLE = "No such page of the list"
+_FROM_THE_START = "Start at its first page."
 _TITLES = {
     401: "Sign in first",
     403: "Not allowed",
@@ -54,6 +58,8 @@ class ProblemView:
     hint: str
     status: int
     path: str
+    # The address of the list's first page, where the address names a page that the list does not have.
+    first_page: str = ""
 
     @property
     def start(self) -> tuple[str, str]:
@@ -93,7 +99,7 @@ class PageResponses:
 
     async def _show(self, scope: Scope, receive: Receive, send: Send, problem: "_Problem") -> None:
         request = Request({**scope, "state": scope.get("state", {})})
-        view = problem_view(json.loads(problem.body))
+        view = problem_view(json.loads(problem.body), request.url.query)
         response = Page(request, self._html).show("problem", view, part="problem_part", status=view.status)
         for name, value in problem.kept_headers().items():
             response.headers[name] = value
@@ -125,16 +131,26 @@ class _Problem:
         }
 
 
-def problem_view(document: Mapping[str, Any]) -> ProblemView:
-    status = int(document["status"])
+def problem_view(document: Mapping[str, Any], query: str) -> ProblemView:
+    """`query` is that of the address."""
+    status, path = int(document["status"]), str(document["instance"])
     sentence = str(document["detail"])
+    has_no_such_page = document["reason"] == NO_SUCH_PAGE
     return ProblemView(
-        title=_TITLES.get(status, str(document["title"])),
+        title=_NO_SUCH_PAGE_TITLE if has_no_such_page else _TITLES.get(status, str(document["title"])),
         sentence=sentence if sentence.endswith((".", "!", "?")) else f"{sentence}.",
-        hint=_hint(status, str(document["instance"]), document.get("retry_after")),
+        hint=_FROM_THE_START if has_no_such_page else _hint(status, path, document.get("retry_after")),
         status=status,
-        path=str(document["instance"]),
+        path=path,
+        first_page=_first_page(path, query) if has_no_such_page else "",
     )
+
+
+def _first_page(path: str, query: str) -> str:
+    """The list with its filters. Who chooses what to compare goes on choosing."""
+    given = [(name, "1" if name == "choose" else value) for name, value in parse_qsl(query)]
+    kept = [(name, value) for name, value in given if name != "after"]
+    return f"{path}?{urlencode(kept)}" if kept else path
 
 
 def _hint(status: int, path: str, retry_after: int | None) -> str:

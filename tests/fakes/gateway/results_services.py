@@ -65,6 +65,7 @@ class FakeLeaderboard(entries_grpc.LeaderboardServiceServicer):
     leaderboards_asked: list[leaderboard_pb2.GetLeaderboardRequest] = field(default_factory=list)
     pages_asked: list[leaderboard_pb2.GetHistoryRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
+    refusal_of_pages: RemoteError | None = None
 
     async def GetLeaderboard(
         self, request: leaderboard_pb2.GetLeaderboardRequest, context: Any
@@ -78,6 +79,8 @@ class FakeLeaderboard(entries_grpc.LeaderboardServiceServicer):
         self, request: leaderboard_pb2.GetHistoryRequest, context: Any
     ) -> leaderboard_pb2.GetHistoryResponse:
         self.pages_asked.append(request)
+        if self.refusal_of_pages:
+            raise self.refusal_of_pages
         return self.page
 
 

@@ -18,6 +18,7 @@ from proctor.values.plain import INT32_MAX
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
+from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.http.parameters import JSON_INT_MAX, JobId
 from services.gateway.pages.answer_marks import GOLDEN, WRONG, MarkView
 from services.gateway.pages.answers.filters import AnswerFilters
@@ -69,7 +70,8 @@ async def _listed(
     try:
         return await call, ""
     except DomainError as error:
-        if error.kind is not ErrorKind.INVALID:
+        # A page of the list that does not exist is no filter: the page of errors leads to the first one.
+        if error.kind is not ErrorKind.INVALID or error.reason == NO_SUCH_PAGE:
             raise
         return results_pb2.ListOutcomesResponse(), str(error)
 

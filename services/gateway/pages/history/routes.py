@@ -17,6 +17,7 @@ from services.gateway.api.models import full_model
 from services.gateway.api.runs.requests import kind_number
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_choices, ordered_models
 from services.gateway.pages.history.view import DAYS, STATES, history_view, past_run
@@ -131,7 +132,8 @@ async def _found(
         request.includes_totals = True
         return await results.leaderboard.GetHistory(request), ""
     except DomainError as error:
-        if error.kind is not ErrorKind.INVALID:
+        # A page of the list that does not exist is no filter: the page of errors leads to the first one.
+        if error.kind is not ErrorKind.INVALID or error.reason == NO_SUCH_PAGE:
             raise
         return GetHistoryResponse(), error.message
 

@@ -54,6 +54,7 @@ PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 @pytest.fixture(autouse=True)
 def runs(harness: GatewayHarness) -> None:
     run = running()
+    harness.scheduler.ordered_models = [run.order.model]
     harness.scheduler.put(run)
     harness.results.summaries[RUN_ID] = summary_of(run)
     harness.results.comparisons.comparison.CopyFrom(two_models())
@@ -130,6 +131,28 @@ async def test_people_read_words_of_their_own_and_programs_the_promised_ones(
         assert (sentence in shown.html, promised in shown.html) == (True, False)
     as_program = await show(harness, path, headers={"Accept": "application/json"})
     assert json.loads(as_program.html)["detail"].startswith(promised)
+
+
+@pytest.mark.parametrize(
+    ("path", "first"),
+    [
+        ("/history?days=7&after=bad&suite=glue", "/history?days=7&amp;suite=glue"),
+        ("/history?after=bad", "/history"),
+        ("/compare?suite=glue&choose=bad", "/compare?suite=glue&amp;choose=1"),
+    ],
+)
+async def test_page_that_a_list_does_not_have_leads_to_its_first_one(
+    harness: GatewayHarness, path: str, first: str
+) -> None:
+    sentence = "page_token is not one that this list gave. Start again without it."
+    harness.results.entries.refusal_of_pages = refused(ErrorKind.INVALID, "INVALID_PAGE_TOKEN", sentence)
+    shown = await show(harness, path)
+    assert shown.status == 400
+    assert "This list has no such page" in shown.html
+    assert "Start at its first page." in shown.html
+    assert "cursor" not in shown.html
+    assert "Try again" not in shown.html
+    assert f'<a class="button main" href="{first}">First page</a>' in shown.html
 
 
 async def test_error_of_a_part_is_a_notice_beside_the_page(harness: GatewayHarness) -> None:
