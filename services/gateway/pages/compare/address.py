@@ -1,5 +1,6 @@
 """The runs or models of a comparison, read from and written to the address of the page."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
@@ -41,7 +42,7 @@ class CompareAddress:
     def is_complete(self) -> bool:
         """Whether there is something to compare; otherwise the page asks what."""
         is_enough = MIN_COMPARED <= len(self.chosen) <= MAX_COMPARED
-        return is_enough and bool(self.runs or self.suite)
+        return is_enough and bool(self.runs or self.suite) and all(_is_id(run) for run in self.runs)
 
     def with_first(self, index: int) -> Self:
         """The same comparison with another baseline."""
@@ -76,6 +77,14 @@ class CompareAddress:
             metrics=[self.metric] if self.metric else [],
             is_forced=self.is_forced,
         )
+
+
+def _is_id(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 class CompareQuery(BaseModel):

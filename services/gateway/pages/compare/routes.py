@@ -21,6 +21,7 @@ from services.gateway.backends.calls import (
     Backends,
     Results,
 )
+from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.pages.compare.address import CompareAddress, compare_address
 from services.gateway.pages.compare.choice import ChoiceAddress, Offered, choice_view
 from services.gateway.pages.compare.samples import SamplesView, compared_metric, differing_samples
@@ -36,6 +37,7 @@ _OFFERED = 60
 _MAX_CHOSEN = 20
 # Conditions that differ and may be ignored.
 _FORCEABLE = frozenset({"scoring_method", "options"})
+_NOTHING_SHARED = "These runs share no task, so no sample was given to all of them."
 _REFUSED = frozenset({ErrorKind.CONFLICT, ErrorKind.INVALID})
 
 router = APIRouter(prefix="/compare", include_in_schema=False)
@@ -78,13 +80,12 @@ async def _names_and_samples(
     """The names and the samples, which are none where only models are named."""
     if not address.runs:
         return address.models, SamplesView()
-    runs, summary = await asyncio.gather(
+    runs, (_, _, samples) = await asyncio.gather(
         asyncio.gather(*(backends.scheduler.run(run_id) for run_id in address.runs)),
-        backends.results.summary(address.runs[0]),
+        _beside(backends.results, address),
     )
-    samples = await _samples(backends.results, address, [summary])
     named = [comparison_pb2.ComparedRun(run_id=run.run_id, model=run.order.model) for run in runs]
-    return run_names(comparison_pb2.Comparison(runs=named)), samples
+    return run_names(comparison_pb2.Comparison(runs=named)), samples or SamplesView(fault=_NOTHING_SHARED)
 
 
 async def _figures_and_samples(
@@ -153,7 +154,16 @@ async def _samples(
     except DomainError as error:
         if error.kind not in _REFUSED:
             raise
-        return SamplesView(fault=error.message)
+        return SamplesView(fault=_fault(error, address))
+
+
+def _fault(error: DomainError, address: CompareAddress) -> str:
+    """Why no samples are shown, and what to do."""
+    if error.reason == NO_SUCH_PAGE:
+        return "The samples have no such page. Start at the first one."
+    if error.facts.get("field") == "task":
+        return f"Not all of these runs have the task {address.task}. Choose another one."
+    return error.message
 
 
 async def _show_choice(

@@ -165,6 +165,38 @@ async def test_runs_scored_in_other_ways_can_be_forced(harness: GatewayHarness) 
     assert f"{RUNS}&force=1" in links(shown)
 
 
+async def test_runs_of_different_suites_have_one_fault(harness: GatewayHarness) -> None:
+    sentence = "One run is over glue and another over starter."
+    harness.results.comparisons.refusal = refused(ErrorKind.CONFLICT, "NOT_COMPARABLE", sentence)
+    harness.results.summaries[OTHER_ID].ClearField("tasks")
+    shown = await show(harness, RUNS)
+    assert (shown.status, sentence in shown.html) == (200, True)
+    assert 'id="samples"' not in shown.html
+    part = await show(harness, f"{RUNS}&show=all", headers=PART | {"HX-Target": "samples"})
+    assert "These runs share no task" in part.html
+
+
+@pytest.mark.parametrize(
+    ("reason", "facts", "said"),
+    [
+        ("INVALID_PAGE_TOKEN", {}, "The samples have no such page. Start at the first one."),
+        (
+            "INVALID_PARAMETER",
+            {"field": "task"},
+            "Not all of these runs have the task mmlu. Choose another one.",
+        ),
+    ],
+)
+async def test_address_without_samples_says_what_to_do(
+    harness: GatewayHarness, reason: str, facts: dict[str, str], said: str
+) -> None:
+    harness.results.answers.refusal = refused(ErrorKind.INVALID, reason, "task must be one of", **facts)
+    headers = PART | {"HX-Target": "samples"}
+    shown = await show(harness, f"{RUNS}&task=mmlu&after=bad", headers=headers)
+    assert (shown.status, said in shown.html, "must be" in shown.html) == (200, True, False)
+    assert f"{RUNS}&task=mmlu#samples" in links(shown)
+
+
 @pytest.mark.parametrize(
     ("path", "sentence", "chosen"),
     [
@@ -172,6 +204,8 @@ async def test_runs_scored_in_other_ways_can_be_forced(harness: GatewayHarness) 
         (f"/compare?run={RUN_ID}", "choose one more at least", [RUN_ID]),
         ("/compare?model=a&model=b", "Models are compared on a suite", ["a", "b"]),
         ("/compare?suite=glue" + "".join(f"&model={name}" for name in "abcdefg"), "at most 6", [*"abcdefg"]),
+        # What is no id is said, and the rest stays chosen.
+        (f"/compare?run=abc&run={RUN_ID}", "Not found, so not chosen: abc. One is chosen", [RUN_ID]),
         # Runs that do not exist cannot be chosen, and are not counted.
         (f"/compare?run={GONE_ID}", f"Not found, so not chosen: {GONE_ID}.</p>", []),
         (f"/compare?run={GONE_ID}&run={RUN_ID}&choose=1", f"not chosen: {GONE_ID}.</p>", [RUN_ID]),
