@@ -52,6 +52,11 @@ async def test_run_is_watched_to_its_figures_without_a_reload(site: Site) -> Non
             return float(await done.get_attribute("value") or 0) > 0
 
         await eventually(progressed, "progress is pushed")
+        # Figures of a chart are read as a table too, which stays open while rows are added.
+        await opened.page.locator("#rate-table summary").click()
+        rows = opened.page.locator("#rate-table[open] tbody tr")
+        known = await rows.count()
+        await expect(rows.nth(known)).to_be_visible(timeout=30_000)
         await site.stack.model_server.control(latency_seconds=0)
         await opened.page.locator("table.figures").wait_for(timeout=60_000)
         assert await opened.page.evaluate("window.sameDocument")

@@ -1,7 +1,8 @@
 // <live-chart>: a line of the last five minutes; each tick of the page adds a point, at most one a second.
 import { axes, colour, follow } from "./chart_theme.js";
 
-const HEIGHT = 120, SPAN = 300;
+// A table of more rows is not read; the chart has the rest.
+const HEIGHT = 120, SPAN = 300, ROWS = 20;
 const clock = at => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 class LiveChart extends HTMLElement {
@@ -31,6 +32,18 @@ class LiveChart extends HTMLElement {
   label() {
     const newest = this.points[1].at(-1);
     this.setAttribute("aria-label", `${this.getAttribute("label")}, last five minutes; newest: ${newest === undefined ? "none yet" : newest}`);
+    this.fill(document.getElementById(`${this.getAttribute("series")}-table`));
+  }
+  // The newest first.
+  fill(details) {
+    const [xs, ys] = this.points, body = details.querySelector("tbody");
+    details.hidden = !xs.length;
+    body.replaceChildren();
+    for (let at = xs.length - 1; at >= Math.max(0, xs.length - ROWS); at--) {
+      const row = body.insertRow(), time = row.appendChild(document.createElement("th"));
+      time.scope = "row"; time.textContent = clock(xs[at]);
+      Object.assign(row.insertCell(), { className: "num", textContent: ys[at] });
+    }
   }
   add(x, y) {
     const [xs, ys] = this.points;
