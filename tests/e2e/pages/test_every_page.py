@@ -75,3 +75,12 @@ async def test_page_fits_every_width(site: Site, name: str) -> None:
                 await opened.check()
             if folder and width in (*CHECKED, WIDTHS[0]):
                 await opened.page.screenshot(path=Path(folder) / f"every-{name}-{width}.png", full_page=True)
+
+
+@pytest.mark.parametrize("width", [390, 768])
+async def test_name_of_the_present_page_is_in_sight(site: Site, width: int) -> None:
+    async with tab(site.browser, site.url, Look(width)) as opened:
+        await opened.open("/settings")
+        present = await opened.page.locator(".rail nav [aria-current]").bounding_box()
+        assert present
+        assert 0 <= present["x"] <= present["x"] + present["width"] <= width

@@ -110,3 +110,7 @@ document.addEventListener("submit", event => {
 addEventListener("pageshow", () => { for (const button of document.querySelectorAll("form[method=post] button:disabled")) button.disabled = false; });
 // htmx reports what did not arrive at all; errors that did arrive are notices already.
 document.addEventListener("htmx:error", event => renewsItself(event.detail.ctx) ? showStale() : notify("The gateway does not answer. Try again in a moment."));
+
+// Where the names of the pages scroll, that of the present one is in sight.
+const names = document.querySelector(".rail nav"), present = names?.querySelector("[aria-current]");
+if (present) names.scrollLeft += Math.max(0, present.getBoundingClientRect().right - names.getBoundingClientRect().right);
