@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from proctor.values.providers.models import DEFAULT_DRAIN_SECONDS
 from services.common.shared_settings import AllowedBaseUrls, NatsServiceSettings, PoolsFilePath, settings_of
 
 DEFAULT_ACK_WAIT_SECONDS = 15.0
@@ -32,7 +33,7 @@ class WorkerSettings(NatsServiceSettings):
     # As in OpenAI's own client: long answers of reasoning models take minutes.
     request_timeout_seconds: float = Field(default=600.0, gt=0)
     """Time limit of one request to an engine or provider."""
-    drain_seconds: float = Field(default=20.0, ge=0)
+    drain_seconds: float = Field(default=DEFAULT_DRAIN_SECONDS, ge=0)
     """Time for requests in flight after SIGTERM. What is left is redelivered to another worker."""
     switch_when_idle_seconds: float = Field(default=2.0, gt=0)
     """An idle worker loads another model after this time without work for its own."""

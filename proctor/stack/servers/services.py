@@ -15,11 +15,12 @@ from proctor.stack.supervision.probes import grpc_serves, http_is_ready
 from proctor.stack.supervision.process import Program
 from proctor.stack.vllm import find_vllm_python
 from proctor.values import messaging
+from proctor.values.providers.models import DEFAULT_DRAIN_SECONDS
 from proctor.values.providers.pool import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
-# Above `drain_seconds` of the worker (20 by default): it hands its shards on before it is killed.
-WORKER_DRAIN_TIMEOUT_SECONDS = 30.0
+# Beyond the time that a worker drains: it publishes what is finished and closes before it is killed.
+_STOP_MARGIN_SECONDS = 10.0
 # A worker is ready once vLLM's library is imported, which takes minutes on a cold disk.
 WORKER_READY_TIMEOUT_SECONDS = 600.0
 # A service inherits listed variables only, so that a secret reaches no service that does not need it.
@@ -162,8 +163,16 @@ def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> C
         program=_program(python, options.modules["worker"], environment),
         is_ready=lambda: grpc_serves(health),
         ready_limit_seconds=WORKER_READY_TIMEOUT_SECONDS,
-        stop_limit_seconds=WORKER_DRAIN_TIMEOUT_SECONDS,
+        stop_limit_seconds=_drain_seconds(environment) + _STOP_MARGIN_SECONDS,
     )
+
+
+def _drain_seconds(environment: Mapping[str, str]) -> float:
+    """The worker does not start with a text that is no number, and so has nothing to drain."""
+    try:
+        return float(environment.get("PROCTOR_WORKER_DRAIN_SECONDS", DEFAULT_DRAIN_SECONDS))
+    except ValueError:
+        return DEFAULT_DRAIN_SECONDS
 
 
 def _worker_python(options: StackOptions, pool: Pool) -> Path:

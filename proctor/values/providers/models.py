@@ -5,6 +5,9 @@ from datetime import datetime
 
 from proctor.values.contract_enum import ContractEnum
 
+# Time for a worker's requests in flight when it stops, unless its setting says otherwise.
+DEFAULT_DRAIN_SECONDS = 20.0
+
 
 @dataclass(frozen=True, slots=True)
 class ModelCapabilities:

@@ -113,6 +113,17 @@ def test_each_pool_has_its_worker_by_the_right_python() -> None:
     assert by_name["worker.remote"] == ("/own/python", "-P", "-m", "services.worker")
 
 
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [({}, 30), ({"PROCTOR_WORKER_DRAIN_SECONDS": "90"}, 100), ({"PROCTOR_WORKER_DRAIN_SECONDS": "long"}, 30)],
+)
+def test_a_worker_is_killed_only_after_the_time_that_it_may_drain(
+    given: dict[str, str], limit: float
+) -> None:
+    children = service_children(options(**given), WIRING)
+    assert {child.stop_limit_seconds for child in children if child.name.startswith("worker.")} == {limit}
+
+
 @pytest.mark.parametrize("modules", [{}, {"gateway": "x"}])
 def test_only_the_asked_services_are_started(modules: dict[str, str]) -> None:
     asked = StackOptions(Path("/state"), pools=(REMOTE,), modules=modules)
