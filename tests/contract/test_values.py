@@ -1,14 +1,12 @@
-"""`proctor/values` holds values only, and their enums and messages say the same as the contracts."""
+"""`proctor/values` holds values only, and their enums say the same as the contracts."""
 
 import ast
-import inspect
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf.message import Message
 
 from proctor.v1 import (
     comparison_pb2,
@@ -27,9 +25,6 @@ from proctor.values.providers.models import WorkerState
 from proctor.values.rollout import AgentKind, VerifierKind
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
-from proctor.wire import values
-from proctor.wire.convert import Codec
-from tests.fakes.full_values import empty_value, full_value
 
 VALUES = Path(__file__).resolve().parents[2] / "proctor" / "values"
 ALLOWED_IMPORTS = {
@@ -64,7 +59,6 @@ ENUMS: Mapping[type[ContractEnum], Any] = {
     VerifierKind: rollout_pb2.VerifierKind,
     WorkerState: model_pb2.WorkerState,
 }
-CODECS = [codec for _, codec in inspect.getmembers(values) if isinstance(codec, Codec)]
 
 
 def modules() -> list[Path]:
@@ -106,20 +100,3 @@ def test_words_and_numbers_of_an_enum_are_those_of_the_contract(enum: type[Contr
     contract = {name: number for name, number in ENUMS[enum].items() if number}
     assert {f"{prefix}{member.name}": member.number for member in enum} == contract
     assert all(member == member.name.lower() for member in enum)
-
-
-@pytest.mark.parametrize("alternative", [0, 1])
-@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: str(codec.value_type.__name__))
-def test_every_field_of_a_value_comes_back_from_its_message(
-    codec: Codec[object, Message], alternative: int
-) -> None:
-    value = full_value(codec.value_type, alternative)
-    message = codec.message_type.FromString(codec.to_proto(value).SerializeToString())
-    assert codec.from_proto(message) == value
-
-
-@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: str(codec.value_type.__name__))
-def test_what_is_empty_stays_empty(codec: Codec[object, Message]) -> None:
-    value = empty_value(codec.value_type)
-    message = codec.message_type.FromString(codec.to_proto(value).SerializeToString())
-    assert codec.from_proto(message) == value

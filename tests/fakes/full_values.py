@@ -1,6 +1,6 @@
 """Values with something in every field, made by the types of the fields: nothing can be lost unseen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -34,6 +34,10 @@ def _empty(hint: Any) -> Any:
         return next(iter(origin))
     if issubclass(origin, Mapping):
         return {}
+    if origin is Sequence:
+        return ()
+    if origin is datetime:
+        return datetime.fromtimestamp(0, UTC)
     return empty_value(origin) if hasattr(origin, "__dataclass_fields__") else origin()
 
 
@@ -54,6 +58,8 @@ class _Maker:
             return self._make(others[min(self._alternative, len(others) - 1)])
         if origin in {tuple, list, frozenset}:
             return origin(self._make(arguments[0]) for _ in range(2))
+        if origin is Sequence:
+            return tuple(self._make(arguments[0]) for _ in range(2))
         if origin is not None and issubclass(origin, Mapping):
             return {self._make(arguments[0]): self._make(arguments[1]) for _ in range(2)}
         return self.value(hint) if hasattr(hint, "__dataclass_fields__") else self._plain(hint)
