@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
+from proctor.values.run import MAX_COMPARED
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import word_of, words_of
 from services.gateway.http.paths import BENCHMARKING
@@ -20,9 +21,8 @@ from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, r
 SCORINGS = words_of(run_pb2.ScoringMethod)
 # Models on the page, and those where all are asked for: as many as results lists.
 SHOWN = 25
-# Both are limits of results: the most that it lists, and the most runs that it compares.
+# The most that results lists.
 MAX_SHOWN = 100
-_MAX_COMPARED = 6
 _API = f"{BENCHMARKING}/leaderboard"
 # Filters of the page that the API does not have.
 _OF_THE_PAGE = ("q", "against")
@@ -88,7 +88,7 @@ class LeaderboardView:
     @property
     def compare_link(self) -> str:
         """The first ranked models beside each other; "" where there are not two."""
-        first = [row.model for band in self.bands for row in band][:_MAX_COMPARED]
+        first = [row.model for band in self.bands for row in band][:MAX_COMPARED]
         query = urlencode([*(("model", model) for model in first), ("suite", self.get("suite"))])
         return f"/compare?{query}" if len(first) > 1 else ""
 
