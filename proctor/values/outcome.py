@@ -6,6 +6,9 @@ from proctor.values.code import CodeResult
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.usage import Timing, TokenUsage
 
+# Answers of a run that are marked in one call.
+MAX_MARKED_ANSWERS = 1000
+
 
 class FailureClass(ContractEnum):
     """Why the machinery brought no score; the contract says what each class means."""

@@ -21,6 +21,8 @@ MAX_TOP_LOGPROBS = 20
 MAX_CONTEXT_TOKENS = 128 * 1024
 # The size of a field with structure, as JSON.
 MAX_FIELD_BYTES = 256 * 1024
+# The id of a row; an exported test file can be uploaded again.
+MAX_ROW_ID_CHARACTERS = 512
 _MAX_ITEMS = 4096
 _MAX_TEXT_CHARACTERS = 4096
 _SHORT_TEXT = 512

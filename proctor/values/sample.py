@@ -10,6 +10,8 @@ MAX_FEWSHOT = 100
 # Samples of a shard, the least a worker takes at a time. Larger ones leave workers idle at a run's end,
 # smaller ones cost a message and an acknowledgement for a few samples.
 MAX_SHARD_SAMPLES = 64
+# Samples of a set that are read in one call.
+MAX_READ_SAMPLES = 1024
 # Samples are rendered one after the other, so a preview of a far one takes long.
 LAST_PREVIEWED_ROW = 20_000
 

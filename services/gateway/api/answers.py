@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
+from proctor.values.outcome import MAX_MARKED_ANSWERS
 from proctor.values.plain import INT32_MAX
+from proctor.values.row_fields import MAX_ROW_ID_CHARACTERS
 from proctor.wire.enums import value_of
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.dataset_runs.requests import AnswerConditions
@@ -68,8 +70,7 @@ class AnswerNamed(RequestBody):
     model_config = ConfigDict(json_schema_extra={"oneOf": _NAMED_ONCE})
 
     sample: int | None = Field(default=None, ge=0, le=JSON_INT_MAX)
-    # As long as uploads take ids, and as many as results marks at a time (`MAX_ANSWERS`).
-    custom_id: Text = Field(default="", max_length=512, description="Replaces sample")
+    custom_id: Text = Field(default="", max_length=MAX_ROW_ID_CHARACTERS, description="Replaces sample")
     rollout: int = Field(default=0, ge=0, le=INT32_MAX)
 
     @model_validator(mode="after")
@@ -85,7 +86,7 @@ class AnswerNamed(RequestBody):
 class AnswersNamed(RequestBody):
     """Either all of them are marked or none."""
 
-    answers: list[AnswerNamed] = Field(max_length=1000)
+    answers: list[AnswerNamed] = Field(max_length=MAX_MARKED_ANSWERS)
 
     def request(
         self, run_id: str, user: str, *, is_golden: bool = False, is_wrong: bool = False

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from proctor.values.row_fields import MAX_ROW_ID_CHARACTERS
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.runs.run_plan import PlannedTask
 from services.results.samples.sample import StoredSample
-
-# As uploads take ids (`MAX_ID_CHARACTERS`): an exported test file can be uploaded again.
-MAX_ID_CHARACTERS = 512
 
 
 class Mark(StrEnum):
@@ -101,4 +99,4 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 def _numbered(name: str, number: int) -> str:
     tail = f"-{number}"
-    return name[: MAX_ID_CHARACTERS - len(tail)] + tail
+    return name[: MAX_ROW_ID_CHARACTERS - len(tail)] + tail

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.outcome import MAX_MARKED_ANSWERS
 from proctor.values.run import LOCAL_USER
 from services.common.checked_fields import invalid_field
 from services.common.requests.page_tokens import number_token, read_number_token
@@ -13,7 +14,6 @@ from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 
-MAX_ANSWERS = 1000
 _LIST = "mark changes"
 
 
@@ -41,8 +41,8 @@ class MarkAnswers:
 
     async def mark(self, order: MarkRequest) -> MarkCounts:
         """Marks all that are named, or none. Returns how many marks the run has now."""
-        if len(order.answers) > MAX_ANSWERS:
-            raise invalid_field("answers", f"must be at most {MAX_ANSWERS} at a time")
+        if len(order.answers) > MAX_MARKED_ANSWERS:
+            raise invalid_field("answers", f"must be at most {MAX_MARKED_ANSWERS} at a time")
         record = await self.records.get(order.run_id)
         keys = await self._keys(record.plan, order.answers)
         return await self.golden.mark(order.run_id, keys, order.mark, order.user or LOCAL_USER)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from proctor.values.sample import MAX_READ_SAMPLES
 from proctor.values.scoring import TaskScoring
 from services.common.checked_fields import invalid_field
 from services.results.samples.errors import SampleNotFound, UnfitTarget
@@ -16,8 +17,6 @@ from services.results.scoring.text_metrics import check_target
 
 # SHA-256.
 DIGEST_BYTES = 32
-# As many as the scheduler asks for at a time (`_MAX_POSITIONS`).
-MAX_POSITIONS = 1024
 SampleForm = TypeVar("SampleForm")
 
 
@@ -76,8 +75,8 @@ class ReadSamples(Generic[SampleForm]):
     samples: SampleReader[SampleForm]
 
     async def read(self, set_id: str, positions: Sequence[int]) -> list[SampleForm]:
-        if len(positions) > MAX_POSITIONS:
-            raise invalid_field("positions", f"must be at most {MAX_POSITIONS}")
+        if len(positions) > MAX_READ_SAMPLES:
+            raise invalid_field("positions", f"must be at most {MAX_READ_SAMPLES}")
         found = await self.samples.read(set_id, positions)
         for position in positions:
             if position not in found:

@@ -10,6 +10,7 @@ from typing import Protocol
 from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
+from proctor.values.sample import MAX_READ_SAMPLES
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from proctor.wire.enums import number_of
 from proctor.wire.proofs import prove_dispatch
@@ -23,9 +24,6 @@ from services.common.traces import SpanKind, span
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import params_for
-
-# What one call may read.
-_MAX_POSITIONS = 1024
 
 # A stream that is full or away for longer is left alone; what was not sent is found by reconciling.
 _PUBLISH_SECONDS = 30.0
@@ -168,8 +166,8 @@ class NatsShardStream:
     async def _read(self, task: PlannedTask, numbers: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
         """Samples by their number in the run."""
         found: dict[int, sample_pb2.Sample] = {}
-        for start in range(0, len(numbers), _MAX_POSITIONS):
-            part = numbers[start : start + _MAX_POSITIONS]
+        for start in range(0, len(numbers), MAX_READ_SAMPLES):
+            part = numbers[start : start + MAX_READ_SAMPLES]
             positions = [number - task.first_sample for number in part]
             samples = await self._samples.read_samples(task.sample_set_id, positions)
             found.update(zip(part, samples, strict=True))

@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from typing import TypeAlias, TypedDict
 
-from proctor.values.row_fields import MAX_MESSAGES, content_part_problem, row_field_problem
+from proctor.values.row_fields import (
+    MAX_MESSAGES,
+    MAX_ROW_ID_CHARACTERS,
+    content_part_problem,
+    row_field_problem,
+)
 from services.scheduler.uploads.errors import FaultKind, LineFault
 from services.scheduler.uploads.faults import kind_of, shown
 
@@ -12,7 +17,6 @@ COMPLETION = "/v1/completions"
 ENDPOINTS = (CHAT, COMPLETION)
 BATCH_FIELDS = frozenset({"custom_id", "method", "url", "body"})
 PLAIN_FIELDS = frozenset({"prompt", "messages", "target", "id", "metadata"})
-MAX_ID_CHARACTERS = 512
 # Floats represent integers exactly up to here.
 _MAX_WHOLE = 2**53
 # Fields of a body that are checked by themselves.
@@ -42,7 +46,7 @@ def batch_row(line: Line) -> RowFields:
     if not line.keys() <= BATCH_FIELDS:
         raise _unknown_field(line, BATCH_FIELDS, "a batch request")
     custom_id = line.get("custom_id")
-    if not isinstance(custom_id, str) or not 0 < len(custom_id) <= MAX_ID_CHARACTERS:
+    if not isinstance(custom_id, str) or not 0 < len(custom_id) <= MAX_ROW_ID_CHARACTERS:
         raise _id_fault(line, "custom_id")
     if line.get("method") != "POST":
         raise _fault("method", line, "method", '"POST"')
@@ -98,7 +102,7 @@ def plain_row(line: Line) -> RowFields:
 def _plain_id(line: Line) -> str:
     given = line["id"]
     name = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
-    if not isinstance(name, str) or not 0 < len(name) <= MAX_ID_CHARACTERS:
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_ROW_ID_CHARACTERS:
         raise _id_fault(line, "id")
     return name
 
@@ -147,7 +151,7 @@ def _problem(holder: Line, name: str, wanted: str) -> str:
 def _id_fault(line: Line, name: str) -> LineFault:
     given = line.get(name)
     if isinstance(given, str) and given:
-        sentence = f"{name} has {len(given)} characters, but must have at most {MAX_ID_CHARACTERS}."
+        sentence = f"{name} has {len(given)} characters, but must have at most {MAX_ROW_ID_CHARACTERS}."
         return LineFault(name, sentence)
     return _fault(name, line, name, "a text that is not empty")
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from proctor.values.outcome import OutcomeStatus
+from proctor.values.sample import MAX_READ_SAMPLES
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.common.clock import SystemClock
 from services.common.errors import InvalidParameter
@@ -17,7 +18,7 @@ from services.results.runs.errors import EpochOver, RecordNotFound
 from services.results.runs.open_run import OpenRun
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleNotFound
-from services.results.samples.store_sample_set import MAX_POSITIONS, ReadSamples, StoreSampleSet
+from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_answers import MemoryAnswers
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
@@ -53,7 +54,7 @@ async def test_a_position_that_is_not_there_is_named() -> None:
 async def test_too_many_positions_and_bad_samples_are_refused() -> None:
     stores = memory_stores()
     with pytest.raises(InvalidParameter, match="positions must be at most"):
-        await ReadSamples(stores.sample_sets).read(new_id(), range(MAX_POSITIONS + 1))
+        await ReadSamples(stores.sample_sets).read(new_id(), range(MAX_READ_SAMPLES + 1))
     with pytest.raises(InvalidParameter, match="digest of sample 0 must have 32 bytes"):
         await store(stores).stage(new_id(), [replace(choice_sample(0), digest=b"short")])
     with pytest.raises(InvalidParameter, match="position must be 0 or more"):
