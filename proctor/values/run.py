@@ -25,6 +25,8 @@ DEFAULT_READS_PER_MINUTE = 3000
 # Runs that are compared, or shown side by side, at a time: 15 pairs. Each further one makes the
 # correction over all of them stricter.
 MIN_COMPARED, MAX_COMPARED = 2, 6
+# Models that a leaderboard lists.
+MAX_LEADERBOARD_MODELS = 100
 # Limits of a completion window: an hour and a week.
 MIN_WINDOW_SECONDS, MAX_WINDOW_SECONDS = 3600, 7 * 24 * 3600
 # Days back that a history lists.

@@ -26,7 +26,7 @@ from proctor.cli.render.words import (
 from proctor.cli.suites.commands import refuse_unknown_suite
 from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1 import leaderboard_service_pb2 as service_pb2
-from proctor.values.run import MAX_HISTORY_DAYS
+from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from proctor.wire.enums import words_of
 
 _TRENDS = {
@@ -34,7 +34,6 @@ _TRENDS = {
     leaderboard_pb2.TREND_DIRECTION_DOWN: ("down", "red"),
     leaderboard_pb2.TREND_DIRECTION_STEADY: ("steady", ""),
 }
-_MAX_LIMIT = 100
 
 MetricOption = Annotated[
     str,
@@ -54,7 +53,7 @@ class LeaderboardOptions:
     best: Annotated[
         bool, typer.Option("--best", help="Rank by each model's best run, not its latest; it is marked.")
     ] = False
-    limit: Annotated[int, typer.Option(min=1, max=_MAX_LIMIT, help="Models listed.")] = 10
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LEADERBOARD_MODELS, help="Models listed.")] = 10
     scoring: Annotated[
         str,
         typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}; auto: the most frequent."),
@@ -137,7 +136,7 @@ def print_leaderboard(console: Console, suite: str, found: service_pb2.GetLeader
         say(console, found.note, style="yellow")
     if found.total_models > len(found.entries):
         more = found.total_models - len(found.entries)
-        say(console, f"{more} more: --limit {min(found.total_models, _MAX_LIMIT)}", style="dim")
+        say(console, f"{more} more: --limit {min(found.total_models, MAX_LEADERBOARD_MODELS)}", style="dim")
     if any(entry.is_selected_best for entry in found.entries):
         say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
     if found.pending_comparisons:

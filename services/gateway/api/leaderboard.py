@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.names.model_name import provider_of
-from proctor.values.run import MAX_HISTORY_DAYS
+from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.enums import number_of, value_of, word_of
@@ -157,7 +157,7 @@ class LeaderboardParameters:
 
     suite: SuiteFilter = "glue"
     metric: MetricQuery = ""
-    limit: Annotated[int, Query(ge=1, le=100)] = 10
+    limit: Annotated[int, Query(ge=1, le=MAX_LEADERBOARD_MODELS)] = 10
     best: Annotated[bool, Query(description="Rank each model by its best run, not its latest")] = False
     scoring_method: ScoringMethod | None = None
     num_fewshot: Annotated[int | None, Query(ge=0, le=MAX_FEWSHOT)] = None

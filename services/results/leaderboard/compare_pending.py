@@ -11,7 +11,7 @@ from services.results.comparison.compare_runs import StoreComparison
 from services.results.comparison.ports import ComparisonStore
 from services.results.leaderboard.compare_peers import PAIR_SECONDS, SLOW_PAIR_SECONDS
 
-# All pairs of a whole leaderboard: `MAX_LISTED` models.
+# All pairs of a whole leaderboard: `MAX_LEADERBOARD_MODELS`.
 MAX_PENDING = 5000
 # A pair that cannot be compared is not tried at every reading.
 TRY_AGAIN_SECONDS = 600.0

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from proctor.values.run import MAX_LEADERBOARD_MODELS
 from proctor.values.scoring import ScoringMethod
 from services.common.checked_fields import checked_number
 from services.results.comparison.comparison import StoredDifference
@@ -32,7 +33,6 @@ from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
 
 DEFAULT_LIMIT = 10
-MAX_LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RankModels:
 
     async def rank(self, query: LeaderboardQuery) -> Leaderboard:
         """A suite without runs has an empty leaderboard."""
-        limit = checked_number("limit", query.limit, maximum=MAX_LISTED, default=DEFAULT_LIMIT)
+        limit = checked_number("limit", query.limit, maximum=MAX_LEADERBOARD_MODELS, default=DEFAULT_LIMIT)
         metric = await self._metric(query)
         if metric is None:
             return Leaderboard(query.metric or ACCURACY)
@@ -74,7 +74,7 @@ class RankModels:
         unranked = unranked_candidates(candidates, ranked)
         baselines, (entries, pending) = await asyncio.gather(
             self.leaderboard.baselines([one.run.run_id for one in ranked or unranked]),
-            self._entries(ranked[:MAX_LISTED], limit),
+            self._entries(ranked[:MAX_LEADERBOARD_MODELS], limit),
         )
         return Leaderboard(
             metric,

@@ -11,7 +11,7 @@ from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
 from proctor.values.generation import DEFAULT_MAX_TOKENS
 from proctor.values.priority import default_priority
 from proctor.values.rollout import RolloutAgent
-from proctor.values.run import LOCAL_USER, MAX_HISTORY_DAYS
+from proctor.values.run import LOCAL_USER, MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from services.common.requests import request_fields
 from services.results.answers import list_outcomes, list_side_by_side
 from services.results.comparison import list_flips
@@ -32,7 +32,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "CountRequestResponse.limit": (0, 0),
     "GetHistoryRequest.days": (list_history.DEFAULT_DAYS, MAX_HISTORY_DAYS),
     "GetHistoryRequest.page_size": (list_history.DEFAULT_PER_PAGE, list_history.MAX_PER_PAGE),
-    "GetLeaderboardRequest.limit": (rank_models.DEFAULT_LIMIT, rank_models.MAX_LISTED),
+    "GetLeaderboardRequest.limit": (rank_models.DEFAULT_LIMIT, MAX_LEADERBOARD_MODELS),
     "GetQueueRequest.page_size": (run_reads.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE),
     "ListBatchesRequest.page_size": (batches.DEFAULT_PAGE_SIZE, batches.MAX_PAGE_SIZE),
     "ListChangesRequest.page_size": COMMON,

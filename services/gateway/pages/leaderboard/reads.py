@@ -10,7 +10,7 @@ from proctor.v1.leaderboard_service_pb2 import (
     GetLeaderboardRequest,
     GetLeaderboardResponse,
 )
-from proctor.values.run import MAX_HISTORY_DAYS
+from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
@@ -19,7 +19,6 @@ from services.gateway.backends.calls import Backends, Results
 from services.gateway.pages.filters import filter_choices
 from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
 from services.gateway.pages.leaderboard.view import (
-    MAX_SHOWN,
     SCORINGS,
     SHOWN,
     LeaderboardView,
@@ -57,7 +56,7 @@ class LeaderboardAddress:
             "best": "true" if self.best == "true" else "",
             "include": "limited" if self.include == "limited" else "",
             "q": self.q.strip()[:512],
-            "limit": str(MAX_SHOWN) if self.limit == str(MAX_SHOWN) else "",
+            "limit": str(MAX_LEADERBOARD_MODELS) if self.limit == str(MAX_LEADERBOARD_MODELS) else "",
             "against": self.against if self.against in AGAINST else "",
         }
         return {name: value for name, value in named.items() if value}
@@ -123,7 +122,7 @@ def ranking_request(filters: dict[str, str]) -> GetLeaderboardRequest:
     return GetLeaderboardRequest(
         suite=filters["suite"],
         metric=filters.get("metric", ""),
-        limit=MAX_SHOWN if "q" in filters else int(filters.get("limit", SHOWN)),
+        limit=MAX_LEADERBOARD_MODELS if "q" in filters else int(filters.get("limit", SHOWN)),
         is_best="best" in filters,
         scoring_method=value_of(run_pb2.ScoringMethod, filters.get("scoring_method", ""), unset=""),
         num_fewshot=int(shots) if shots else None,

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
-from proctor.values.run import MAX_COMPARED
+from proctor.values.run import MAX_COMPARED, MAX_LEADERBOARD_MODELS
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import word_of, words_of
 from services.gateway.http.paths import BENCHMARKING
@@ -19,10 +19,8 @@ from services.gateway.pages.leaderboard.pareto import ParetoView
 from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows, scale_of
 
 SCORINGS = words_of(run_pb2.ScoringMethod)
-# Models on the page, and those where all are asked for: as many as results lists.
+# Models on the page, unless all that can be listed are asked for.
 SHOWN = 25
-# The most that results lists.
-MAX_SHOWN = 100
 _API = f"{BENCHMARKING}/leaderboard"
 # Filters of the page that the API does not have.
 _OF_THE_PAGE = ("q", "against")
@@ -98,9 +96,14 @@ class LeaderboardView:
         return int(self.filters.get("limit", SHOWN))
 
     @property
+    def longest(self) -> int:
+        """The most models that can be asked for."""
+        return MAX_LEADERBOARD_MODELS
+
+    @property
     def max_listed(self) -> int:
         """The number that was asked for: a name is looked for among all that can be listed."""
-        return MAX_SHOWN if self.get("q") else self.limit
+        return MAX_LEADERBOARD_MODELS if self.get("q") else self.limit
 
     @property
     def shown(self) -> int:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from proctor.values.comparison import TrendDirection
-from proctor.values.run import RunState
+from proctor.values.run import MAX_LEADERBOARD_MODELS, RunState
 from proctor.values.scoring import ScoringMethod
 from services.common.errors import InvalidParameter
 from services.results.leaderboard.leaderboard import (
@@ -20,7 +20,7 @@ from services.results.leaderboard.leaderboard import (
     uncompared,
     untested,
 )
-from services.results.leaderboard.rank_models import MAX_LISTED, LeaderboardQuery
+from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.paired.estimate import LEVEL, holm
 from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
@@ -274,7 +274,7 @@ async def test_more_models_than_listed_are_counted() -> None:
     assert (len(leaderboard.entries), leaderboard.total_models) == (10, 12)
     assert len((await runs.rank_models.rank(replace(QUERY, limit=3))).entries) == 3
     with pytest.raises(InvalidParameter):
-        await runs.rank_models.rank(replace(QUERY, limit=MAX_LISTED + 1))
+        await runs.rank_models.rank(replace(QUERY, limit=MAX_LEADERBOARD_MODELS + 1))
 
 
 async def test_a_project_has_a_leaderboard_of_its_own() -> None:
