@@ -21,6 +21,8 @@ MAX_TOP_LOGPROBS = 20
 MAX_CONTEXT_TOKENS = 128 * 1024
 # The size of a field with structure, as JSON.
 MAX_FIELD_BYTES = 256 * 1024
+# The name of an uploaded file; most file systems take no longer one.
+MAX_UPLOAD_NAME_CHARACTERS = 255
 # The id of a row; an exported test file can be uploaded again.
 MAX_ROW_ID_CHARACTERS = 512
 _MAX_ITEMS = 4096

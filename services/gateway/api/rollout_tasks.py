@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Text
@@ -68,7 +69,9 @@ async def upload(
     scheduler: SchedulerCalls,
     user: User,
     request: Request,
-    name: Annotated[Text, Query(max_length=255, description="For messages")] = "tasks.tar.gz",
+    name: Annotated[
+        Text, Query(max_length=MAX_UPLOAD_NAME_CHARACTERS, description="For messages")
+    ] = "tasks.tar.gz",
 ) -> TasksUploaded:
     async with aclosing(_messages(request, user, name)) as messages:
         stored = await scheduler.rollouts.UploadTasks(messages)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from services.common.checked_fields import refuse
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter
@@ -12,7 +13,6 @@ from services.common.requests.request_fields import hidden_problem, project_prob
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.dataset import (
-    MAX_NAME_CHARACTERS,
     Dataset,
     DatasetContent,
     DatasetHeader,
@@ -127,6 +127,6 @@ def check_same_name(stored: str, name: str, request_id: str) -> None:
 def check_header(name: str, user: str, project_id: int = 0) -> None:
     """Checks the header of an upload. Raises `InvalidParameter`."""
     refuse(hidden_problem("name", name) or user_problem(user) or project_problem(project_id))
-    if not 0 < len(name) <= MAX_NAME_CHARACTERS:
-        sentence = f"name has {len(name)} characters, but must have 1 to {MAX_NAME_CHARACTERS}."
+    if not 0 < len(name) <= MAX_UPLOAD_NAME_CHARACTERS:
+        sentence = f"name has {len(name)} characters, but must have 1 to {MAX_UPLOAD_NAME_CHARACTERS}."
         raise InvalidParameter(field="header.name", sentence=sentence)

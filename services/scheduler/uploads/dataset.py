@@ -12,7 +12,6 @@ from services.scheduler.uploads.quotas.storage_use import StorageUse
 
 DatasetId = NewType("DatasetId", str)
 
-MAX_NAME_CHARACTERS = 255
 _DATASET_ID = re.compile(r"ds_[0-9a-f]{32}")
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, JsonValue
 from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from proctor.wire.enums import value_of
 from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth.identity import User
@@ -101,7 +102,9 @@ def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRowShown:
 class UploadParameters:
     """Name, format and project of a file, and the key of its upload."""
 
-    name: Annotated[Text, Query(max_length=255, description="Replaces the name of the file")] = ""
+    name: Annotated[
+        Text, Query(max_length=MAX_UPLOAD_NAME_CHARACTERS, description="Replaces the name of the file")
+    ] = ""
     form: Annotated[
         DatasetFormatName | None,
         Query(alias="format", description="Detected from the name and the content if unset"),

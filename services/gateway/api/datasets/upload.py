@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from services.gateway.http.errors import MalformedForm, NoUploadName
 from services.gateway.http.uploads import (
     FORM,
@@ -19,7 +20,6 @@ from services.gateway.http.uploads import (
 )
 
 FILE_FIELD = "file"
-_MAX_NAME = 255
 # A page sends these, or none, to any server without asking it first.
 _SENT_BY_FOREIGN_PAGES = frozenset({"", "text/plain", "application/x-www-form-urlencoded"})
 
@@ -71,7 +71,7 @@ def _check_only_file(part: FormPart, *, has_file: bool) -> None:
 
 def _header(header: dataset_pb2.DatasetHeader, file_name: str) -> dataset_pb2.UploadDatasetRequest:
     header.name = header.name or base_name(file_name)
-    if not 0 < len(header.name) <= _MAX_NAME:
+    if not 0 < len(header.name) <= MAX_UPLOAD_NAME_CHARACTERS:
         raise NoUploadName
     return dataset_pb2.UploadDatasetRequest(header=header)
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.values.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
+from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from services.gateway.http.errors import MalformedForm
 from services.gateway.http.parameters import JSON_INT_MAX
 from services.gateway.http.uploads import (
@@ -27,8 +28,6 @@ ANCHOR = "expires_after[anchor]"
 SECONDS = "expires_after[seconds]"
 PROJECT = "project_id"
 _FIELDS = (FILE_FIELD, PURPOSE, ANCHOR, SECONDS, PROJECT)
-# As in the scheduler, and on most file systems.
-_MAX_NAME = 255
 # Fields are collected in memory; all but the file are a word or a number.
 _MAX_FIELD_BYTES = 256
 
@@ -91,8 +90,8 @@ class _FileForm:
             _refuse(self._name, f"it has more than {_MAX_FIELD_BYTES} bytes")
 
     def complete(self, header: file_pb2.FileHeader) -> None:
-        if not 0 < len(self._file_name) <= _MAX_NAME:
-            _refuse(FILE_FIELD, f"it needs a file name of 1 to {_MAX_NAME} characters")
+        if not 0 < len(self._file_name) <= MAX_UPLOAD_NAME_CHARACTERS:
+            _refuse(FILE_FIELD, f"it needs a file name of 1 to {MAX_UPLOAD_NAME_CHARACTERS} characters")
         if PURPOSE in self._values:
             self._check_purpose()
         header.name, header.purpose = self._file_name, file_pb2.FILE_PURPOSE_BATCH
