@@ -1,9 +1,8 @@
-"""Answers requests for the models of the pool, within a time limit."""
+"""Answers requests for the models of the pool over NATS."""
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -14,52 +13,10 @@ from proctor.values.providers.models import ModelInfo
 from proctor.wire.values import MODEL
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
-from services.worker.engines.errors import EngineFailure
-from services.worker.engines.ports import Engine
+from services.worker.models.list_engine_models import ListEngineModels, ModelListing
 
-# With names of this length below the 8 MiB of a NATS message.
-_MAX_MODELS = 2000
-_MAX_NAME_CHARACTERS = 512
 log = get_logger()
 _UNKNOWN = "The models cannot be listed; the log of the pool's worker says why."
-
-
-@dataclass(frozen=True, slots=True)
-class ModelListing:
-    """`problem` says in one sentence why models are missing; empty when all are listed."""
-
-    models: tuple[ModelInfo, ...] = ()
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ListEngineModels:
-    """`has_key`: whether the worker has a key of its provider."""
-
-    engine: Engine
-    limit_seconds: float
-    has_key: bool = False
-
-    async def list_models(self) -> ModelListing:
-        try:
-            async with asyncio.timeout(self.limit_seconds):
-                models = await self.engine.list_models()
-        except TimeoutError:
-            return ModelListing(problem=f"The list of models took longer than {self.limit_seconds:g} s.")
-        except EngineFailure as failure:
-            return ModelListing(problem=str(failure))
-        return _bounded(models)
-
-
-def _bounded(models: tuple[ModelInfo, ...]) -> ModelListing:
-    """The list has to fit a message, and its names must be safe to print, whatever a server lists."""
-    valid = (
-        model for model in models if len(model.model) <= _MAX_NAME_CHARACTERS and model.model.isprintable()
-    )
-    kept = tuple(islice(valid, _MAX_MODELS))
-    left_out = len(models) - len(kept)
-    problem = f"{left_out} of {len(models)} models are left out of the list." if left_out else ""
-    return ModelListing(kept, problem)
 
 
 class NatsModelListAnswers:

@@ -21,8 +21,9 @@ from services.worker.consumer.wiring import (
 from services.worker.engines.pools_file import read_key
 from services.worker.engines.ports import Engine
 from services.worker.execution.nats import ServerTime, follow_run_states
+from services.worker.models.list_engine_models import ListEngineModels
 from services.worker.models.model_loader import ModelLoader
-from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
+from services.worker.models.nats import NatsModelListAnswers
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.nats import POLL_SECONDS, NatsRateLimits
 

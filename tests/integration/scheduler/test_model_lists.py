@@ -20,7 +20,8 @@ from services.scheduler.workers.nats import NatsModelListRequests
 from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.openai.api import OpenAIApi
-from services.worker.models.nats import ListEngineModels, NatsModelListAnswers
+from services.worker.models.list_engine_models import ListEngineModels
+from services.worker.models.nats import NatsModelListAnswers
 from tests.fakes.eventually import eventually
 from tests.fakes.pools import provider_pool
 from tests.fakes.providers import model_server

@@ -4,7 +4,8 @@ import asyncio
 
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from services.worker.engines.errors import RequestRefused
-from services.worker.models.nats import ListEngineModels, listing_to_proto
+from services.worker.models.list_engine_models import ListEngineModels
+from services.worker.models.nats import listing_to_proto
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 
 CAN = ModelCapabilities(
