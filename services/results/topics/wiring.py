@@ -16,8 +16,8 @@ from services.common.postgres import PostgresSession
 from services.common.process import usable_shard_key
 from services.common.structured_logs import get_logger
 from services.results.answers import grpc_api as grpc_answer_api
-from services.results.answers import grpc_results
-from services.results.answers.grpc_results import GrpcPublicApi
+from services.results.answers import grpc_results_api
+from services.results.answers.grpc_results_api import GrpcResultsApi
 from services.results.answers.postgres import PostgresListedOutcomes
 from services.results.answers.wiring import make_answer_api, make_list_outcomes
 from services.results.comparison import grpc_api as grpc_comparison_api
@@ -164,7 +164,7 @@ def _read_apis(
     """The APIs that serve users, by the names of the services."""
     stores = _stores(session)
     show_summary = make_show_summary(stores, clock)
-    public = GrpcPublicApi(
+    results_api = GrpcResultsApi(
         show_summary=show_summary, list_outcomes=make_list_outcomes(session, stores, clock)
     )
     rescore_task = RescoreTask(
@@ -179,7 +179,7 @@ def _read_apis(
         stores, store_comparison.compare_pair, runs_of_models=PostgresLeaderboard(session=session)
     )
     return {
-        grpc_results.SERVICE_NAME: public.register,
+        grpc_results_api.SERVICE_NAME: results_api.register,
         grpc_answer_api.SERVICE_NAME: make_answer_api(session, stores, clock).register,
         grpc_export_api.SERVICE_NAME: make_export_api(session, stores, show_summary).register,
         grpc_rescore_api.SERVICE_NAME: grpc_rescore_api.GrpcRescoreApi(rescore_task=rescore_task).register,

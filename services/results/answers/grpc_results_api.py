@@ -22,7 +22,7 @@ SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ResultsService"].full_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcPublicApi(pb_grpc.ResultsServiceServicer):
+class GrpcResultsApi(pb_grpc.ResultsServiceServicer):
     show_summary: ShowSummary
     list_outcomes: ListOutcomes
 
