@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from proctor.values.rollout import BudgetUse, EarlierUse, RolloutAgent
 from proctor.values.usage import TokenUsage
 from services.worker.rollouts.errors import BudgetLost
-from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import BudgetLedger
+from services.worker.rollouts.rollout_result import AgentEnd
 
 # Beyond the time of the agent: for the start, the collection of files, and waits for a provider.
 WAITS_SECONDS = 3 * 3600.0

@@ -64,12 +64,12 @@ class CheckTasks:
             return replace(check, problem="the task has no solution (solution/solve.sh, solution.sh)")
         rollout = Rollout(task, RolloutAgent(agent))
         try:
-            performed = await self.rollouts.execute(Performance(rollout, f"check-{task.task_id}"))
+            rollout_result = await self.rollouts.execute(Performance(rollout, f"check-{task.task_id}"))
         except SandboxError as error:
             return replace(check, problem=str(error))
-        result = performed.result
+        result = rollout_result.result
         return replace(
-            check, score=result.score, detail=result.detail, log=result.log, seconds=performed.seconds
+            check, score=result.score, detail=result.detail, log=result.log, seconds=rollout_result.seconds
         )
 
 

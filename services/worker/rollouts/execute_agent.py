@@ -8,8 +8,8 @@ from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.port_calls import PortCalls
-from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import AskModel
+from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.execute_shell import ExecuteShell, shell_command
 from services.worker.rollouts.shell.shell_protocol import observation
 from services.worker.rollouts.transcript import Transcript

@@ -13,8 +13,8 @@ from services.worker.rollouts.artifacts import Artifacts
 from services.worker.rollouts.budget import WAITS_SECONDS, Budget
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
-from services.worker.rollouts.performed import AgentEnd, Performed, StepRecord, diff_of
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
+from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, StepRecord, diff_of
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.errors import FilesRefused, SandboxError
@@ -53,7 +53,7 @@ class ExecuteRollout:
     slots: asyncio.Semaphore
     clock: Clock
 
-    async def execute(self, performance: Performance) -> Performed:
+    async def execute(self, performance: Performance) -> RolloutResult:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
         async with self.slots:
             started = self.clock.monotonic()
@@ -73,7 +73,7 @@ class ExecuteRollout:
                 end, result = await rollout.at_once()
             await artifacts.store(LOG, result.log.encode("utf-8", "replace"))
             seconds = self.clock.monotonic() - started
-            return Performed(
+            return RolloutResult(
                 end=end,
                 result=result,
                 transcript=transcript,

@@ -20,8 +20,8 @@ from services.worker.execution.shard import Shard, ShardSample
 from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
 from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
 from services.worker.rollouts.model_port.errors import CallRefused
-from services.worker.rollouts.performed import Performed
 from services.worker.rollouts.ports import ArtifactSink, BudgetLedger
+from services.worker.rollouts.rollout_result import RolloutResult
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.transcript import cut
 from services.worker.sandboxes.errors import SandboxError, VerifierFailed
@@ -95,8 +95,8 @@ class ProcessRollout:
                 sink=record,
                 ledger=record,
             )
-            performed = await self.rollouts.execute(performance)
-            return shard.outcome(sample.number, _response(performed))
+            rollout_result = await self.rollouts.execute(performance)
+            return shard.outcome(sample.number, _response(rollout_result))
         except _LeftToRun:
             return None
         except BudgetNotRecorded as error:
@@ -130,18 +130,18 @@ def _of_program(sampling: Sampling, params: Mapping[str, object], rollout: int) 
     return apply_row_params(read, own, rollout)
 
 
-def _response(performed: Performed) -> EngineResponse:
+def _response(rollout_result: RolloutResult) -> EngineResponse:
     """The agent's last message, its end, and the record of all its steps."""
-    result = performed.result
+    result = rollout_result.result
     answer = Answer(
-        text=performed.transcript.last_message,
-        finish_reason=performed.end.value,
-        body_json=_printable(performed.record_json),
+        text=rollout_result.transcript.last_message,
+        finish_reason=rollout_result.end.value,
+        body_json=_printable(rollout_result.record_json),
         code_result=CodeResult(
             result.is_passed, cut(_printable(result.detail), _MAX_DETAIL_CHARACTERS), result.score
         ),
     )
-    return EngineResponse(answer, performed.usage, Timing(performed.seconds))
+    return EngineResponse(answer, rollout_result.usage, Timing(rollout_result.seconds))
 
 
 def _printable(text: str) -> str:

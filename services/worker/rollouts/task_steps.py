@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.values.rollout import RolloutStep, RolloutTask
-from services.worker.rollouts.performed import StepRecord
+from services.worker.rollouts.rollout_result import StepRecord
 from services.worker.verification.bundles import below, inflated
 from services.worker.verification.verifier_result import VerifierResult
 

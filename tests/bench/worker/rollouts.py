@@ -116,8 +116,10 @@ def rollouts_of(engine: BubblewrapEngine, folder: Path) -> Action:
 
     async def one() -> None:
         rollout = Rollout(task, RolloutAgent(AgentKind.SHELL))
-        performed = await executing.execute(Performance(rollout, uuid.uuid4().hex, "openai/fake", Script()))
-        assert performed.result.is_passed, performed.result
+        rollout_result = await executing.execute(
+            Performance(rollout, uuid.uuid4().hex, "openai/fake", Script())
+        )
+        assert rollout_result.result.is_passed, rollout_result.result
 
     return one
 

@@ -13,7 +13,7 @@ from services.worker.rollouts.budget import WAITS_SECONDS
 from services.worker.rollouts.model_port.errors import ProgramNotStarted
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
-from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.execute_shell import OUTPUT_BYTES
 from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT
 from services.worker.sandboxes.errors import CommandRefused, SandboxError

@@ -16,8 +16,8 @@ from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.errors import ContextFull
 from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
-from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import AskModel
+from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.transcript import Transcript
 
 _LENGTH = "length"

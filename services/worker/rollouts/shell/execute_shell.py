@@ -9,8 +9,8 @@ from services.worker.engines.engine import EngineResponse
 from services.worker.engines.tool_calls import result_turn
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.errors import ContextFull, ToolsRefused
-from services.worker.rollouts.performed import AgentEnd
 from services.worker.rollouts.ports import AskModel
+from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.answer_form import (
     FencedBlocks,
     ShellAnswer,

@@ -17,7 +17,7 @@ from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
-from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from tests.integration.worker.sandboxes.conftest import CONTRACT_ENGINES, SMALL

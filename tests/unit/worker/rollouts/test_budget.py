@@ -8,7 +8,7 @@ from proctor.values.rollout import BudgetUse, EarlierUse, RolloutAgent
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.errors import BudgetLost
-from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.rollout_result import AgentEnd
 
 ANSWER = TokenUsage(80, 20)
 AGENT = RolloutAgent(max_steps=10, max_tokens=1000, max_cost=1.0)

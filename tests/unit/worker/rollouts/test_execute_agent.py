@@ -14,7 +14,7 @@ from services.worker.engines.errors import EngineFailure
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.execute_agent import ExecuteAgent
-from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.sandbox import Command, CommandResult, Ended

@@ -21,7 +21,7 @@ from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.model_port.model_call import ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
-from services.worker.rollouts.performed import AgentEnd
+from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, CommandResult

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from services.worker.rollouts.performed import diff_of
+from services.worker.rollouts.rollout_result import diff_of
 from services.worker.sandboxes.errors import FilesRefused
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import pack, read_files

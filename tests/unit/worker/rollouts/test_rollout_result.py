@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.worker.rollouts.performed import AgentEnd, Performed, diff_of
+from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, diff_of
 from services.worker.rollouts.transcript import Transcript
 from services.worker.sandboxes.tar_files import pack
 from services.worker.verification.verifier_result import VerifierResult
@@ -15,8 +15,8 @@ MAX_TRANSCRIPT_CHARACTERS = 500_000
 
 
 def trajectory_of(transcript: Transcript) -> dict[str, list[dict[str, object]]]:
-    performed = Performed(AgentEnd.SUBMITTED, VerifierResult(1.0, ""), transcript, "", 1.0)
-    trajectory: dict[str, list[dict[str, object]]] = json.loads(performed.record_json)["trajectory"]
+    rollout_result = RolloutResult(AgentEnd.SUBMITTED, VerifierResult(1.0, ""), transcript, "", 1.0)
+    trajectory: dict[str, list[dict[str, object]]] = json.loads(rollout_result.record_json)["trajectory"]
     return trajectory
 
 

@@ -56,7 +56,7 @@ class StepRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Performed:
+class RolloutResult:
     end: AgentEnd
     result: VerifierResult
     transcript: Transcript
