@@ -97,20 +97,30 @@ def _readers(model: type[BaseModel], descriptor: Descriptor) -> tuple[tuple[str,
 
 
 def _reader(field: FieldDescriptor, annotation: object) -> Reader:
-    name, nullable = field.name, NoneType in get_args(annotation)
     if field.is_repeated:
         return _repeated_reader(field, _model_in(annotation))
+    nullable = NoneType in get_args(annotation)
+    if field.message_type:
+        return _message_reader(field, annotation, nullable=nullable)
+    return _plain_reader(field, nullable=nullable)
+
+
+def _message_reader(field: FieldDescriptor, annotation: object, *, nullable: bool) -> Reader:
+    name = field.name
     if field.message_type is Timestamp.DESCRIPTOR and int in (annotation, *get_args(annotation)):
         return lambda message: getattr(message, name).seconds or (None if nullable else 0)
     if field.message_type is Timestamp.DESCRIPTOR:
         return lambda message: moment(getattr(message, name))
     if annotation is TokenUsage:
         return lambda message: USAGE.from_proto(getattr(message, name))
-    if field.message_type:
-        nested = _model_in(annotation)
-        return lambda message: (
-            present(nested, getattr(message, name)) if message.HasField(name) or not nullable else None
-        )
+    nested = _model_in(annotation)
+    return lambda message: (
+        present(nested, getattr(message, name)) if message.HasField(name) or not nullable else None
+    )
+
+
+def _plain_reader(field: FieldDescriptor, *, nullable: bool) -> Reader:
+    name = field.name
     if field.enum_type:
         enum = field.enum_type
         return lambda message: (
