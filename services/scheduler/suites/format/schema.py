@@ -83,23 +83,28 @@ def _problems(violation: ValidationError) -> Iterator[ValueProblem]:
                 ValueProblem((*path, key), f"there is no such key{_advice(key, known)}")
                 for key in unknown[:MAX_KEYS]
             )
+        case _:
+            yield ValueProblem(path, _value_sentence(error, schema))
+
+
+def _value_sentence(error: ValidationError, schema: Mapping[str, Any]) -> str:
+    """The fault of a value itself, whatever its keys are."""
+    match error.validator:
         case "oneOf":
             names = [name for way in schema["oneOf"] for name in way["required"]]
-            yield ValueProblem(path, f"exactly one of {', '.join(names)} is needed")
+            return f"exactly one of {', '.join(names)} is needed"
         case "enum":
-            yield ValueProblem(path, f"{error.instance!r:.60} is none of {', '.join(schema['enum'])}")
+            return f"{error.instance!r:.60} is none of {', '.join(schema['enum'])}"
         case "minLength":
-            yield ValueProblem(path, "it is empty")
+            return "it is empty"
         case "maxLength":
-            yield ValueProblem(
-                path, f"it has {len(str(error.instance))} characters, and may have {schema['maxLength']}"
-            )
+            return f"it has {len(str(error.instance))} characters, and may have {schema['maxLength']}"
         case "format":
-            yield ValueProblem(path, f"{error.instance!r:.60} is no regular expression: {error.cause}")
+            return f"{error.instance!r:.60} is no regular expression: {error.cause}"
         case "type" if schema["type"] == "string" and isinstance(error.instance, bool | int | float):
-            yield ValueProblem(path, f"{_sentence(error.message)}{_why_no_text(error.instance)}")
+            return f"{_sentence(error.message)}{_why_no_text(error.instance)}"
         case _:
-            yield ValueProblem(path, _sentence(error.message))
+            return _sentence(error.message)
 
 
 def _advice(key: str, known: Sequence[str]) -> str:
