@@ -1,6 +1,6 @@
 """View of the page that offers runs and models to compare."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -97,23 +97,10 @@ class Offered:
 def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered, now: datetime) -> ChoiceView:
     """The page of candidates; chosen ones come first, on every page."""
     is_by_model = asked.by == _MODELS or bool(address.models)
-    chosen = set() if is_by_model and address.runs else set(address.chosen)
     found = {run.run_id for run, _ in offered.chosen}
     missing = [] if is_by_model else [each for each in offered.asked if each not in found]
-    candidates = {name: _model_alone(name, address.suite) for name in address.models}
-    if not is_by_model:
-        candidates = {run.run_id: _chosen_run(run, summary) for run, summary in offered.chosen}
-    known = set(candidates)
-    for entry in offered.history.entries:
-        value = entry.model if is_by_model else entry.run_id
-        # A model is compared by its latest complete run of a suite.
-        is_candidate = bool(entry.suite) and entry.state == run_pb2.RUN_STATE_COMPLETED
-        if is_candidate or not is_by_model:
-            if value not in candidates or value in known:
-                candidates[value] = _candidate(entry, value, is_chosen=value in chosen)
-            known.discard(value)
     return ChoiceView(
-        candidates=list(candidates.values()),
+        candidates=_models(address, offered) if is_by_model else _runs(address, offered),
         suites=offered.suites,
         suite=address.suite,
         model=asked.q,
@@ -123,6 +110,37 @@ def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered,
         fault=offered.model.fault or _fault(address, asked, missing),
         now=now,
     )
+
+
+def _models(address: CompareAddress, offered: Offered) -> list[ComparableRun]:
+    """A model is compared by its latest complete run of a suite."""
+    candidates = {name: _model_alone(name, address.suite) for name in address.models}
+    chosen = set() if address.runs else set(address.chosen)
+    complete = (
+        entry
+        for entry in offered.history.entries
+        if entry.suite and entry.state == run_pb2.RUN_STATE_COMPLETED
+    )
+    return _with_entries(candidates, chosen, ((entry.model, entry) for entry in complete))
+
+
+def _runs(address: CompareAddress, offered: Offered) -> list[ComparableRun]:
+    candidates = {run.run_id: _chosen_run(run, summary) for run, summary in offered.chosen}
+    entries = ((entry.run_id, entry) for entry in offered.history.entries)
+    return _with_entries(candidates, set(address.chosen), entries)
+
+
+def _with_entries(
+    candidates: Mapping[str, ComparableRun],
+    chosen: Collection[str],
+    entries: Iterable[tuple[str, leaderboard_pb2.LeaderboardEntry]],
+) -> list[ComparableRun]:
+    """The candidates, with what their first entry says of each, and behind them those of further entries."""
+    first: dict[str, leaderboard_pb2.LeaderboardEntry] = {}
+    for value, entry in entries:
+        first.setdefault(value, entry)
+    listed = {value: _candidate(entry, value, is_chosen=value in chosen) for value, entry in first.items()}
+    return list({**candidates, **listed}.values())
 
 
 def _fault(address: CompareAddress, asked: ChoiceAddress, missing: Sequence[str]) -> str:
