@@ -102,6 +102,12 @@ def failure_of(response: ErrorResponse) -> EngineFailure:
         return RequestRefused(f"{sentence} (the server takes no tools for this model).")
     if status >= 500:
         return ProviderFailed(sentence, retry_after_seconds=wait)
+    return _refusal(response, sentence)
+
+
+def _refusal(response: ErrorResponse, sentence: str) -> EngineFailure:
+    """A failure that no later try changes: of the request, or of all requests to the model."""
+    status, error = response.status, response.error
     if error.meaning is ErrorMeaning.FILTERED or (status == 403 and _FILTERED_TEXT.search(error.message)):
         return RequestRefused(f"The server's content filter refused the prompt: {error.message}")
     advised = f"{sentence} ({_advice(response)})."
