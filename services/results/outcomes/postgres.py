@@ -11,7 +11,7 @@ import orjson
 
 from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
-from services.common.clock import Clock, SystemClock
+from services.common.clock import Clock
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
 from services.results.outcomes.ports import MAX_SOURCES, OutcomePage, Source
@@ -32,9 +32,9 @@ _TIMING = tuple(each.name for each in fields(Timing))
 
 
 class PostgresOutcomes:
-    def __init__(self, session: PostgresSession, clock: Clock | None = None) -> None:
+    def __init__(self, session: PostgresSession, clock: Clock) -> None:
         self._session = session
-        self._clock = clock or SystemClock()
+        self._clock = clock
 
     async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
         runs = sorted({(one.run_id, one.epoch) for one in outcomes})

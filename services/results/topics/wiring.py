@@ -110,8 +110,8 @@ class Topics:
 
 
 def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, processes: Processes) -> Topics:
-    work, recording, clock = sessions.work, _stores(sessions.recording), SystemClock()
-    stores = _stores(work)
+    work, clock = sessions.work, SystemClock()
+    recording, stores = _stores(sessions.recording, clock), _stores(work, clock)
     shard_key = usable_shard_key(settings.shard_key)
     record_outcomes = RecordOutcomes(
         records=recording.records,
@@ -149,11 +149,11 @@ def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, pro
     )
 
 
-def _stores(session: PostgresSession) -> Stores:
+def _stores(session: PostgresSession, clock: Clock) -> Stores:
     return Stores(
         records=PostgresRunRecords(session=session),
         sample_sets=PostgresSampleSets(session=session),
-        outcomes=PostgresOutcomes(session=session),
+        outcomes=PostgresOutcomes(session=session, clock=clock),
         summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
     )
 
@@ -162,7 +162,7 @@ def _read_apis(
     session: PostgresSession, processes: Processes, compare_pending: ComparePending, clock: Clock
 ) -> Mapping[str, Registration]:
     """The APIs that serve users, by the names of the services."""
-    stores = _stores(session)
+    stores = _stores(session, clock)
     show_summary = make_show_summary(stores, clock)
     results_api = GrpcResultsApi(
         show_summary=show_summary, list_outcomes=make_list_outcomes(session, stores, clock)

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from proctor.values.outcome import Outcome
 from proctor.values.usage import Timing, TokenUsage
+from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.outcomes.postgres import PostgresOutcomes
@@ -72,7 +73,7 @@ def random_answers(count: int, seed: int) -> list[Outcome]:
 
 
 async def spread(pool: asyncpg.Pool, plan: RunPlan, outcomes: Sequence[Outcome]) -> TimingSummary:
-    store = PostgresOutcomes(PostgresSession(pool, QUERIES))
+    store = PostgresOutcomes(PostgresSession(pool, QUERIES), SystemClock())
     if outcomes:
         await store.record([scored(plan.run_id, outcome) for outcome in outcomes])
     return await store.timing(plan.run_id)
@@ -99,7 +100,7 @@ async def test_percentiles_of_a_histogram_are_within_a_thousandth(pool: asyncpg.
         replace(one, timing=replace(one.timing, queue_seconds=0.0)) for one in random_answers(SAMPLES, 7)
     ]
     exact = await spread(pool, plan, answers)
-    histograms, store = TimingHistograms(), PostgresOutcomes(PostgresSession(pool, QUERIES))
+    histograms, store = TimingHistograms(), PostgresOutcomes(PostgresSession(pool, QUERIES), SystemClock())
     for window in (range(123), range(123, SAMPLES)):
         async for rows in store.time_buckets(plan.run_id, window, BUCKET_WIDTH):
             histograms.add(rows)

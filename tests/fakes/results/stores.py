@@ -28,7 +28,7 @@ def postgres_stores(session: PostgresSession) -> Stores:
     return Stores(
         records=PostgresRunRecords(session),
         sample_sets=PostgresSampleSets(session),
-        outcomes=PostgresOutcomes(session),
+        outcomes=PostgresOutcomes(session, SystemClock()),
         summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
     )
 

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.run import RunState
+from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.outcomes.postgres import PostgresOutcomes
@@ -67,7 +68,7 @@ async def recorded(session: PostgresSession) -> RunPlan:
 
 def replica(session: PostgresSession) -> CloseRun:
     HeldOutcomes.asked, HeldOutcomes.may_go_on = 0, asyncio.Event()
-    stores = replace(postgres_stores(session), outcomes=HeldOutcomes(session))
+    stores = replace(postgres_stores(session), outcomes=HeldOutcomes(session, SystemClock()))
     return close_run_of(stores).close_run
 
 
