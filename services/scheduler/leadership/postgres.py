@@ -24,14 +24,11 @@ log = get_logger()
 
 T = TypeVar("T")
 
-# Two schemas in one database have a leader each, so the schema is part of the key.
-_LOCK = "SELECT pg_try_advisory_lock(hashtext('proctor leader'), hashtext(current_schema()))"
 # Also the longest pause without a leader after one that ended cleanly.
 _RETRY_SECONDS = 0.5
 # With `command_timeout` below, a server that is cut off is noticed within 7 seconds.
 _PING_SECONDS = 2.0
 _SILENCE_SECONDS = 15
-log = get_logger()
 
 # Machines drift by less than 0.1 ms a second, so replicas differ by milliseconds between two readings.
 _SYNC_SECONDS = 30.0
@@ -124,7 +121,7 @@ class PostgresLeaderElection:
         try:
             # The lock is polled: a statement that waits for it looks like a dead server.
             while True:
-                if await connection.fetchval(_LOCK):
+                if await connection.fetchval(QUERIES["lock_leadership"]):
                     token = await connection.fetchval(QUERIES["begin_term"])
                     return PostgresLeaderTerm(connection, FencingToken(token))
                 await asyncio.sleep(_RETRY_SECONDS)

@@ -1,3 +1,7 @@
+-- name: lock_leadership: Lock leadership for this connection; false if another one has it ()
+-- Two schemas in one database have a leader each, so the schema is part of the key.
+SELECT pg_try_advisory_lock(hashtext('proctor leader'), hashtext(current_schema()));
+
 -- name: begin_term: Start a term of leadership and return its fencing token ()
 UPDATE leadership SET fencing_token = fencing_token + 1 RETURNING fencing_token;
 
