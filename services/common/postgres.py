@@ -263,10 +263,9 @@ class PostgresTransaction:
         """The first column of the first row of a query; None where it has none."""
         return await self.connection.fetchval(self.queries[name], *arguments)
 
-    async def execute(self, name: str, *arguments: object) -> str:
-        """A query without rows; returns its status, such as "UPDATE 3"."""
-        status: str = await self.connection.execute(self.queries[name], *arguments)
-        return status
+    async def execute(self, name: str, *arguments: object) -> None:
+        """A query without rows."""
+        await self.connection.execute(self.queries[name], *arguments)
 
     async def executemany(self, name: str, arguments: Iterable[Sequence[object]]) -> None:
         """A query once for each row of arguments."""
