@@ -1,7 +1,7 @@
 """A term of leadership: admission by priority and age, drivers for all live runs, an end with the term."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from services.scheduler.leadership.errors import LeadershipLost
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.lifecycle.run import Run
+from tests.fakes.eventually import eventually
 from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import credit_rule
@@ -37,14 +38,6 @@ def leading(harness: SchedulerHarness) -> LeadRuns:
     )
 
 
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(10):
-        while True:
-            if await holds():
-                return
-            await asyncio.sleep(0.01)
-
-
 async def test_runs_beyond_the_limit_wait_and_then_run() -> None:
     harness = SchedulerHarness()
     runs = [await harness.submit(toy_order(limit=3)) for _ in range(5)]
@@ -58,7 +51,7 @@ async def test_runs_beyond_the_limit_wait_and_then_run() -> None:
         return all([(await harness.runs.get(run.run_id)).is_over for run in runs])
 
     task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
-    await until(all_are_over)
+    await eventually(all_are_over, "all five runs are over")
     task.cancel()
     assert {(await harness.runs.get(run.run_id)).state for run in runs} == {RunState.COMPLETED}
 
@@ -89,7 +82,7 @@ async def test_run_preempted_at_the_start_of_a_term_is_taken_off_the_wire() -> N
         return low.run_id not in harness.stream.sent and harness.controls.words[low.run_id][0] == "pending"
 
     task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
-    await until(is_off_the_wire)
+    await eventually(is_off_the_wire, "the preempted run has no shards on the wire")
     task.cancel()
 
 
@@ -108,7 +101,7 @@ async def test_word_of_a_paused_run_stays_and_that_of_a_run_that_is_over_is_with
         return set(harness.controls.words) == {paused.run_id}
 
     task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
-    await until(only_one_is_reported)
+    await eventually(only_one_is_reported, "the word of the paused run is the only one")
     task.cancel()
     assert harness.controls.words[paused.run_id] == (RunState.PAUSED, 1)
     assert over.run_id not in harness.stream.sent
@@ -137,7 +130,7 @@ async def test_trouble_with_one_run_is_not_the_others() -> None:
         return (await harness.runs.get(good.run_id)).is_over
 
     task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
-    await until(good_is_over)
+    await eventually(good_is_over, "the other run is over")
     task.cancel()
 
 
@@ -178,7 +171,7 @@ async def test_lost_term_is_followed_by_another() -> None:
         return len(led) == 3
 
     task = asyncio.ensure_future(lead_when_elected(leadership, lead))
-    await until(three_were_led)
+    await eventually(three_were_led, "three terms were led")
     task.cancel()
     assert led == [1, 2, 3]
 
@@ -198,11 +191,11 @@ async def test_a_pool_without_workers_leaves_room_for_shards_of_others() -> None
     async def is_sent(run: Run, shards: int) -> bool:
         return len(harness.stream.sent.get(run.run_id, ())) >= shards
 
-    await until(lambda: is_sent(orphan, 4))
+    await eventually(lambda: is_sent(orphan, 4), "the room is full of the first run")
     other = await harness.submit(toy_order(tasks=("say",), model="vllm/starter"))
-    await until(lambda: is_sent(other, 4))
+    await eventually(lambda: is_sent(other, 4), "the other pool has shards")
     late = await harness.submit(toy_order(tasks=("say",)))
-    await until(lambda: is_sent(late, 1))
+    await eventually(lambda: is_sent(late, 1), "the late run has a shard")
     for _ in range(20):
         harness.tracker.touch(orphan.run_id, harness.clock.monotonic())
         await asyncio.sleep(0)

@@ -18,7 +18,7 @@ class Endless:
     async def read(self) -> Part:
         if self.parts:
             return self.parts.pop(0)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         return Part(b"x\n")
 
     async def write(self, content: bytes) -> None: ...
