@@ -18,6 +18,7 @@ from services.results.statistics.correlations import (
     resampled_correlations,
 )
 from services.results.statistics.intervals import (
+    ROUNDING,
     SEED,
     Interval,
     corrected_interval,
@@ -43,8 +44,6 @@ BOOTSTRAP = "bootstrap"
 # Bounds the work of a bootstrap: of more samples or clusters it draws from a random part.
 MAX_UNITS = 20_000
 
-# Errors below this share of the largest number come from computing: the numbers are the same.
-ROUNDING = 1e-12
 Columns = SampleScores | ScoreColumns | PairColumns
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import bdtr, stdtr
 
+from services.results.statistics.intervals import ROUNDING
 from services.results.statistics.paired.estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,
@@ -21,9 +22,6 @@ from services.results.statistics.paired.permutation_test import SwapUnits, sum_p
 
 # Above it the mean of the differences is normal enough for t, which costs nothing.
 MAX_PERMUTED_UNITS = 10_000
-
-# An error below this comes from adding numbers, not from the answers.
-ROUNDING = 1e-12
 
 NO_PAIRS = "no sample was answered in both runs"
 ONE_PAIR = "one sample only: no spread to judge a difference by"

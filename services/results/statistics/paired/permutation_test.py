@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from services.results.statistics.columns import Array, Numbers
+from services.results.statistics.intervals import SEED
 
-# Fixed: a p-value that changes when it is read again proves nothing.
-SEED = 1234
 # 16,384 swaps, all of which are tried: the p-value is exact.
 MAX_ENUMERATED_UNITS = 14
 # The p-value is then within some 4 % (1 / √500), far from any decision at 5 %.
