@@ -11,6 +11,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import ListDatasetsRequest
 from proctor.v1.rollout_service_pb2 import GetRolloutsRequest
 from services.common.errors import DomainError, ErrorKind
+from services.common.requests.request_fields import MAX_PAGE_SIZE
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.pages.filters import id_digits, models_with
 from services.gateway.pages.page import PageOf
@@ -19,8 +20,6 @@ from services.gateway.pages.page import PageOf
 _MAX_CHARACTERS = 512
 # Ids that say what they are of.
 _PREFIXES = {"ds_": "/datasets/", "batch_": "/batches/", "file-": "/batches/files?file="}
-# The newest data sets, whose names are searched.
-_MAX_DATASETS = 500
 
 router = APIRouter(include_in_schema=False)
 
@@ -48,10 +47,13 @@ async def _page_of_digits(scheduler: Scheduler, digits: str) -> str:
 
 
 async def _page_of_name(scheduler: Scheduler, wanted: str) -> str:
-    """A whole name comes before a part of one. The list of runs offers models that have it in their names."""
+    """A whole name comes before a part of one. The list of runs offers models that have it in their names.
+
+    Of data sets the newest are searched.
+    """
     suites, datasets = await asyncio.gather(
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
-        scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MAX_DATASETS)),
+        scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=MAX_PAGE_SIZE)),
     )
     if wanted in [suite.suite for suite in suites.suites]:
         return f"/runs?{urlencode({'suite': wanted})}"

@@ -11,6 +11,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import GetDatasetRequest, ListDatasetsRequest, ListDatasetsResponse
 from proctor.v1.queue_service_pb2 import GetQueueRequest
 from services.common.errors import DomainError, ErrorKind
+from services.common.requests.request_fields import MAX_PAGE_SIZE
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.errors import FormFaults
@@ -20,7 +21,6 @@ from services.gateway.pages.orders.form import OrderForm, faults_of_refusal
 from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedChoices, order_view, past_run
 from services.gateway.pages.page import Notice, PageOf
 
-_MAX_DATASETS = 500
 _REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 
 router = APIRouter(prefix="/runs/new", include_in_schema=False)
@@ -125,7 +125,7 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Of
 
 async def _datasets(scheduler: Scheduler, form: OrderForm) -> ListDatasetsResponse:
     """The newest, and the chosen one if it is older."""
-    listed = await scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=_MAX_DATASETS))
+    listed = await scheduler.datasets.ListDatasets(ListDatasetsRequest(page_size=MAX_PAGE_SIZE))
     chosen = form.benchmark if form.kind == "dataset" else ""
     if not chosen or chosen in [each.dataset_id for each in listed.datasets]:
         return listed
