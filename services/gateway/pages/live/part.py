@@ -12,6 +12,8 @@ from services.gateway.pages.html import Html
 ENDED = 1000
 # RFC 6455, section 7.4.1: the server met an unexpected condition. The page then connects again.
 BROKEN = 1011
+# What a part knows is kept so long after its last page: one that is loaded again finds it.
+LINGER_SECONDS = 8.0
 # A key is looked at when a page connects: one that was withdrawn since then is noticed so late.
 _MAX_AGE_SECONDS = 300.0
 # Swapped nowhere: the page learns that what it shows is what there is.

@@ -13,7 +13,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.pages.html import Html
-from services.gateway.pages.live.part import BROKEN, ENDED, LivePart, push
+from services.gateway.pages.live.part import BROKEN, ENDED, LINGER_SECONDS, LivePart, push
 
 log = get_logger()
 
@@ -24,8 +24,6 @@ _MIN_SECONDS = 1.0
 _READ_TIMEOUT_SECONDS = 5.0
 # Of each template: parts that wait for a service which is away hold up no others.
 _MAX_READS = 4
-# A page that is loaded again finds its part.
-_LINGER_SECONDS = 8.0
 # The time of a read, which alone is no change.
 _TICK = pattern(r'<data id="tick"[^>]*>')
 
@@ -117,7 +115,7 @@ class LiveViews:
 
     def _is_left(self, watched: _Watched) -> bool:
         """True once no page has watched for a while."""
-        return not watched.pages and self._clock.monotonic() - watched.left_at >= _LINGER_SECONDS
+        return not watched.pages and self._clock.monotonic() - watched.left_at >= LINGER_SECONDS
 
     async def _newest(self, address: PartAddress, part: LivePart, read: Read) -> PushedView | None:
         """None while a service is away: pages then say since when they are stale. Raises NOT_FOUND."""

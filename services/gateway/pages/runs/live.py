@@ -16,7 +16,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.gateway.backends.calls import Results, Scheduler
-from services.gateway.pages.live.part import BROKEN, ENDED, LivePart
+from services.gateway.pages.live.part import BROKEN, ENDED, LINGER_SECONDS, LivePart
 from services.gateway.pages.runs.reads import ordered_tasks
 from services.gateway.pages.runs.view import LiveView, live_view
 
@@ -33,8 +33,6 @@ _FIRST_FIGURES_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
 # The scheduler is asked for its workers that often and more: without a response nothing is pushed as new.
 _SILENT_SECONDS = 2 * _FIGURES_SECONDS
-# A page that is loaded again finds the points of its charts.
-_LINGER_SECONDS = 8.0
 # A watch lasts as long as pages are open: the usual timeout of a call would cut it off.
 _DAY_SECONDS = 24 * 3600.0
 # As many as a chart is wide in small steps; older ones are thinned out.
@@ -116,7 +114,7 @@ class LiveRuns:
                 since = None
                 return False
             since = self._clock.monotonic() if since is None else since
-            return self._clock.monotonic() - since >= _LINGER_SECONDS
+            return self._clock.monotonic() - since >= LINGER_SECONDS
 
         return is_left
 
