@@ -47,6 +47,15 @@ async def test_order_reaches_the_scheduler_with_user_and_request_id(
     assert len(request.request_id) == 36
 
 
+async def test_an_order_is_estimated_and_not_stored(harness: GatewayHarness, client: ProctorClient) -> None:
+    harness.scheduler.estimated_seconds, harness.scheduler.estimated_cost = 90.0, 0.25
+    order = run_pb2.RunOrder(suite="glue", model="vllm/starter")
+    estimate = await client.estimate_run(order)
+    assert (estimate.estimated_seconds, estimate.estimated_cost) == (90.0, 0.25)
+    assert harness.scheduler.estimated == [scheduler_pb2.EstimateRunRequest(order=order, user="bob")]
+    assert harness.scheduler.submitted == []
+
+
 async def test_order_without_request_id_is_repeated_under_one(harness: GatewayHarness) -> None:
     harness.scheduler.answers_to_lose = 1
     async with grpc.aio.insecure_channel(harness.grpc) as channel:
