@@ -34,7 +34,7 @@ _LIMITS = {
     "max-requests": "max_requests_per_minute",
     "time-limit": "run_time_limit",
     "min-run-time": "min_run_time",
-    "priority": "priorities",
+    "priority": "highest_priorities",
     "max-bytes": "max_stored_bytes_per_user",
     "max-files": "max_stored_files_per_user",
     "max-rows": "max_stored_rows_per_user",
@@ -118,7 +118,7 @@ async def limits(session: Session, options: LimitOptions) -> None:
     to_reset = [_limit_field(each) for each in options.reset or ()]
     if options.priority:
         present = (await session.client.queue.limits()).limits
-        changes.priorities.extend(_changed_priorities(present.priorities, options.priority))
+        changes.highest_priorities.extend(_changed_priorities(present.highest_priorities, options.priority))
     if changes.ListFields() or to_reset:
         await session.client.queue.change_limits(changes, to_reset)
     shown = await session.client.queue.limits()
@@ -199,7 +199,7 @@ def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
         ("stored rows of a user", f"{limits.max_stored_rows_per_user:,}", "--max-rows"),
         ("storage of a project", _size_limit(limits.max_stored_bytes_per_project), "--max-project-bytes"),
     ]
-    for each in limits.priorities:
+    for each in limits.highest_priorities:
         user = "all others" if each.user == "*" else each.user
         rows.append((f"highest priority of {user}", _priority(each.highest), "--priority"))
     columns = (Column("limit"), *numbers("is"), Column("change with", "whole"))

@@ -60,11 +60,11 @@ class QueueLimits(_message.Message):
     MAX_REQUESTS_PER_MINUTE_FIELD_NUMBER: _builtins.int
     RUN_TIME_LIMIT_FIELD_NUMBER: _builtins.int
     MIN_RUN_TIME_FIELD_NUMBER: _builtins.int
-    PRIORITIES_FIELD_NUMBER: _builtins.int
     MAX_STORED_BYTES_PER_USER_FIELD_NUMBER: _builtins.int
     MAX_STORED_FILES_PER_USER_FIELD_NUMBER: _builtins.int
     MAX_STORED_ROWS_PER_USER_FIELD_NUMBER: _builtins.int
     MAX_STORED_BYTES_PER_PROJECT_FIELD_NUMBER: _builtins.int
+    HIGHEST_PRIORITIES_FIELD_NUMBER: _builtins.int
     max_running_runs: _builtins.int
     """Run slots: runs that may run at the same time, at least 1."""
     max_pending_runs_per_user: _builtins.int
@@ -90,7 +90,7 @@ class QueueLimits(_message.Message):
         """Time that a run keeps its slot before it may be preempted, at least 0."""
 
     @_builtins.property
-    def priorities(self) -> _containers.RepeatedCompositeFieldContainer[Global___UserPriority]:
+    def highest_priorities(self) -> _containers.RepeatedCompositeFieldContainer[Global___UserPriority]:
         """Replaces the whole list when it is not empty."""
 
     def __init__(
@@ -101,15 +101,15 @@ class QueueLimits(_message.Message):
         max_requests_per_minute: _builtins.int | None = ...,
         run_time_limit: _duration_pb2.Duration | None = ...,
         min_run_time: _duration_pb2.Duration | None = ...,
-        priorities: _abc.Iterable[Global___UserPriority] | None = ...,
         max_stored_bytes_per_user: _builtins.int | None = ...,
         max_stored_files_per_user: _builtins.int | None = ...,
         max_stored_rows_per_user: _builtins.int | None = ...,
         max_stored_bytes_per_project: _builtins.int | None = ...,
+        highest_priorities: _abc.Iterable[Global___UserPriority] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_project", b"_max_stored_bytes_per_project", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_project", b"max_stored_bytes_per_project", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "run_time_limit", b"run_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_project", b"_max_stored_bytes_per_project", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_project", b"max_stored_bytes_per_project", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "priorities", b"priorities", "run_time_limit", b"run_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user", "_max_requests_per_minute", b"_max_requests_per_minute", "_max_running_runs", b"_max_running_runs", "_max_stored_bytes_per_project", b"_max_stored_bytes_per_project", "_max_stored_bytes_per_user", b"_max_stored_bytes_per_user", "_max_stored_files_per_user", b"_max_stored_files_per_user", "_max_stored_rows_per_user", b"_max_stored_rows_per_user", "highest_priorities", b"highest_priorities", "max_pending_runs_per_user", b"max_pending_runs_per_user", "max_requests_per_minute", b"max_requests_per_minute", "max_running_runs", b"max_running_runs", "max_stored_bytes_per_project", b"max_stored_bytes_per_project", "max_stored_bytes_per_user", b"max_stored_bytes_per_user", "max_stored_files_per_user", b"max_stored_files_per_user", "max_stored_rows_per_user", b"max_stored_rows_per_user", "min_run_time", b"min_run_time", "run_time_limit", b"run_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_pending_runs_per_user: _TypeAlias = _typing.Literal["max_pending_runs_per_user"]  # noqa: Y015
     _WhichOneofArgType__max_pending_runs_per_user: _TypeAlias = _typing.Literal["_max_pending_runs_per_user", b"_max_pending_runs_per_user"]  # noqa: Y015

@@ -15,7 +15,7 @@ _LIMITS = QueueLimits(
     max_requests_per_minute=100,
     run_time_limit=timedelta(hours=3),
     min_run_time=timedelta(seconds=60),
-    priorities={},
+    highest_priorities={},
     max_reads_per_minute=3000,
     max_stored_bytes_per_user=100_000_000_000,
     max_stored_files_per_user=10_000,

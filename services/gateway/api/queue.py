@@ -28,7 +28,6 @@ _MICROSECOND = 1e-6
 _CONTRACT_NAMES = {
     "run_time_limit_seconds": "run_time_limit",
     "min_run_time_seconds": "min_run_time",
-    "highest_priorities": "priorities",
 }
 
 MaxJobs = Annotated[int, Query(ge=1, le=500, description="Maximum number of waiting and of paused jobs")]
@@ -141,7 +140,7 @@ class LimitsPatch(RequestBody):
         limits = queue_pb2.QueueLimits(
             run_time_limit=_duration(self.run_time_limit_seconds),
             min_run_time=_duration(self.min_run_time_seconds),
-            priorities=[
+            highest_priorities=[
                 queue_pb2.UserPriority(user=user, highest=number_of(priority))
                 for user, priority in (self.highest_priorities or {}).items()
             ],
@@ -216,7 +215,9 @@ def _limits(limits: queue_pb2.QueueLimits) -> Limits:
         limits,
         run_time_limit_seconds=limits.run_time_limit.ToTimedelta().total_seconds(),
         min_run_time_seconds=limits.min_run_time.ToTimedelta().total_seconds(),
-        highest_priorities={each.user: word_of(run_pb2.Priority, each.highest) for each in limits.priorities},
+        highest_priorities={
+            each.user: word_of(run_pb2.Priority, each.highest) for each in limits.highest_priorities
+        },
     )
 
 

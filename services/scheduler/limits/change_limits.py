@@ -43,10 +43,11 @@ def _problems(changes: LimitChanges) -> Iterator[Problem]:
 
 
 def _priority_problems(changes: LimitChanges) -> Iterator[Problem]:
-    if len(changes.priorities) > _MAX_PRIORITIES:
-        sentence = f"priorities name {len(changes.priorities)} users, but may name at most {_MAX_PRIORITIES}."
-        yield Problem("priorities", sentence)
-    for user in changes.priorities:
+    users = len(changes.highest_priorities)
+    if users > _MAX_PRIORITIES:
+        sentence = f"highest_priorities names {users} users, but may name at most {_MAX_PRIORITIES}."
+        yield Problem("highest_priorities", sentence)
+    for user in changes.highest_priorities:
         problem = user_problem(user) if user != EVERYBODY else None
         if problem:
-            yield Problem("priorities", problem.sentence)
+            yield Problem("highest_priorities", problem.sentence)

@@ -20,7 +20,7 @@ from services.scheduler.limits.queue_limits import (
 
 _MINUTE = timedelta(minutes=1)
 # Priorities have a table of their own.
-_IN_THE_ROW = tuple(name for name in LIMIT_NAMES if name != "priorities")
+_IN_THE_ROW = tuple(name for name in LIMIT_NAMES if name != "highest_priorities")
 
 
 class PostgresLimits:
@@ -46,10 +46,10 @@ class PostgresLimits:
         async def set_limits(transaction: PostgresTransaction) -> QueueLimits:
             values = [getattr(changes, name) for name in _IN_THE_ROW]
             await transaction.execute("change_limits", list(changes.reset), *values)
-            if changes.priorities or "priorities" in changes.reset:
+            if changes.highest_priorities or "highest_priorities" in changes.reset:
                 await transaction.execute("delete_user_priorities")
-                users = list(changes.priorities)
-                highest = [priority.number for priority in changes.priorities.values()]
+                users = list(changes.highest_priorities)
+                highest = [priority.number for priority in changes.highest_priorities.values()]
                 await transaction.execute("add_user_priorities", users, highest)
             change = Change(author, Action.SET, ObjectKind.LIMITS, "", changed_text(changes))
             await record_change(transaction, change)
@@ -79,6 +79,6 @@ def _limits_from_row(row: asyncpg.Record | None, settings: QueueLimits) -> Queue
         return settings
 
     changed = {name: row[name] for name in _IN_THE_ROW if row[name] is not None}
-    highest = map(Priority.of_number, row["highest_priorities"])
-    priorities = dict(zip(row["usernames"], highest, strict=True)) or settings.priorities
-    return replace(settings, **changed, priorities=priorities)
+    priorities = map(Priority.of_number, row["highest_priorities"])
+    highest = dict(zip(row["usernames"], priorities, strict=True))
+    return replace(settings, **changed, highest_priorities=highest or settings.highest_priorities)

@@ -17,7 +17,7 @@ _MAX_TEXT = 1024
 class QueueLimits:
     """The limits now. A run keeps its slot for `min_run_time` before one of equal priority may preempt it.
 
-    `priorities` holds the highest priority per user; a user who is not named has that of `EVERYBODY`, or any.
+    `highest_priorities` has an entry per user. A user without one has that of `EVERYBODY`, or may use any.
     """
 
     max_running_runs: int
@@ -25,7 +25,7 @@ class QueueLimits:
     max_requests_per_minute: int
     run_time_limit: timedelta
     min_run_time: timedelta
-    priorities: Mapping[str, Priority]
+    highest_priorities: Mapping[str, Priority]
     # 0 means no limit.
     max_reads_per_minute: int
     max_stored_bytes_per_user: int
@@ -39,14 +39,15 @@ class QueueLimits:
         return tuple(priority for priority in Priority if priority >= self.highest_priority(user))
 
     def highest_priority(self, user: str) -> Priority:
-        return self.priorities.get(user, self.priorities.get(EVERYBODY, Priority.HIGH))
+        return self.highest_priorities.get(user, self.highest_priorities.get(EVERYBODY, Priority.HIGH))
 
 
 @dataclass(frozen=True, slots=True)
 class LimitChanges:
-    """New limits. None leaves a limit as it is; `priorities`, where there are any, replace the whole list.
+    """New limits. None leaves a limit as it is.
 
-    Those of `reset` go back to what the settings say, unless they are changed as well.
+    `highest_priorities`, where there are any, replace the whole list. Limits named in `reset` return to the
+    settings, unless they are changed as well.
     """
 
     max_running_runs: int | None = None
@@ -54,7 +55,7 @@ class LimitChanges:
     max_requests_per_minute: int | None = None
     run_time_limit: timedelta | None = None
     min_run_time: timedelta | None = None
-    priorities: Mapping[str, Priority] = field(default_factory=dict)
+    highest_priorities: Mapping[str, Priority] = field(default_factory=dict)
     max_stored_bytes_per_user: int | None = None
     max_stored_files_per_user: int | None = None
     max_stored_rows_per_user: int | None = None
@@ -67,7 +68,7 @@ LIMIT_NAMES = tuple(each.name for each in fields(LimitChanges) if each.name != "
 
 
 def changed_text(changes: LimitChanges) -> str:
-    """The changes in one line, such as "max_running_runs=2, priorities=default"."""
+    """The changes in one line, such as "max_running_runs=2, highest_priorities=default"."""
     given = {name: getattr(changes, name) for name in LIMIT_NAMES}
     texts = {name: "default" for name in LIMIT_NAMES if name in changes.reset}
     texts |= {name: _text(value) for name, value in given.items() if value not in (None, {})}

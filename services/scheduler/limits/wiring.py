@@ -16,7 +16,7 @@ def make_limits(settings: SchedulerSettings, connections: Connections) -> Postgr
         max_reads_per_minute=settings.max_reads_per_minute,
         run_time_limit=timedelta(seconds=settings.run_time_limit_seconds),
         min_run_time=timedelta(seconds=settings.min_run_time_seconds),
-        priorities=settings.highest_priorities,
+        highest_priorities=settings.highest_priorities,
         max_stored_bytes_per_user=settings.max_stored_bytes_per_user,
         max_stored_files_per_user=settings.max_stored_files_per_user,
         max_stored_rows_per_user=settings.max_stored_rows_per_user,

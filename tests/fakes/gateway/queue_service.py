@@ -36,7 +36,7 @@ def first_limits() -> queue_pb2.QueueLimits:
     )
     limits.run_time_limit.FromSeconds(3 * 3600)
     limits.min_run_time.FromSeconds(60)
-    limits.priorities.add(user="*", highest=run_pb2.PRIORITY_NORMAL)
+    limits.highest_priorities.add(user="*", highest=run_pb2.PRIORITY_NORMAL)
     return limits
 
 

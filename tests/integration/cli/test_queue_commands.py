@@ -95,11 +95,20 @@ async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
     assert (changed["max_running_runs"], changed["run_time_limit"]) == (1, 90.0)
     assert "last_change" in changed
     assert changed["max_pending_runs_per_user"] == 10
-    assert changed["priorities"] == [{"user": "ann", "highest": "high"}, {"user": "*", "highest": "low"}]
+    assert changed["highest_priorities"] == [
+        {"user": "ann", "highest": "high"},
+        {"user": "*", "highest": "low"},
+    ]
     more = (await proctor("limits", "--priority", "bob=normal", "--priority", "ann=", "--json")).document
-    assert more["priorities"] == [{"user": "*", "highest": "low"}, {"user": "bob", "highest": "normal"}]
+    assert more["highest_priorities"] == [
+        {"user": "*", "highest": "low"},
+        {"user": "bob", "highest": "normal"},
+    ]
     back = (await proctor("limits", "--reset", "priority", "--reset", "time-limit", "--json")).document
-    assert (back["priorities"], back["run_time_limit"]) == ([{"user": "*", "highest": "normal"}], 10800.0)
+    assert (back["highest_priorities"], back["run_time_limit"]) == (
+        [{"user": "*", "highest": "normal"}],
+        10800.0,
+    )
     assert "1 --max-running" in " ".join((await proctor("limits")).out.split())
 
 
@@ -158,7 +167,7 @@ async def test_names_that_others_chose_are_shown_and_not_obeyed(
     queue.workers[0].worker_id = queue.workers[0].note = name
     queue.users.add(user=name, pending=1)
     queue.users.add(user="bob")
-    harness.scheduler.queue.limits.priorities.add(user=name, highest=run_pb2.PRIORITY_LOW)
+    harness.scheduler.queue.limits.highest_priorities.add(user=name, highest=run_pb2.PRIORITY_LOW)
     for command in ("queue", "limits", "status"):
         shown = await proctor(command)
         assert "\u241b[31mroot" in shown.out

@@ -28,7 +28,7 @@ from tests.fakes.scheduler_rules import queue_limits
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SETTINGS = queue_limits(
-    max_requests_per_minute=5, max_reads_per_minute=7, priorities={"ann": Priority.NORMAL}
+    max_requests_per_minute=5, max_reads_per_minute=7, highest_priorities={"ann": Priority.NORMAL}
 )
 SECOND = timedelta(seconds=1)
 
@@ -100,7 +100,7 @@ async def test_projects_without_limit_are_so_whatever_the_settings_say(pool: asy
 
 
 async def test_list_of_priorities_is_replaced_as_a_whole(store: LimitStore) -> None:
-    await store.change(LimitChanges(priorities={EVERYBODY: Priority.LOW, "bob": Priority.HIGH}), by())
+    await store.change(LimitChanges(highest_priorities={EVERYBODY: Priority.LOW, "bob": Priority.HIGH}), by())
     await store.change(LimitChanges(max_running_runs=1), by())
     limits = await store.limits()
     assert limits.allowed_priorities("ann") == (Priority.LOW,)

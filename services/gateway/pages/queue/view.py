@@ -82,7 +82,7 @@ class QueueView:
     rates: Sequence[RateRow]
     users: Sequence[tuple[str, int, int]]
     limits: Sequence[Limit]
-    priorities: Sequence[tuple[str, str]]
+    highest_priorities: Sequence[tuple[str, str]]
     slots: int
     faults: Mapping[str, str]
     entered: Mapping[str, str]
@@ -108,7 +108,9 @@ def queue_view(
         rates=[_rate(rate, now) for rate in queue.rates],
         users=[(each.user, each.running, each.pending) for each in queue.users],
         limits=_limits(queue.limits),
-        priorities=[(each.user, word_of(run_pb2.Priority, each.highest)) for each in queue.limits.priorities],
+        highest_priorities=[
+            (each.user, word_of(run_pb2.Priority, each.highest)) for each in queue.limits.highest_priorities
+        ],
         slots=queue.limits.max_running_runs,
         faults=faults or {},
         entered=entered or {},

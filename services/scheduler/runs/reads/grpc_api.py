@@ -37,8 +37,8 @@ from services.scheduler.workers.worker import Worker
 
 # Some 32 years: more than any limit allows, and far within what `timedelta` holds.
 _MAX_SECONDS = 10**9
-_LIMITS = Codec(QueueLimits, messages.QueueLimits, unpaired={"priorities", "max_reads_per_minute"})
-_CHANGES = Codec(LimitChanges, messages.QueueLimits, unpaired={"priorities", "reset"})
+_LIMITS = Codec(QueueLimits, messages.QueueLimits, unpaired={"highest_priorities", "max_reads_per_minute"})
+_CHANGES = Codec(LimitChanges, messages.QueueLimits, unpaired={"highest_priorities", "reset"})
 SERVICE_NAMES = (
     messages.DESCRIPTOR.services_by_name["QueueService"].full_name,
     count_messages.DESCRIPTOR.services_by_name["RequestCountService"].full_name,
@@ -50,8 +50,8 @@ _RATE = Codec(ProviderRate, messages.ProviderRate)
 
 def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
     message = _LIMITS.to_proto(limits)
-    for user, highest in sorted(limits.priorities.items()):
-        message.priorities.add(user=user, highest=number_of(highest))
+    for user, highest in sorted(limits.highest_priorities.items()):
+        message.highest_priorities.add(user=user, highest=number_of(highest))
     return message
 
 
@@ -70,7 +70,7 @@ def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
         duration.seconds = min(max(duration.seconds, -_MAX_SECONDS), _MAX_SECONDS)
     return replace(
         _CHANGES.from_proto(limits),
-        priorities={each.user: _priority(each) for each in limits.priorities},
+        highest_priorities={each.user: _priority(each) for each in limits.highest_priorities},
         reset=frozenset(request.reset),
     )
 
@@ -80,7 +80,7 @@ def _priority(each: messages.UserPriority) -> Priority:
     if highest is None:
         known = ", ".join(Priority)
         sentence = f'The highest priority of user "{each.user}" is missing; it is one of {known}.'
-        raise InvalidParameter(field="limits.priorities", sentence=sentence)
+        raise InvalidParameter(field="limits.highest_priorities", sentence=sentence)
     return highest
 
 

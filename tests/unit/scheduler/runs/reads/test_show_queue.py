@@ -162,8 +162,8 @@ async def test_a_page_is_cut_and_the_total_reported() -> None:
         (LimitChanges(max_requests_per_minute=0), "max_requests_per_minute is 0"),
         (LimitChanges(run_time_limit=timedelta()), "run_time_limit is 0 s, but must be above 0"),
         (LimitChanges(min_run_time=timedelta(seconds=-1)), "min_run_time is -1 s, but must be at least 0"),
-        (LimitChanges(priorities={"": Priority.LOW}), "user is '', but must be 1 to 128"),
-        (LimitChanges(priorities={"a\0": Priority.LOW}), "1 to 128 printable characters"),
+        (LimitChanges(highest_priorities={"": Priority.LOW}), "user is '', but must be 1 to 128"),
+        (LimitChanges(highest_priorities={"a\0": Priority.LOW}), "1 to 128 printable characters"),
     ],
 )
 async def test_a_limit_that_makes_no_sense_is_refused(changes: LimitChanges, said: str) -> None:
