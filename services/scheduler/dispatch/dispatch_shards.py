@@ -37,7 +37,7 @@ class ParallelBounds:
 
     def room(self, run: Run, ledger: ShardLedger) -> int | None:
         """The most shards that the run may have in flight now; None where nothing bounds it."""
-        group, most = run.order.rollouts_group, run.order.max_parallel
+        group, most = run.order.parallel_group, run.order.parallel
         if not group or most is None:
             return None
         ledgers = self._groups.setdefault(group, WeakValueDictionary())
@@ -138,7 +138,7 @@ class DispatchShards:
 
     async def dispatch(self, target: DispatchedRun, load: PoolLoad, now: float) -> None:
         """Sends as much as credit and room allow, where that is worth it; what is done is written with it."""
-        if target.run.order.max_parallel is None:
+        if target.run.order.parallel is None:
             await self._dispatch(target, load, now)
             return
         async with self.bounds.lock:
@@ -186,7 +186,7 @@ class DispatchShards:
         run = target.run
         capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
         speed = self.tracker.samples_per_second(run.run_id, now)
-        shard_samples = 1 if run.order.rollouts_group else MAX_SHARD_SAMPLES
+        shard_samples = 1 if run.order.is_of_rollouts else MAX_SHARD_SAMPLES
         credit = self.rule.credit(capacity, runs, speed, shard_samples)
         counts = self.tracker.counts(target.run.run_id, target.run.epoch)
         samples = affordable_samples(target.run, counts)

@@ -215,7 +215,7 @@ class PlanRun:
     ) -> bool:
         # Behind those of earlier epochs: results counts outcomes by the number of the shard.
         first = await self.shards.next_shard_number(run)
-        most = 1 if run.order.rollouts_group else MAX_SHARD_SAMPLES
+        most = 1 if run.order.is_of_rollouts else MAX_SHARD_SAMPLES
         shards = list(shards_of_missing(missing, tasks, first, most))
         return not shards or await self.shards.add_shards(token, run, shards)
 

@@ -49,7 +49,8 @@ class RolloutsOrder:
     parallel_group: str = ""
 
     @property
-    def rollouts_group(self) -> str:
+    def parallel_group_of_user(self) -> str:
+        """Groups of two users never share a bound."""
         return f"{self.user}/{self.parallel_group or self.request_id}"
 
     def id_for(self, model: str) -> str:

@@ -76,8 +76,8 @@ def _submission(order: RolloutsOrder, suite: str, model: str, priority: Priority
         params=order.params,
         prompt_form=PromptForm.CHAT,
         max_cost=order.max_cost,
-        rollouts_group=order.rollouts_group,
-        max_parallel=order.parallel,
+        parallel_group=order.parallel_group_of_user,
+        parallel=order.parallel,
     )
     return Submission(RunId(run_id), run_order, order.user, request_id=run_id)
 

@@ -92,8 +92,8 @@ class PlanWorkers:
                 left = forecast.outcomes_left(run)
                 left = _UNKNOWN_SAMPLES if left is None else left
                 samples[_key(pool, run)] += left
-                if group := run.order.rollouts_group:
-                    rollouts[group] = min(rollouts[group] + left, run.order.max_parallel or math.inf)
+                if group := run.order.parallel_group:
+                    rollouts[group] = min(rollouts[group] + left, run.order.parallel or math.inf)
         workers = list(self.registry.table().pool(pool.name).by_key.values())
         ready = [worker for worker in workers if _is_ready(pool, worker)]
         slots = max((worker.rollout_slots for worker in workers), default=0)
@@ -118,7 +118,7 @@ class PlanWorkers:
         now = self.clock.monotonic()
         rates: defaultdict[str, float] = defaultdict(float)
         for run in running:
-            if run.pool == pool.name and not run.order.rollouts_group:
+            if run.pool == pool.name and not run.order.is_of_rollouts:
                 rates[_key(pool, run)] += self.tracker.samples_per_second(run.run_id, now) or 0.0
         for model, rate in rates.items():
             serving = [worker for worker in ready if model == ANY_MODEL or worker.answers_for(model)]
@@ -149,7 +149,7 @@ class PlanWorkers:
 
 def _key(pool: Pool, run: Run) -> str:
     """Models of a provider are too many to show each."""
-    if run.order.rollouts_group:
+    if run.order.is_of_rollouts:
         return ROLLOUTS
     return ANY_MODEL if pool.serves_any_model else run.order.model
 

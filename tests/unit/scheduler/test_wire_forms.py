@@ -1,5 +1,6 @@
 """Values come back from the wire as they were; only page tokens that a list gave are taken."""
 
+import json
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -58,6 +59,13 @@ OVER_ROWS = RunOrder(
 def test_order_survives_both_forms(order: RunOrder) -> None:
     assert order_from_proto(ORDER.to_proto(order)) == order
     assert order_from_json(order_to_json(order), order.priority) == order
+
+
+def test_bound_of_rollouts_is_stored_by_names_that_an_earlier_release_reads() -> None:
+    bounded = replace(BARE, parallel_group="ann/1", parallel=3)
+    stored = order_to_json(bounded)
+    assert json.loads(stored).items() >= {"rollouts_group": "ann/1", "max_parallel": 3}.items()
+    assert order_from_json(stored, bounded.priority) == bounded
 
 
 def test_one_of_many_runs_is_reported_without_what_may_be_long() -> None:

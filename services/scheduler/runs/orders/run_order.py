@@ -17,7 +17,8 @@ class RunOrder:
     `max_cost` is in the currency of the price file. `base_url` names a server instead of the pool's own.
     Either `suite` or `dataset_id` is set; `metrics`, and `line_models`, names by which lines may call the
     model, are for data sets. The completion window counts from when the run was accepted.
-    Orders of rollouts set `rollouts_group`: of all runs with it, at most `max_parallel` are in flight.
+    Orders of rollouts set `parallel_group`, which begins with the user. Of all runs with it, at most
+    `parallel` rollouts are in flight.
     """
 
     suite: str
@@ -40,13 +41,17 @@ class RunOrder:
     metrics: tuple[MetricUse, ...] = ()
     line_models: tuple[str, ...] = ()
     completion_window_seconds: int | None = None
-    rollouts_group: str = ""
-    max_parallel: int | None = None
+    parallel_group: str = ""
+    parallel: int | None = None
 
     @property
     def benchmark(self) -> str:
         """The name that figures are listed and compared by: the suite, or the id of the data set."""
         return self.suite or self.dataset_id
+
+    @property
+    def is_of_rollouts(self) -> bool:
+        return bool(self.parallel_group)
 
     @property
     def provider(self) -> str:

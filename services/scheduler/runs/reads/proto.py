@@ -20,7 +20,7 @@ from services.scheduler.runs.reads.run_list import RunCursor
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
 
 # Orders of rollouts set the two fields.
-ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"rollouts_group", "max_parallel"})
+ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel"})
 
 # What only the scheduler itself needs, and what is written apart.
 _UNPAIRED = {

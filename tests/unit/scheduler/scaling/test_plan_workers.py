@@ -94,7 +94,7 @@ def run(
     group: str = "",
     parallel: int | None = None,
 ) -> Run:
-    order = RunOrder("toy", model, rollouts_group=group, max_parallel=parallel)
+    order = RunOrder("toy", model, parallel_group=group, parallel=parallel)
     fresh = Run(RunId(name), order, "ann", pool, ScoringMethod.GENERATE, START)
     return replace(fresh, state=RunState.RUNNING, planned_epoch=1, total=total, admitted_at=START)
 
