@@ -295,6 +295,21 @@ def test_a_constant_is_named_max_min_or_default(word: str, limit: str) -> None:
     )
 
 
+def test_use_cases_that_list_or_show_do_it_by_methods_of_that_name() -> None:
+    methods = [
+        f"{node.name}.{each.name}"
+        for path in sorted((ROOT / "services").rglob("*.py"))
+        if path.stem.startswith(("list_", "show_"))
+        for node in parsed(path).body
+        if isinstance(node, ast.ClassDef) and re.match("(List|Show)[A-Z]", node.name)
+        for each in node.body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name[0] != "_"
+    ]
+    assert {"ListRuns.list_page", "ListFlips.list_page", "ShowBatch.show"} <= set(methods)
+    verbs = re.compile(r"\w+\.(list|show|read|watch|report|close)(_\w+)?")
+    assert [method for method in methods if not verbs.fullmatch(method)] == []
+
+
 @cache
 def argument_names() -> list[tuple[str, str]]:
     """The names of fields, and of arguments as calls give them, each with its file."""

@@ -15,7 +15,7 @@ from proctor.wire.values import USAGE
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size, checked_request_id
-from services.scheduler.batches import show_batch
+from services.scheduler.batches import show_batch as batches
 from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.show_batch import BatchView, ShowBatch
 from services.scheduler.batches.stored_batch import (
@@ -84,8 +84,8 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     """Batches of the OpenAI protocol."""
 
     submit: SubmitBatch
-    show: ShowBatch
-    cancel: show_batch.CancelBatch
+    show_batch: ShowBatch
+    cancel: batches.CancelBatch
 
     def register(self, server: grpc.aio.Server) -> None:
         batch_service_pb2_grpc.add_BatchServiceServicer_to_server(self, server)
@@ -99,13 +99,13 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
             user=request.user or LOCAL_USER,
             request_id=checked_request_id(request.request_id),
         )
-        shown = await self.show.shown(await self.submit.submit(submission))
+        shown = await self.show_batch.show_stored(await self.submit.submit(submission))
         return messages.CreateBatchResponse(batch=batch_to_proto(shown))
 
     async def GetBatch(
         self, request: messages.GetBatchRequest, context: RpcContext
     ) -> messages.GetBatchResponse:
-        shown = await self.show.get(batch_id_from_proto(request.batch_id))
+        shown = await self.show_batch.show(batch_id_from_proto(request.batch_id))
         return messages.GetBatchResponse(batch=batch_to_proto(shown))
 
     async def ListBatches(
@@ -113,7 +113,7 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     ) -> messages.ListBatchesResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         after = batch_id_from_proto(request.after_batch_id) if request.after_batch_id else None
-        page = await self.show.page(size, after)
+        page = await self.show_batch.list_page(size, after)
         return messages.ListBatchesResponse(
             batches=[batch_to_proto(shown) for shown in page.batches], has_more=page.has_more
         )
@@ -123,4 +123,4 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     ) -> messages.CancelBatchResponse:
         caller = principal_of(context.invocation_metadata())
         batch = await self.cancel.cancel(batch_id_from_proto(request.batch_id), caller)
-        return messages.CancelBatchResponse(batch=batch_to_proto(await self.show.shown(batch)))
+        return messages.CancelBatchResponse(batch=batch_to_proto(await self.show_batch.show_stored(batch)))

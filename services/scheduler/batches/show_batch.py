@@ -34,13 +34,13 @@ class ShowBatch:
     batches: BatchStore
     count_runs: CountRuns
 
-    async def get(self, batch_id: BatchId) -> BatchView:
-        return await self.shown(await self.batches.get(batch_id))
+    async def show(self, batch_id: BatchId) -> BatchView:
+        return await self.show_stored(await self.batches.get(batch_id))
 
-    async def shown(self, batch: Batch) -> BatchView:
+    async def show_stored(self, batch: Batch) -> BatchView:
         return BatchView(batch, await self.count_runs.count(batch.run) if batch.run else None)
 
-    async def page(self, size: int, after: BatchId | None) -> BatchViews:
+    async def list_page(self, size: int, after: BatchId | None) -> BatchViews:
         # One more than is shown: then there is a next page.
         found = await self.batches.page(size + 1, after)
         counts = await self.count_runs.count_all([batch.run for batch in found[:size] if batch.run])

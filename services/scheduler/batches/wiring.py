@@ -45,7 +45,7 @@ def make_batches(
             controls=runs.controls,
             clock=clock,
         ),
-        show=ShowBatch(batches=read_batches, count_runs=runs.reads.count_runs),
+        show_batch=ShowBatch(batches=read_batches, count_runs=runs.reads.count_runs),
         cancel=CancelBatch(batches=batches, runs=runs.change),
     )
     finishing = FinishBatch(

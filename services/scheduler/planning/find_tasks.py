@@ -73,7 +73,7 @@ class FindTasks:
     contents: ContentSource
     load_rows: LoadRows
 
-    async def tasks_of(self, run: Run) -> TasksToPlan:
+    async def find(self, run: Run) -> TasksToPlan:
         """The tasks of a run. Raises a `SuiteError`, as opening a task and reading its samples may.
 
         Of a data set, raises `DatasetNotFound`; reading may raise `RowTooLarge` or `ObjectStoreUnavailable`.

@@ -101,7 +101,7 @@ class PlanRun:
         """Raises `RunStopped` or `PlanningFailed`; a crash in between starts it anew."""
         plan = _Plan(environment={"proctor": self.proctor_version})
         try:
-            ordered = await self.tasks.tasks_of(run)
+            ordered = await self.tasks.find(run)
             for task in ordered.tasks:
                 await self._note(token, run, f"planning {task.name}")
                 await self._plan_task(token, run, task, plan)

@@ -87,7 +87,7 @@ def order_from_proto(request: messages.OrderRolloutsRequest) -> RolloutsOrder:
 class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
     add_tasks: AddTaskSet
     submit: SubmitRollouts
-    show: ShowRun
+    show_run: ShowRun
     orders: ShowOrders
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -111,7 +111,7 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
         self, request: messages.OrderRolloutsRequest, context: RpcContext
     ) -> messages.OrderRolloutsResponse:
         ordered = await self.submit.submit(order_from_proto(request))
-        runs = [snapshot_to_proto(await self.show.show(run.run_id)) for run in ordered.runs]
+        runs = [snapshot_to_proto(await self.show_run.show(run.run_id)) for run in ordered.runs]
         return messages.OrderRolloutsResponse(
             suite=ordered.suite, task_ids=ordered.task_ids, runs=runs, order_id=ordered.order_id
         )
@@ -125,7 +125,7 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
         self, request: messages.ListRolloutsRequest, context: RpcContext
     ) -> messages.ListRolloutsResponse:
         size = checked_page_size(request.page_size, maximum=MAX_PAGE_SIZE)
-        page = await self.orders.page(_filter(request), size, _cursor(request.page_token))
+        page = await self.orders.list_page(_filter(request), size, _cursor(request.page_token))
         is_last = len(page.orders) < size
         return messages.ListRolloutsResponse(
             orders=[order_to_proto(view) for view in page.orders],
@@ -135,11 +135,11 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
 
     async def _order(self, request: messages.GetRolloutsRequest) -> OrderView:
         if not request.run_id:
-            return await self.orders.get(_order_id(request.order_id))
+            return await self.orders.show(_order_id(request.order_id))
         if request.order_id:
             sentence = "order_id must be empty where run_id is given."
             raise InvalidParameter(field="order_id", sentence=sentence)
-        return await self.orders.of_run(_run_id(request.run_id))
+        return await self.orders.show_of_run(_run_id(request.run_id))
 
 
 def order_to_proto(view: OrderView) -> messages.RolloutsOrder:

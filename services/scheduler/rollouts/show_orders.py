@@ -31,22 +31,22 @@ class ShowOrders:
     orders: RolloutsOrderStore
     list_runs: ListRuns
 
-    async def get(self, order_id: str) -> OrderView:
+    async def show(self, order_id: str) -> OrderView:
         """Raises `RolloutsNotFound`."""
         [shown] = await self._with_runs([await self.orders.get(order_id)])
         return shown
 
-    async def of_run(self, run_id: RunId) -> OrderView:
+    async def show_of_run(self, run_id: RunId) -> OrderView:
         """Raises `NoRolloutsOfRun`."""
         [shown] = await self._with_runs([await self.orders.of_run(run_id)])
         return shown
 
-    async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderViews:
+    async def list_page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderViews:
         page = await self.orders.page(wanted, size, after)
         return OrderViews(await self._with_runs(page.orders), page.total)
 
     async def _with_runs(self, orders: Sequence[StoredOrder]) -> Sequence[OrderView]:
-        snapshots = await self.list_runs.briefly(await self.orders.runs(orders))
+        snapshots = await self.list_runs.show_briefly(await self.orders.runs(orders))
         by_id = {snapshot.run.run_id: snapshot for snapshot in snapshots}
         return [
             OrderView(order, [by_id[run_id] for run_id in order.run_ids if run_id in by_id])

@@ -42,7 +42,7 @@ class SubmitRollouts:
         check_order(order)
         refuse(user_problem(order.user))
         digest = order.tasks_digest or await self._added(order)
-        tasks = await self.find_tasks.tasks(digest, order.user)
+        tasks = await self.find_tasks.find(digest, order.user)
         document = await asyncio.to_thread(self.write, order.name, tasks, order.agent)
         await self.find_tasks.keep_for_suite(digest, order.user, document.digest)
         added = await self.suites.add(document, SuiteOwner(order.user, order.project_id))

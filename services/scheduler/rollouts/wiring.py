@@ -88,7 +88,7 @@ def make_rollouts(
     api = grpc_api.GrpcRolloutApi(
         add_tasks=add_tasks,
         submit=submit,
-        show=parts.runs.reads.show_run,
+        show_run=parts.runs.reads.show_run,
         orders=ShowOrders(orders=read_orders, list_runs=parts.runs.reads.list_runs),
     )
     return RolloutParts(

@@ -100,7 +100,9 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self, request: messages.ListRunsRequest, context: RpcContext
     ) -> messages.ListRunsResponse:
         size = checked_page_size(request.page_size)
-        page = await self.reads.list_runs.page(_filter(request), size, cursor_from_token(request.page_token))
+        page = await self.reads.list_runs.list_page(
+            _filter(request), size, cursor_from_token(request.page_token)
+        )
         is_last = len(page.snapshots) < size
         return messages.ListRunsResponse(
             runs=[brief_to_proto(snapshot) for snapshot in page.snapshots],
@@ -112,7 +114,9 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         self, request: messages.ListModelNamesRequest, context: RpcContext
     ) -> messages.ListModelNamesResponse:
         refuse(nul_problem("model", request.model))
-        return messages.ListModelNamesResponse(models=await self.reads.list_runs.model_names(request.model))
+        return messages.ListModelNamesResponse(
+            models=await self.reads.list_runs.list_model_names(request.model)
+        )
 
     async def CancelRun(
         self, request: messages.CancelRunRequest, context: RpcContext

@@ -31,14 +31,14 @@ class GrpcExternalScaler(externalscaler_pb2_grpc.ExternalScalerServicer):
     async def IsActive(
         self, request: messages.ScaledObjectRef, context: RpcContext
     ) -> messages.IsActiveResponse:
-        demand = await self.demand.demand(_pool(request))
+        demand = await self.demand.show(_pool(request))
         return messages.IsActiveResponse(result=demand.is_active)
 
     async def StreamIsActive(
         self, request: messages.ScaledObjectRef, context: RpcContext
     ) -> AsyncIterator[messages.IsActiveResponse]:
         """Only the change to active: KEDA ignores the other, and a repeated one delays its cool-down."""
-        async for _ in self.demand.activations(_pool(request), _pauses):
+        async for _ in self.demand.watch_activations(_pool(request), _pauses):
             yield messages.IsActiveResponse(result=True)
 
     async def GetMetricSpec(
@@ -50,7 +50,7 @@ class GrpcExternalScaler(externalscaler_pb2_grpc.ExternalScalerServicer):
     async def GetMetrics(
         self, request: messages.GetMetricsRequest, context: RpcContext
     ) -> messages.GetMetricsResponse:
-        demand = await self.demand.demand(_pool(request.scaledObjectRef))
+        demand = await self.demand.show(_pool(request.scaledObjectRef))
         # KEDA has taken its own prefix (s0-) off again.
         name = request.metricName or _METRIC
         # Both fields: KEDA reads the float where it is above 0, and the whole number otherwise.

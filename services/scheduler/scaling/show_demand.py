@@ -30,7 +30,7 @@ class ShowDemand:
     _read: StoredDemands = field(init=False, default_factory=StoredDemands)
     _read_at: float = field(init=False, default=float("-inf"))
 
-    async def demand(self, pool: str) -> PoolDemand:
+    async def show(self, pool: str) -> PoolDemand:
         """Raises `InvalidParameter` for an unknown pool, and `DemandNotComputed` where none is current."""
         names = [each.name for each in self.pools]
         if pool not in names:
@@ -40,14 +40,14 @@ class ShowDemand:
             raise DemandNotComputed(pool=pool)
         return stored.by_pool[pool]
 
-    async def activations(
+    async def watch_activations(
         self, pool: str, pause: Callable[[], AsyncIterator[None]]
     ) -> AsyncIterator[PoolDemand]:
         """The demand each time that a pool which needed no worker needs one; looks again after each pause."""
         was_active = False
         async for _ in pause():
             try:
-                demand = await self.demand(pool)
+                demand = await self.show(pool)
             # A stream that ends makes KEDA reconnect with growing pauses; silence is harmless.
             except DependencyUnavailable:
                 continue

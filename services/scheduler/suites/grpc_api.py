@@ -62,7 +62,7 @@ class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
     check: CheckSuite
     add: AddSuite
     delete: DeleteSuite
-    show: ShowSample
+    show_sample: ShowSample
 
     def register(self, server: grpc.aio.Server) -> None:
         suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(self, server)
@@ -95,4 +95,4 @@ class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
     async def ShowSample(
         self, request: messages.ShowSampleRequest, context: RpcContext
     ) -> messages.ShowSampleResponse:
-        return shown_to_proto(await self.show.show(SAMPLE_REQUEST.from_proto(request)))
+        return shown_to_proto(await self.show_sample.show(SAMPLE_REQUEST.from_proto(request)))

@@ -54,7 +54,7 @@ def make_suites(
         check=checking,
         add=AddSuite(check_suite=checking, stored=of_users, clock=connections.clock),
         delete=DeleteSuite(stored=of_users, installed=installed, clock=connections.clock),
-        show=ShowSample(suites=shown, rows=rows),
+        show_sample=ShowSample(suites=shown, rows=rows),
     )
     apis = {SERVICE_NAME: api.register}
     return SuiteParts(catalogue=catalogue, shown=shown, rows=rows, api=api, apis=apis)

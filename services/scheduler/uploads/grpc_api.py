@@ -51,7 +51,7 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
     """Data sets that users upload."""
 
     add: AddDataset
-    show: ShowDataset
+    show_dataset: ShowDataset
     delete: DeleteDataset
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -68,14 +68,14 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
     async def GetDataset(
         self, request: datasets.GetDatasetRequest, context: RpcContext
     ) -> datasets.GetDatasetResponse:
-        dataset = await self.show.datasets.get(dataset_id_from_proto(request.dataset_id))
+        dataset = await self.show_dataset.datasets.get(dataset_id_from_proto(request.dataset_id))
         return datasets.GetDatasetResponse(dataset=dataset_to_proto(dataset))
 
     async def ListDatasets(
         self, request: datasets.ListDatasetsRequest, context: RpcContext
     ) -> datasets.ListDatasetsResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE)
-        page = await self.show.datasets.page(size, dataset_cursor_from_token(request.page_token))
+        page = await self.show_dataset.datasets.page(size, dataset_cursor_from_token(request.page_token))
         return datasets.ListDatasetsResponse(
             datasets=[dataset_to_proto(dataset) for dataset in page.datasets],
             next_page_token=dataset_page_token(page.next),
@@ -89,7 +89,9 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
         if request.first_row < 0 or not 0 <= request.row_count <= MAX_ROWS:
             sentence = f"first_row must be at least 0, and row_count at least 1 and at most {MAX_ROWS}."
             raise InvalidParameter(field="row_count", sentence=sentence)
-        rows = await self.show.rows(dataset_id, request.first_row, request.row_count or DEFAULT_ROWS)
+        rows = await self.show_dataset.list_rows(
+            dataset_id, request.first_row, request.row_count or DEFAULT_ROWS
+        )
         return datasets.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
 
     async def DeleteDataset(
@@ -105,7 +107,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
     """Files that batches read and write."""
 
     add: AddFile
-    show: ShowFile
+    show_file: ShowFile
     delete: DeleteFile
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -119,7 +121,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
         return files.UploadFileResponse(file=file_to_proto(file))
 
     async def GetFile(self, request: files.GetFileRequest, context: RpcContext) -> files.GetFileResponse:
-        file = await self.show.file(file_id_from_proto(request.file_id))
+        file = await self.show_file.show(file_id_from_proto(request.file_id))
         return files.GetFileResponse(file=file_to_proto(file))
 
     async def ListFiles(
@@ -131,7 +133,7 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
             purpose=member_of(FilePurpose, request.purpose),
             is_ascending=request.is_ascending,
         )
-        page = await self.show.files.page(wanted)
+        page = await self.show_file.files.page(wanted)
         return files.ListFilesResponse(
             files=[file_to_proto(file) for file in page.files], has_more=page.has_more
         )
@@ -139,8 +141,8 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
     async def ReadFile(
         self, request: files.ReadFileRequest, context: RpcContext
     ) -> AsyncIterator[files.ReadFileResponse]:
-        file = await self.show.file(file_id_from_proto(request.file_id))
-        pieces = self.show.chunks(file, request.first_byte)
+        file = await self.show_file.show(file_id_from_proto(request.file_id))
+        pieces = self.show_file.read_chunks(file, request.first_byte)
         yield files.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
         async for piece in pieces:
             yield files.ReadFileResponse(data=piece)

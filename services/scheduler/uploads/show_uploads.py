@@ -22,7 +22,7 @@ class ShowDataset:
     datasets: DatasetStore
     load_rows: LoadRows
 
-    async def rows(self, dataset_id: DatasetId, first_row: int, count: int) -> Sequence[DatasetRow]:
+    async def list_rows(self, dataset_id: DatasetId, first_row: int, count: int) -> Sequence[DatasetRow]:
         """Returns up to `count` rows: fewer if they are large, but at least one if there is one."""
         dataset = await self.datasets.get(dataset_id)
         return await asyncio.to_thread(self._rows, dataset, first_row, count)
@@ -46,14 +46,14 @@ class ShowFile:
     objects: ObjectStore
     clock: Clock
 
-    async def file(self, file_id: FileId) -> StoredFile:
+    async def show(self, file_id: FileId) -> StoredFile:
         """Raises `FileNotFound`, also for a file that has expired."""
         file = await self.files.get(file_id)
         if file.has_expired(self.clock.now()):
             raise FileNotFound(file_id=file_id)
         return file
 
-    async def chunks(self, file: StoredFile, first_byte: int) -> AsyncIterator[bytes]:
+    async def read_chunks(self, file: StoredFile, first_byte: int) -> AsyncIterator[bytes]:
         """Yields the bytes, fetched part by part. Raises `FileNotFound` if the file was deleted meanwhile."""
         if not 0 <= first_byte <= file.size_bytes:
             sentence = f"first_byte is {first_byte}, but the file has {file.size_bytes} bytes."

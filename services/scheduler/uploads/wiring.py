@@ -50,7 +50,7 @@ def make_uploads(
     refuse_used_file: RefuseUsed,
     storage: PostgresStorage,
 ) -> UploadParts:
-    session, clock = connections.postgres, connections.clock
+    session, reads, clock = connections.postgres, connections.reads, connections.clock
     datasets = PostgresDatasets(session=session, refuse_used=refuse_used_dataset, storage=storage)
     files = PostgresFiles(session=session, refuse_used=refuse_used_file, storage=storage)
     objects = ObstoreObjects(url=settings.object_store)
@@ -65,7 +65,7 @@ def make_uploads(
             uploads=uploads,
             storage=storage,
         ),
-        show=ShowDataset(datasets=datasets.reading(connections.reads), load_rows=LoadRows(objects=objects)),
+        show_dataset=ShowDataset(datasets=datasets.reading(reads), load_rows=LoadRows(objects=objects)),
         delete=DeleteDataset(datasets=datasets, objects=objects, clock=clock),
     )
     file_api = grpc_api.GrpcFileApi(
@@ -77,7 +77,7 @@ def make_uploads(
             uploads=uploads,
             storage=storage,
         ),
-        show=ShowFile(files=files.reading(connections.reads), objects=objects, clock=clock),
+        show_file=ShowFile(files=files.reading(reads), objects=objects, clock=clock),
         delete=delete_file,
     )
     return UploadParts(

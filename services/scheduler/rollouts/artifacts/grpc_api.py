@@ -31,7 +31,7 @@ class GrpcArtifactApi(artifact_service_pb2_grpc.ArtifactServiceServicer):
         self, request: messages.ListArtifactsRequest, context: RpcContext
     ) -> messages.ListArtifactsResponse:
         run_id = _run_id(request.run_id, "")
-        found = await self.show_artifacts.of_rollout(run_id, request.sample, request.rollout)
+        found = await self.show_artifacts.list_of_rollout(run_id, request.sample, request.rollout)
         return messages.ListArtifactsResponse(artifacts=[_ARTIFACT.to_proto(each) for each in found])
 
     async def ReadArtifact(
@@ -45,7 +45,7 @@ class GrpcArtifactApi(artifact_service_pb2_grpc.ArtifactServiceServicer):
             name=request.name,
             part=request.part,
         )
-        artifact, content = await self.show_artifacts.part(part)
+        artifact, content = await self.show_artifacts.show_part(part)
         return messages.ReadArtifactResponse(content=content, artifact=_ARTIFACT.to_proto(artifact))
 
 

@@ -16,10 +16,10 @@ class ShowArtifacts:
     artifacts: ArtifactStore
     objects: ObjectStore
 
-    async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
+    async def list_of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
         return await self.artifacts.of_rollout(run_id, sample, rollout)
 
-    async def part(self, part: ArtifactPart) -> tuple[Artifact, bytes]:
+    async def show_part(self, part: ArtifactPart) -> tuple[Artifact, bytes]:
         """The artifact and the bytes of its part. Raises `ArtifactNotFound`."""
         await self._artifact(part)
         content = await asyncio.to_thread(self.objects.get, part.key)

@@ -115,7 +115,7 @@ class GrpcQueueApi(
     async def GetQueue(
         self, request: messages.GetQueueRequest, context: RpcContext
     ) -> messages.GetQueueResponse:
-        queue = await self.list_runs.queue(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
+        queue = await self.list_runs.show_queue(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
         return messages.GetQueueResponse(
             running=[brief_to_proto(run) for run in queue.running],
             waiting=[brief_to_proto(run) for run in queue.waiting],

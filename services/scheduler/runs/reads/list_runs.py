@@ -38,21 +38,21 @@ class ListRuns:
     forecasts: ForecastQueue
     registry: WorkerRegistry
 
-    async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
+    async def list_page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.lists.page(wanted, size, after)
-        return SnapshotPage(await self.briefly(page.runs), page.total)
+        return SnapshotPage(await self.show_briefly(page.runs), page.total)
 
-    async def briefly(self, runs: Sequence[Run]) -> Sequence[RunSnapshot]:
+    async def show_briefly(self, runs: Sequence[Run]) -> Sequence[RunSnapshot]:
         """Some of many runs: without the progress of their tasks and without their changes."""
         waits = await self.forecasts.waits([run for run in runs if run.state is RunState.PENDING])
         counts = await self.count_runs.count_all(runs)
         return [self.count_runs.snapshot(run, counts.get(run.run_id), waits.get(run.run_id)) for run in runs]
 
-    async def model_names(self, name: str) -> Sequence[str]:
+    async def list_model_names(self, name: str) -> Sequence[str]:
         """Full names of ordered models that have the name, with their provider or without; "" for all."""
         return await self.lists.model_names(name)
 
-    async def queue(self, size: int) -> QueueView:
+    async def show_queue(self, size: int) -> QueueView:
         """Returns at most `size` waiting and as many paused runs, and all running ones."""
         forecast = await self.forecasts.forecast()
         queue = forecast.moment.queue

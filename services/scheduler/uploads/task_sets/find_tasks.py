@@ -36,7 +36,7 @@ class FindStoredTasks:
     objects: ObjectStore
     read: Callable[[bytes], Sequence[RolloutTask]]
 
-    async def tasks(self, digest: str, user: str) -> Sequence[RolloutTask]:
+    async def find(self, digest: str, user: str) -> Sequence[RolloutTask]:
         """Raises `TasksNotFound`."""
         if not is_digest(digest):
             raise TasksNotFound(tasks_digest=digest[:64])

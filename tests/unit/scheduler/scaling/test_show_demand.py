@@ -44,30 +44,30 @@ def show_demand() -> tuple[ShowDemand, InMemoryDemands, SetClock]:
 async def test_answer_is_the_leaders_for_a_minute() -> None:
     shown, store, clock = show_demand()
     store.show(3, clock.now())
-    assert (await shown.demand("gpu")).workers == 3
+    assert (await shown.show("gpu")).workers == 3
     clock.seconds += 59
-    assert (await shown.demand("gpu")).workers == 3
+    assert (await shown.show("gpu")).workers == 3
     clock.seconds += 2
     with pytest.raises(DemandNotComputed, match="pool gpu"):
-        await shown.demand("gpu")
+        await shown.show("gpu")
 
 
 async def test_nothing_is_answered_before_the_first_leader() -> None:
     shown, _, _ = show_demand()
     with pytest.raises(DemandNotComputed):
-        await shown.demand("gpu")
+        await shown.show("gpu")
     with pytest.raises(InvalidParameter, match="one of gpu"):
-        await shown.demand("cpu")
+        await shown.show("cpu")
 
 
 async def test_callers_within_a_second_share_what_was_read() -> None:
     shown, store, clock = show_demand()
     store.show(1, clock.now())
     for _ in range(20):
-        await shown.demand("gpu")
+        await shown.show("gpu")
     assert store.reads == 1
     clock.seconds += 1
-    await shown.demand("gpu")
+    await shown.show("gpu")
     assert store.reads == 2
 
 
@@ -83,7 +83,7 @@ async def test_only_the_change_to_active_is_announced() -> None:
                 store.show(workers, clock.now())
             yield
 
-    announced = [demand.workers async for demand in shown.activations("gpu", days)]
+    announced = [demand.workers async for demand in shown.watch_activations("gpu", days)]
     assert announced == [2, 1]
 
 

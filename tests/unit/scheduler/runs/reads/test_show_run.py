@@ -120,11 +120,11 @@ async def test_list_has_progress_and_speed_of_running_runs() -> None:
     await harness.advance(driver, 2)
     harness.clock.seconds += 5
     await harness.work(run.run_id)
-    [listed] = (await harness.listing.page(RunFilter(), 10, None)).snapshots
+    [listed] = (await harness.listing.list_page(RunFilter(), 10, None)).snapshots
     assert (listed.progress.completed, listed.progress.total) == (100, 200)
     assert (listed.progress.samples_per_second, listed.progress.eta_seconds) == (20, 5)
     elsewhere = SchedulerHarness(runs=harness.runs, record=harness.record)
-    [unreported] = (await elsewhere.listing.page(RunFilter(), 10, None)).snapshots
+    [unreported] = (await elsewhere.listing.list_page(RunFilter(), 10, None)).snapshots
     assert unreported.progress.completed == 100
 
 
@@ -135,7 +135,7 @@ async def test_list_distinguishes_runs_over_suites_from_those_over_data_sets() -
     dataset = await harness.runs.add(replace(suite, run_id=RunId(str(uuid4())), order=order), "")
 
     async def listed(wanted: RunFilter) -> list[RunId]:
-        page = await harness.listing.page(wanted, 10, None)
+        page = await harness.listing.list_page(wanted, 10, None)
         return [snapshot.run.run_id for snapshot in page.snapshots]
 
     assert await listed(RunFilter(kind=RunKind.SUITE)) == [suite.run_id]
@@ -177,10 +177,10 @@ async def test_list_is_newest_first_and_filtered() -> None:
     harness.clock.seconds += 1
     second = await harness.submit()
     await harness.changing.cancel(first.run_id, OPERATOR)
-    page = await harness.listing.page(RunFilter(), 10, None)
+    page = await harness.listing.list_page(RunFilter(), 10, None)
     assert [snapshot.run.run_id for snapshot in page.snapshots] == [second.run_id, first.run_id]
     assert [snapshot.wait.position if snapshot.wait else None for snapshot in page.snapshots] == [1, None]
-    cancelled = await harness.listing.page(RunFilter(state=RunState.CANCELLED), 10, None)
+    cancelled = await harness.listing.list_page(RunFilter(state=RunState.CANCELLED), 10, None)
     assert (len(cancelled.snapshots), cancelled.total) == (1, 1)
 
 
