@@ -9,7 +9,7 @@ from proctor.cli.gateway import Session
 from proctor.cli.options import PageOption
 from proctor.cli.render.table import Column, date_and_time, table, texts
 from proctor.cli.render.terminal import say
-from proctor.v1 import change_service_pb2 as messages
+from proctor.v1 import change_service_pb2
 
 
 async def changes(
@@ -22,11 +22,11 @@ async def changes(
     page: PageOption = "",
 ) -> None:
     """Show who cancelled, paused, retried or deleted something, and who changed the limits."""
-    request = messages.ListChangesRequest(page_size=limit, page_token=page, object_id=object_id)
+    request = change_service_pb2.ListChangesRequest(page_size=limit, page_token=page, object_id=object_id)
     session.terminal.show(await session.client.changes(request), print_changes)
 
 
-def print_changes(console: Console, found: messages.ListChangesResponse) -> None:
+def print_changes(console: Console, found: change_service_pb2.ListChangesResponse) -> None:
     if not found.changes:
         say(console, "There is no such change.")
         return

@@ -11,7 +11,8 @@ from rich.text import Text
 from proctor.cli.gateway import Session
 from proctor.cli.render.table import Column, numbers, table
 from proctor.cli.render.terminal import say
-from proctor.v1 import model_pb2, scheduler_service_pb2
+from proctor.v1 import model_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.model_name import provider_of
 
 _COLUMNS = (
@@ -29,7 +30,7 @@ async def models(
     session.terminal.show(await session.client.list_models(provider), print_models)
 
 
-def print_models(console: Console, listed: scheduler_service_pb2.ListModelsResponse) -> None:
+def print_models(console: Console, listed: scheduler_pb2.ListModelsResponse) -> None:
     """One table per pool with its capabilities in the title; below them the pools that did not answer."""
     for title, models_of_pool in groupby(sorted(listed.models, key=_pool_title), key=_pool_title):
         console.print(table(console, _COLUMNS, map(_cells, models_of_pool), title))

@@ -18,8 +18,9 @@ from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table,
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import JsonValue, document, option_value
 from proctor.client.errors import Refused
-from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
+from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import INT32_MAX
 from proctor.values.run import MAX_TIME_LIMIT_SECONDS
 from proctor.wire.enums import shown_word, word_of, words_of
@@ -231,7 +232,7 @@ def _run_cells(run: run_pb2.Run) -> tuple[Text, Text]:
     return two_lines(model, run.run_id), two_lines(words.benchmark(run), user)
 
 
-def _worker_cells(worker: scheduler_service_pb2.WorkerInfo) -> tuple[Cell, ...]:
+def _worker_cells(worker: scheduler_pb2.WorkerInfo) -> tuple[Cell, ...]:
     is_vllm = worker.engine == "vllm"
     ready = ", ".join(worker.ready_models or [worker.loaded_model])
     return (
@@ -242,7 +243,7 @@ def _worker_cells(worker: scheduler_service_pb2.WorkerInfo) -> tuple[Cell, ...]:
     )
 
 
-def _state(worker: scheduler_service_pb2.WorkerInfo) -> str:
+def _state(worker: scheduler_pb2.WorkerInfo) -> str:
     state = shown_word(model_pb2.WorkerState, worker.state)
     if worker.loading_model:
         is_loading = worker.state == model_pb2.WORKER_STATE_LOADING

@@ -16,19 +16,19 @@ from proctor.client.rollouts import RolloutClient
 from proctor.client.run_results import RunResults
 from proctor.v1 import (
     change_service_pb2,
-    change_service_pb2_grpc,
     outcome_pb2,
-    results_service_pb2,
     run_pb2,
-    storage_service_pb2,
-    storage_service_pb2_grpc,
     summary_pb2,
 )
+from proctor.v1 import change_service_pb2_grpc as change_grpc
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.v1 import storage_service_pb2 as storage_pb2
+from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.values.run import FINAL_NUMBERS
@@ -109,8 +109,8 @@ class ProctorClient:
         channel = self._calls.channel
         self._scheduler = scheduler_grpc.SchedulerServiceStub(channel)
         self._results = results_grpc.ResultsServiceStub(channel)
-        self._changes = change_service_pb2_grpc.ChangeServiceStub(channel)
-        self._storage = storage_service_pb2_grpc.StorageServiceStub(channel)
+        self._changes = change_grpc.ChangeServiceStub(channel)
+        self._storage = storage_grpc.StorageServiceStub(channel)
         self.suites = SuiteClient(self._calls, user)
         self.rollouts = RolloutClient(self._calls, user)
         self.comparisons = ComparisonClient(self._calls)
@@ -178,9 +178,9 @@ class ProctorClient:
         """Changes of users, latest first."""
         return await self._calls.call(self._changes.ListChanges, request)
 
-    async def storage(self, user: str = "") -> storage_service_pb2.GetStorageResponse:
+    async def storage(self, user: str = "") -> storage_pb2.GetStorageResponse:
         """Storage and quotas of a user; without a name, of the caller."""
-        request = storage_service_pb2.GetStorageRequest(user=user)
+        request = storage_pb2.GetStorageRequest(user=user)
         return await self._calls.call(self._storage.GetStorage, request)
 
     async def list_suites(self) -> list[scheduler_pb2.SuiteInfo]:
@@ -193,7 +193,7 @@ class ProctorClient:
         return await self._calls.call(self._scheduler.ListModels, request)
 
     async def get_summary(self, run_id: str) -> summary_pb2.RunSummary:
-        request = results_service_pb2.GetSummaryRequest(run_id=run_id)
+        request = results_pb2.GetSummaryRequest(run_id=run_id)
         return (await self._calls.call(self._results.GetSummary, request)).summary
 
     async def results(self, run_id: str) -> RunResults:
@@ -202,7 +202,7 @@ class ProctorClient:
         return RunResults(run, summary)
 
     async def list_outcomes(
-        self, request: results_service_pb2.ListOutcomesRequest
+        self, request: results_pb2.ListOutcomesRequest
     ) -> tuple[list[outcome_pb2.RecordedOutcome], str]:
         """One page and the token of the next one, empty on the last."""
         response = await self._calls.call(self._results.ListOutcomes, request)

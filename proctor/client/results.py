@@ -5,12 +5,10 @@ from collections.abc import AsyncGenerator
 from proctor.client.calls import GatewayCalls
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
-from proctor.v1 import comparison_pb2
-from proctor.v1 import comparison_service_pb2 as comparing_pb2
-from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
+from proctor.v1 import comparison_pb2, comparison_service_pb2, leaderboard_service_pb2
+from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
-from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
@@ -70,14 +68,16 @@ class ComparisonClient:
 
     def __init__(self, calls: GatewayCalls) -> None:
         self._calls = calls
-        self._stub = comparing_grpc.ComparisonServiceStub(calls.channel)
+        self._stub = comparison_grpc.ComparisonServiceStub(calls.channel)
 
-    async def compare(self, request: comparing_pb2.CompareRunsRequest) -> comparison_pb2.Comparison:
+    async def compare(self, request: comparison_service_pb2.CompareRunsRequest) -> comparison_pb2.Comparison:
         return (await self._calls.call(self._stub.CompareRuns, request)).comparison
 
-    async def flips(self, request: comparing_pb2.ListFlipsRequest) -> AsyncGenerator[comparison_pb2.Flip]:
+    async def flips(
+        self, request: comparison_service_pb2.ListFlipsRequest
+    ) -> AsyncGenerator[comparison_pb2.Flip]:
         """Every sample with different scores, from the requested page to the last one."""
-        asked = comparing_pb2.ListFlipsRequest()
+        asked = comparison_service_pb2.ListFlipsRequest()
         asked.CopyFrom(request)
         while True:
             page = await self._calls.call(self._stub.ListFlips, asked)
@@ -96,9 +96,11 @@ class LeaderboardClient:
         self._stub = leaderboard_grpc.LeaderboardServiceStub(calls.channel)
 
     async def get(
-        self, request: leaderboard_pb2.GetLeaderboardRequest
-    ) -> leaderboard_pb2.GetLeaderboardResponse:
+        self, request: leaderboard_service_pb2.GetLeaderboardRequest
+    ) -> leaderboard_service_pb2.GetLeaderboardResponse:
         return await self._calls.call(self._stub.GetLeaderboard, request)
 
-    async def history(self, request: leaderboard_pb2.GetHistoryRequest) -> leaderboard_pb2.GetHistoryResponse:
+    async def history(
+        self, request: leaderboard_service_pb2.GetHistoryRequest
+    ) -> leaderboard_service_pb2.GetHistoryResponse:
         return await self._calls.call(self._stub.GetHistory, request)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from proctor.client.calls import GatewayCalls
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
-from proctor.v1 import rollout_service_pb2 as rollout_pb2
+from proctor.v1 import rollout_service_pb2
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 
 _CHUNK_BYTES = 1024 * 1024
@@ -21,32 +21,36 @@ class RolloutClient:
         self._stub = rollout_grpc.RolloutServiceStub(calls.channel)
         self._artifacts = artifact_grpc.ArtifactServiceStub(calls.channel)
 
-    async def upload(self, tasks: rollout_pb2.TasksHeader, archive: bytes) -> rollout_pb2.UploadTasksResponse:
+    async def upload(
+        self, tasks: rollout_service_pb2.TasksHeader, archive: bytes
+    ) -> rollout_service_pb2.UploadTasksResponse:
         """Stores task folders, a .tar.gz, for orders that name them by `tasks_digest` within a day."""
         return await self._calls.upload(self._stub.UploadTasks, self._chunks(tasks, archive))
 
     async def _chunks(
-        self, tasks: rollout_pb2.TasksHeader, archive: bytes
-    ) -> AsyncIterator[rollout_pb2.UploadTasksRequest]:
-        header = rollout_pb2.TasksHeader(
+        self, tasks: rollout_service_pb2.TasksHeader, archive: bytes
+    ) -> AsyncIterator[rollout_service_pb2.UploadTasksRequest]:
+        header = rollout_service_pb2.TasksHeader(
             name=tasks.name, user=tasks.user or self._user, overrides_json=tasks.overrides_json
         )
-        yield rollout_pb2.UploadTasksRequest(header=header)
+        yield rollout_service_pb2.UploadTasksRequest(header=header)
         for start in range(0, len(archive), _CHUNK_BYTES):
-            yield rollout_pb2.UploadTasksRequest(content=archive[start : start + _CHUNK_BYTES])
-        yield rollout_pb2.UploadTasksRequest(end=rollout_pb2.TasksEnd())
+            yield rollout_service_pb2.UploadTasksRequest(content=archive[start : start + _CHUNK_BYTES])
+        yield rollout_service_pb2.UploadTasksRequest(end=rollout_service_pb2.TasksEnd())
 
-    async def order(self, request: rollout_pb2.OrderRolloutsRequest) -> rollout_pb2.OrderRolloutsResponse:
+    async def order(
+        self, request: rollout_service_pb2.OrderRolloutsRequest
+    ) -> rollout_service_pb2.OrderRolloutsResponse:
         """One run per model. Without a request id a new one is set, so that a retried call orders once."""
-        sent = rollout_pb2.OrderRolloutsRequest()
+        sent = rollout_service_pb2.OrderRolloutsRequest()
         sent.CopyFrom(request)
         sent.user = sent.user or self._user
         sent.request_id = sent.request_id or str(uuid.uuid4())
         return await self._calls.call(self._stub.OrderRollouts, sent)
 
-    async def get(self, order_id: str) -> rollout_pb2.RolloutsOrder:
+    async def get(self, order_id: str) -> rollout_service_pb2.RolloutsOrder:
         """Raises NotFound."""
-        request = rollout_pb2.GetRolloutsRequest(order_id=order_id)
+        request = rollout_service_pb2.GetRolloutsRequest(order_id=order_id)
         return (await self._calls.call(self._stub.GetRollouts, request)).order
 
     async def artifacts(self, run_id: str, sample: int, rollout: int) -> Sequence[artifact_pb2.Artifact]:
@@ -61,7 +65,9 @@ class RolloutClient:
         return await self._calls.call(self._artifacts.ReadArtifact, request)
 
     async def list(
-        self, request: rollout_pb2.ListRolloutsRequest | None = None
-    ) -> rollout_pb2.ListRolloutsResponse:
+        self, request: rollout_service_pb2.ListRolloutsRequest | None = None
+    ) -> rollout_service_pb2.ListRolloutsResponse:
         """A page of orders, newest first."""
-        return await self._calls.call(self._stub.ListRollouts, request or rollout_pb2.ListRolloutsRequest())
+        return await self._calls.call(
+            self._stub.ListRollouts, request or rollout_service_pb2.ListRolloutsRequest()
+        )

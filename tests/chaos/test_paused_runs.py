@@ -8,8 +8,9 @@ import pytest
 import pytest_asyncio
 
 from proctor.client import errors as client_errors
-from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
-from proctor.v1 import scheduler_service_pb2 as messages
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from tests.chaos.faults.faulted_run import FaultedRun, is_idle
 from tests.chaos.faults.run_audit import assert_each_recorded_once, assert_right, read_rows
 from tests.chaos.faults.stack_faults import faulted_stack, kill
@@ -35,7 +36,7 @@ async def scheduler(
     stack: StackHarness,
 ) -> "AsyncIterator[SchedulerServiceAsyncStub]":
     async with grpc.aio.insecure_channel(stack.stack.gateway_grpc) as channel:
-        yield scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
+        yield scheduler_grpc.SchedulerServiceStub(channel)
 
 
 async def test_pause_and_a_killed_leader_lose_nothing_and_ask_nothing_twice(
@@ -44,7 +45,7 @@ async def test_pause_and_a_killed_leader_lose_nothing_and_ask_nothing_twice(
     run = await FaultedRun.start(stack)
 
     async def pause() -> None:
-        request = messages.PauseRunRequest(run_id=run.run_id)
+        request = scheduler_pb2.PauseRunRequest(run_id=run.run_id)
         for _ in range(2):
             paused = (await scheduler.PauseRun(request, timeout=10)).run
             assert (paused.state, paused.HasField("deadline")) == (run_pb2.RUN_STATE_PAUSED, False)
@@ -55,7 +56,7 @@ async def test_pause_and_a_killed_leader_lose_nothing_and_ask_nothing_twice(
     await kill(stack, "worker")
     assert await run.recorded() < run.total
     await eventually(lambda: has_state(stack, run.run_id, run_pb2.RUN_STATE_PAUSED), "it answers", 30)
-    resumed = (await scheduler.ResumeRun(messages.ResumeRunRequest(run_id=run.run_id), timeout=10)).run
+    resumed = (await scheduler.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run.run_id), timeout=10)).run
     assert resumed.state in (run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_RUNNING)
     assert resumed.epoch == 1
     await assert_right(run)

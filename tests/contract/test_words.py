@@ -295,6 +295,31 @@ def test_a_constant_is_named_max_min_or_default(word: str, limit: str) -> None:
     )
 
 
+def name_of_contract(module: str) -> str:
+    """What `scheduler_service_pb2` is called in the code: `scheduler_pb2`, unless that is a contract too."""
+    if module.endswith("_pb2_grpc"):
+        return f"{module.removesuffix('_pb2_grpc').removesuffix('_service')}_grpc"
+    short = module.replace("_service_pb2", "_pb2")
+    return module if (ROOT / "proctor/v1" / f"{short}.py").is_file() else short
+
+
+def test_a_contract_has_one_name_in_all_of_the_code() -> None:
+    imported = [
+        (f"{path.relative_to(ROOT)}: {each.name}", each.name, each.asname or each.name)
+        for path in python_files()
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom) and node.module in {"proctor.v1", "proctor.keda"}
+        for each in node.names
+    ]
+    assert len(imported) > 500
+    wrong = {
+        where: name_of_contract(module)
+        for where, module, name in imported
+        if name != name_of_contract(module)
+    }
+    assert wrong == {}
+
+
 def test_use_cases_that_list_or_show_do_it_by_methods_of_that_name() -> None:
     methods = [
         f"{node.name}.{each.name}"

@@ -5,7 +5,7 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import rollout_service_pb2
 from tests.harness.rollout_tasks import RIGHT, harbor_folder
 
 _ESCAPED = RIGHT.encode("unicode_escape").decode()
@@ -28,7 +28,7 @@ def harbor_tasks(folder: Path, instructions: Mapping[str, str]) -> bytes:
     return archive(folder)
 
 
-def rollouts_order(name: str, tasks: bytes, **changes: object) -> rollouts_pb2.OrderRolloutsRequest:
-    order = rollouts_pb2.OrderRolloutsRequest(name=name, tasks=tasks, models=["openai/fake"])
-    order.MergeFrom(rollouts_pb2.OrderRolloutsRequest(**changes))  # type: ignore[arg-type]  # fields of a message
+def rollouts_order(name: str, tasks: bytes, **changes: object) -> rollout_service_pb2.OrderRolloutsRequest:
+    order = rollout_service_pb2.OrderRolloutsRequest(name=name, tasks=tasks, models=["openai/fake"])
+    order.MergeFrom(rollout_service_pb2.OrderRolloutsRequest(**changes))  # type: ignore[arg-type]  # fields of a message
     return order

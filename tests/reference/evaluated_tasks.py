@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from proctor.v1 import run_pb2, run_record_service_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.outcome import Answer, Outcome
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
@@ -97,7 +98,7 @@ async def _opened(
         first += count
     run = _run()
     plan = plan_from_proto(
-        run_record_service_pb2.OpenRunRequest(
+        run_record_pb2.OpenRunRequest(
             run_id=run.run_id,
             rollouts=1,
             tasks=[task_to_proto(task, run) for task in planned],

@@ -18,7 +18,8 @@ from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import answer_service_pb2 as answer_pb2
-from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
+from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.plain import INT32_MAX
 from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
@@ -53,7 +54,7 @@ class AnswerOptions:
     golden: Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")] = False
     wrong: Annotated[bool, typer.Option("--wrong", help="Only answers marked as wrong.")] = False
 
-    def message(self) -> results_service_pb2.OutcomeFilter | None:
+    def message(self) -> results_pb2.OutcomeFilter | None:
         """None for a filter that lets everything through: a request without one is cheaper to answer.
 
         An empty range is refused here with the options' names; the service would name its contract's fields.
@@ -64,7 +65,7 @@ class AnswerOptions:
             raise Refused(f"--min-score {self.min_score:g} is above --max-score {self.max_score:g}.")
         if self.golden and self.wrong:
             raise Refused("--golden and --wrong exclude each other: an answer has one mark at most.")
-        chosen = results_service_pb2.OutcomeFilter(
+        chosen = results_pb2.OutcomeFilter(
             row_id=self.row_id,
             text=self.text,
             metric=self.metric,
@@ -95,14 +96,14 @@ async def results(
     session: Session, run_id: RunIdArgument, options: ResultsOptions, chosen: AnswerOptions
 ) -> None:
     """Show the figures of a run, partial while it runs; with --outcomes or a filter also its answers."""
-    request = results_service_pb2.ListOutcomesRequest(
+    request = results_pb2.ListOutcomesRequest(
         run_id=run_id,
         page_size=options.limit,
         page_token=options.page,
         task=options.task,
         filter=chosen.message(),
         status=option_value(outcome_pb2.OutcomeStatus, options.status, "--status"),
-        sort=option_value(results_service_pb2.OutcomeSort, options.sort, "--sort"),
+        sort=option_value(results_pb2.OutcomeSort, options.sort, "--sort"),
         is_descending=options.descending,
     )
     is_filtered = options.task or options.status or options.sort or chosen != AnswerOptions()
@@ -123,7 +124,7 @@ async def results(
 
 
 async def _filled_page(
-    client: ProctorClient, request: results_service_pb2.ListOutcomesRequest
+    client: ProctorClient, request: results_pb2.ListOutcomesRequest
 ) -> tuple[list[outcome_pb2.RecordedOutcome], str]:
     """The server examines a limited number of answers per call, and few of them may match the filter."""
     page_size, found = request.page_size, list[outcome_pb2.RecordedOutcome]()

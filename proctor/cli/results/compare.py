@@ -18,8 +18,7 @@ from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import NONE, document, p_word, scoring_word
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
-from proctor.v1 import comparison_pb2
-from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from proctor.v1 import comparison_pb2, comparison_service_pb2
 from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 
 _ALL_TASKS = "all tasks"
@@ -58,7 +57,7 @@ async def compare(session: Session, options: CompareOptions) -> None:
         raise Refused("--flips needs exactly two runs or models.")
     runs, models = _runs_and_models(options.names, options.suite)
     comparison = await session.client.comparisons.compare(
-        comparing_pb2.CompareRunsRequest(
+        comparison_service_pb2.CompareRunsRequest(
             run_ids=runs,
             models=models,
             suite=options.suite,
@@ -70,7 +69,7 @@ async def compare(session: Session, options: CompareOptions) -> None:
     if not options.flips:
         session.terminal.show(comparison, print_comparison)
         return
-    request = comparing_pb2.ListFlipsRequest(
+    request = comparison_service_pb2.ListFlipsRequest(
         first_run_id=comparison.runs[0].run_id,
         second_run_id=comparison.runs[1].run_id,
         task=options.flips,
@@ -105,7 +104,7 @@ def _is_run(name: str) -> bool:
 
 
 async def _flips(
-    client: ProctorClient, request: comparing_pb2.ListFlipsRequest, limit: int | None
+    client: ProctorClient, request: comparison_service_pb2.ListFlipsRequest, limit: int | None
 ) -> list[comparison_pb2.Flip]:
     request.page_size = min(limit or _PAGE_SIZE, _PAGE_SIZE)
     found: list[comparison_pb2.Flip] = []

@@ -24,8 +24,7 @@ from proctor.cli.render.words import (
     state_word,
 )
 from proctor.cli.suites.commands import refuse_unknown_suite
-from proctor.v1 import leaderboard_pb2, run_pb2
-from proctor.v1 import leaderboard_service_pb2 as service_pb2
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from proctor.wire.enums import words_of
 
@@ -64,8 +63,8 @@ class LeaderboardOptions:
         bool, typer.Option("--include-limited", help="Rank runs of the first rows too, those of one limit.")
     ] = False
 
-    def to_proto(self) -> service_pb2.GetLeaderboardRequest:
-        return service_pb2.GetLeaderboardRequest(
+    def to_proto(self) -> leaderboard_service_pb2.GetLeaderboardRequest:
+        return leaderboard_service_pb2.GetLeaderboardRequest(
             suite=self.suite,
             metric=self.metric,
             limit=self.limit,
@@ -107,7 +106,7 @@ class HistoryOptions:
 
 async def history(session: Session, options: HistoryOptions) -> None:
     """List closed runs with their figures, newest first."""
-    request = service_pb2.GetHistoryRequest(
+    request = leaderboard_service_pb2.GetHistoryRequest(
         model=options.model,
         suite=options.suite,
         days=options.days,
@@ -116,7 +115,7 @@ async def history(session: Session, options: HistoryOptions) -> None:
         page_token=options.page,
     )
 
-    def show(console: Console, found: service_pb2.GetHistoryResponse) -> None:
+    def show(console: Console, found: leaderboard_service_pb2.GetHistoryResponse) -> None:
         console.print(history_table(console, found.entries))
         rest = f"; the next page: --page {found.next_page_token}" if found.next_page_token else ""
         say(console, f"{found.total} runs in the last {options.days} days{rest}", style="dim")
@@ -127,7 +126,9 @@ async def history(session: Session, options: HistoryOptions) -> None:
     session.terminal.show(found, show)
 
 
-def print_leaderboard(console: Console, suite: str, found: service_pb2.GetLeaderboardResponse) -> None:
+def print_leaderboard(
+    console: Console, suite: str, found: leaderboard_service_pb2.GetLeaderboardResponse
+) -> None:
     method = scoring_word(found.scoring_method)
     # The title of a rich table would be folded to the width of its columns.
     say(console, f"{suite} by {found.metric}{f', scored by {method}' if method else ''}", style="bold")
@@ -168,7 +169,7 @@ def _history_cells(entry: leaderboard_pb2.LeaderboardEntry) -> tuple[Cell, ...]:
     )
 
 
-def _ranked_table(console: Console, found: service_pb2.GetLeaderboardResponse) -> Table:
+def _ranked_table(console: Console, found: leaderboard_service_pb2.GetLeaderboardResponse) -> Table:
     columns = (
         *numbers("rank"),
         Column("model"),

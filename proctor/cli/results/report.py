@@ -16,8 +16,7 @@ from proctor.cli.results.figures import figures_so_far
 from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.client.report import ReportKind, figures_of, kind_of, latest_complete, run_note
-from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
-from proctor.v1 import leaderboard_service_pb2 as service_pb2
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2, summary_pb2
 from proctor.values.run import MAX_HISTORY_DAYS
 
 _SCORE = "score"
@@ -89,7 +88,7 @@ async def _closed(
     client: ProctorClient, options: ReportOptions
 ) -> AsyncIterator[leaderboard_pb2.LeaderboardEntry]:
     """Closed runs of the model, newest first."""
-    request = service_pb2.GetHistoryRequest(
+    request = leaderboard_service_pb2.GetHistoryRequest(
         model=options.model, days=options.days, metric=_SCORE, page_size=_PAGE_SIZE
     )
     while True:

@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, TaskEntry
 from proctor.client.errors import Refused
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import rollout_service_pb2
 
 _OWN = "overrides.json"
 
@@ -38,9 +38,9 @@ def packed(entries: Sequence[TaskEntry]) -> PackedTasks:
 
 def order_of(
     config: RolloutsConfig, group: OrderGroup, tasks_digest: str, parallel_group: str
-) -> rollouts_pb2.OrderRolloutsRequest:
+) -> rollout_service_pb2.OrderRolloutsRequest:
     """Orders with the same `parallel_group` share the configuration's `parallel`."""
-    return rollouts_pb2.OrderRolloutsRequest(
+    return rollout_service_pb2.OrderRolloutsRequest(
         name=config.name,
         tasks_digest=tasks_digest,
         agent=config.agent,

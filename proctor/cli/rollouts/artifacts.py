@@ -16,8 +16,7 @@ from proctor.client.errors import ClientError
 from proctor.client.rollouts import RolloutClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
-from proctor.v1 import outcome_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import outcome_pb2, rollout_service_pb2
 from proctor.values.rollout import DIFF, FILES, LOG, PART_BYTES, TRAJECTORY
 
 # Rollouts that are fetched at a time.
@@ -81,7 +80,7 @@ def _line(folders: RolloutFolders) -> str:
     return f"Fetching rollouts... {len(folders.results)}/{folders.total} completed"
 
 
-def _folders_of(order: rollouts_pb2.RolloutsOrder, root: Path) -> RolloutFolders:
+def _folders_of(order: rollout_service_pb2.RolloutsOrder, root: Path) -> RolloutFolders:
     """The folders that a `proctor rollouts run` of this order alone would have written."""
     stamp = order.created_at.ToDatetime().strftime(STAMP_FORM)
     config = {"order_id": order.order_id, "name": order.name, "suite_version": order.suite_version}

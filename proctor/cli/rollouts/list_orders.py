@@ -12,8 +12,7 @@ from proctor.cli.options import PageOption
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
 from proctor.cli.render.terminal import say
-from proctor.v1 import rollout_pb2, run_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
 from proctor.values.names.suite_name import versioned_name
 from proctor.wire.enums import word_of
 
@@ -32,7 +31,7 @@ class OrdersOptions:
 
 async def list_orders(session: Session, options: OrdersOptions) -> None:
     """List orders of rollouts, newest first, with their runs."""
-    chosen = rollouts_pb2.ListRolloutsRequest(
+    chosen = rollout_service_pb2.ListRolloutsRequest(
         name=options.name,
         model=options.model,
         state=words.option_value(run_pb2.RunState, options.state, "--state"),
@@ -50,7 +49,7 @@ async def list_orders(session: Session, options: OrdersOptions) -> None:
         say(session.terminal.out, nothing)
 
 
-def print_orders(console: Console, found: rollouts_pb2.ListRolloutsResponse) -> None:
+def print_orders(console: Console, found: rollout_service_pb2.ListRolloutsResponse) -> None:
     """Two lines per order, and two per run, because ids take a whole line."""
     first = Column("tasks, order; model, run", min_width=RUN_ID_WIDTH)
     columns = (first, *texts("tasks × rollouts", "created (UTC)", "state, done"))
@@ -61,7 +60,7 @@ def print_orders(console: Console, found: rollouts_pb2.ListRolloutsResponse) -> 
         say(console, more, style="dim")
 
 
-def _order(order: rollouts_pb2.RolloutsOrder) -> tuple[Cell, ...]:
+def _order(order: rollout_service_pb2.RolloutsOrder) -> tuple[Cell, ...]:
     agent = word_of(rollout_pb2.AgentKind, order.agent.kind)
     return (
         two_lines(Text(versioned_name(order.name, order.suite_version), "bold"), order.order_id),

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
-from proctor.v1 import outcome_pb2, results_service_pb2
+from proctor.v1 import outcome_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 
 # The record of a rollout may have a megabyte.
 _PAGE_SIZE = 20
@@ -13,9 +14,7 @@ _PAGE_SIZE = 20
 async def recorded_outcomes(client: ProctorClient, run_id: str) -> AsyncIterator[outcome_pb2.RecordedOutcome]:
     token = ""
     while True:
-        request = results_service_pb2.ListOutcomesRequest(
-            run_id=run_id, page_size=_PAGE_SIZE, page_token=token
-        )
+        request = results_pb2.ListOutcomesRequest(run_id=run_id, page_size=_PAGE_SIZE, page_token=token)
         try:
             page, token = await client.list_outcomes(request)
         except NotFound:

@@ -14,7 +14,8 @@ from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, 
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import document
 from proctor.cli.suites.commands import refuse_unknown_suite
-from proctor.v1 import run_pb2, scheduler_service_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class RunsOptions:
 
 async def runs(session: Session, options: RunsOptions) -> None:
     """List runs, newest first; or delete one."""
-    chosen = scheduler_service_pb2.ListRunsRequest(
+    chosen = scheduler_pb2.ListRunsRequest(
         state=words.option_value(run_pb2.RunState, options.state, "--state"),
         suite=options.suite,
         model=options.model,
@@ -89,7 +90,7 @@ def runs_group() -> typer.Typer:
     return command_group({"delete": delete}, runs)
 
 
-def print_runs(console: Console, found: scheduler_service_pb2.ListRunsResponse) -> None:
+def print_runs(console: Console, found: scheduler_pb2.ListRunsResponse) -> None:
     """Two lines per run, because its id takes a whole line."""
     model = Column("model, run", min_width=RUN_ID_WIDTH)
     columns = (model, *texts("over, project", "created (UTC)", "state, took"))

@@ -16,7 +16,8 @@ from proctor.cli.runs.follow import Ask, detach, follow_run, viewer_for
 from proctor.cli.runs.order import OrderOptions, order_of
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
-from proctor.v1 import run_pb2, scheduler_service_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 
 
 async def run(
@@ -63,7 +64,7 @@ async def submit_and_follow(
     return await _follow_and_report(session, run_id, on_interrupt)
 
 
-def _expected(submitted: scheduler_service_pb2.SubmitRunResponse) -> str:
+def _expected(submitted: scheduler_pb2.SubmitRunResponse) -> str:
     expected = []
     if submitted.HasField("estimated_seconds"):
         expected.append(f"to take {words.duration(submitted.estimated_seconds)}")

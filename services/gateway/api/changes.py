@@ -6,8 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from proctor.v1 import change_pb2, run_pb2
-from proctor.v1 import change_service_pb2 as messages
+from proctor.v1 import change_pb2, change_service_pb2, run_pb2
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Text
 from services.gateway.http.paths import CHANGES
@@ -40,7 +39,7 @@ router = APIRouter(tags=["users"])
 async def list_changes(
     scheduler: SchedulerCalls, limit: PageSize = 100, cursor: Cursor = "", object_id: ObjectId = ""
 ) -> ChangePage:
-    request = messages.ListChangesRequest(page_size=limit, page_token=cursor, object_id=object_id)
+    request = change_service_pb2.ListChangesRequest(page_size=limit, page_token=cursor, object_id=object_id)
     page = await scheduler.changes.ListChanges(request)
     return ChangePage(
         changes=[change_shown(change) for change in page.changes], next_cursor=page.next_page_token or None

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Query
 from google.protobuf.duration_pb2 import Duration
 from pydantic import BaseModel, Field
 
-from proctor.v1 import model_pb2, run_pb2, scheduler_service_pb2
+from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority
 from proctor.values.run import LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS
 from proctor.wire.enums import number_of, word_of
@@ -236,7 +237,7 @@ def _job(run: run_pb2.Run) -> QueuedJob:
     )
 
 
-def _worker(worker: scheduler_service_pb2.WorkerInfo) -> QueueWorker:
+def _worker(worker: scheduler_pb2.WorkerInfo) -> QueueWorker:
     load = _load(worker.load) if worker.HasField("load") else None
     return present(QueueWorker, worker, state=state_of(worker), load=load)
 

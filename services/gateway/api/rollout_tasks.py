@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import rollout_service_pb2
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
@@ -47,15 +47,15 @@ class TasksUploaded(BaseModel):
 
 async def _messages(
     request: Request, user: str, name: str
-) -> AsyncGenerator[rollouts_pb2.UploadTasksRequest]:
+) -> AsyncGenerator[rollout_service_pb2.UploadTasksRequest]:
     if media_type_of(request.headers.get("Content-Type", "")) not in _TYPES:
         raise HTTPException(415, "Name the content of the file: Content-Type: application/gzip.")
-    yield rollouts_pb2.UploadTasksRequest(header=rollouts_pb2.TasksHeader(name=name, user=user))
+    yield rollout_service_pb2.UploadTasksRequest(header=rollout_service_pb2.TasksHeader(name=name, user=user))
     async with aclosing(body_chunks(request)) as body:
         async for chunk in body:
             for part in cut(chunk):
-                yield rollouts_pb2.UploadTasksRequest(content=part)
-    yield rollouts_pb2.UploadTasksRequest(end=rollouts_pb2.TasksEnd())
+                yield rollout_service_pb2.UploadTasksRequest(content=part)
+    yield rollout_service_pb2.UploadTasksRequest(end=rollout_service_pb2.TasksEnd())
 
 
 @router.post(

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field, JsonValue
 
-from proctor.v1 import rollout_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import rollout_pb2, rollout_service_pb2
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.rollout import (
     MAX_ARCHIVE_BYTES,
@@ -128,8 +127,8 @@ class RolloutsRequest(RequestBody):
         description="Rollouts at a time, over all models",
     )
 
-    def to_proto(self, user: str, request_id: str) -> rollouts_pb2.OrderRolloutsRequest:
-        return rollouts_pb2.OrderRolloutsRequest(
+    def to_proto(self, user: str, request_id: str) -> rollout_service_pb2.OrderRolloutsRequest:
+        return rollout_service_pb2.OrderRolloutsRequest(
             name=self.name,
             tasks=_decoded(self.tasks),
             tasks_digest=self.tasks_digest,
@@ -223,8 +222,8 @@ class OrdersParameters:
     limit: Annotated[int, Query(ge=1, le=100)] = 20
     cursor: Cursor = ""
 
-    def to_proto(self) -> rollouts_pb2.ListRolloutsRequest:
-        return rollouts_pb2.ListRolloutsRequest(
+    def to_proto(self) -> rollout_service_pb2.ListRolloutsRequest:
+        return rollout_service_pb2.ListRolloutsRequest(
             page_size=self.limit,
             page_token=self.cursor,
             name=self.name,
@@ -252,11 +251,11 @@ async def list_orders(
 async def show_order(
     scheduler: SchedulerCalls, order_id: Annotated[Text, Path(description="UUID", max_length=64)]
 ) -> RolloutsShown:
-    request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
+    request = rollout_service_pb2.GetRolloutsRequest(order_id=order_id)
     return rollouts_shown((await scheduler.rollouts.GetRollouts(request)).order)
 
 
-def rollouts_shown(order: rollouts_pb2.RolloutsOrder) -> RolloutsShown:
+def rollouts_shown(order: rollout_service_pb2.RolloutsOrder) -> RolloutsShown:
     return present(
         RolloutsShown,
         order,

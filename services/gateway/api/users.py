@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from proctor.v1 import storage_service_pb2 as messages
+from proctor.v1 import storage_service_pb2 as storage_pb2
 from services.gateway.auth.identity import Caller
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Text
@@ -49,5 +49,5 @@ class StorageShown(BaseModel):
 
 @router.get(STORAGE, responses=problems(422, 503), summary="What a user stores, and may store")
 async def show_storage(scheduler: SchedulerCalls, user: UserName = "") -> StorageShown:
-    stored = await scheduler.storage.GetStorage(messages.GetStorageRequest(user=user))
+    stored = await scheduler.storage.GetStorage(storage_pb2.GetStorageRequest(user=user))
     return present(StorageShown, stored)

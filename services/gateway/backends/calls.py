@@ -25,7 +25,8 @@ from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
-from proctor.v1 import run_pb2, scheduler_service_pb2, summary_pb2
+from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
@@ -163,7 +164,7 @@ class Scheduler:
         )
 
     async def run(self, run_id: str) -> run_pb2.Run:
-        return (await self.runs.GetRun(scheduler_service_pb2.GetRunRequest(run_id=run_id))).run
+        return (await self.runs.GetRun(scheduler_pb2.GetRunRequest(run_id=run_id))).run
 
 
 class Results:

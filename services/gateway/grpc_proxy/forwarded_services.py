@@ -11,24 +11,24 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from structlog.contextvars import bind_contextvars
 
 from proctor.client.calls import send_chunks
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import artifact_service_pb2 as artifact_pb2
+from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import (
-    answer_service_pb2,
-    artifact_service_pb2,
-    batch_service_pb2,
     change_service_pb2,
     comparison_service_pb2,
-    dataset_service_pb2,
-    export_service_pb2,
-    file_service_pb2,
     leaderboard_service_pb2,
-    queue_service_pb2,
-    rescore_service_pb2,
-    results_service_pb2,
     rollout_service_pb2,
-    scheduler_service_pb2,
-    storage_service_pb2,
-    suite_service_pb2,
 )
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import storage_service_pb2 as storage_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.run import Principal
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc.principal import PREFIX, principal_metadata
@@ -43,24 +43,24 @@ from services.gateway.grpc_proxy.message_reads import MessageReads
 
 # Each of these files defines one service.
 SCHEDULER_FILES = (
-    scheduler_service_pb2,
-    suite_service_pb2,
-    queue_service_pb2,
+    scheduler_pb2,
+    suite_pb2,
+    queue_pb2,
     change_service_pb2,
-    dataset_service_pb2,
-    file_service_pb2,
-    batch_service_pb2,
-    storage_service_pb2,
+    dataset_pb2,
+    file_pb2,
+    batch_pb2,
+    storage_pb2,
     rollout_service_pb2,
-    artifact_service_pb2,
+    artifact_pb2,
 )
 RESULTS_FILES = (
-    answer_service_pb2,
-    results_service_pb2,
+    answer_pb2,
+    results_pb2,
     comparison_service_pb2,
     leaderboard_service_pb2,
-    rescore_service_pb2,
-    export_service_pb2,
+    rescore_pb2,
+    export_pb2,
 )
 # Metadata that belongs to one hop: gRPC sets it for the next one, and keys and names are read here only.
 _HOP_METADATA = (

@@ -13,7 +13,8 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import BaseModel
 
-from proctor.v1 import comparison_pb2, model_pb2, run_pb2, scheduler_service_pb2, summary_pb2
+from proctor.v1 import comparison_pb2, model_pb2, run_pb2, summary_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.usage import TokenUsage
 from proctor.wire.enums import described_word, shown_word
 from proctor.wire.values import USAGE
@@ -74,7 +75,7 @@ def json_text(value: object) -> str:
     return text
 
 
-def state_of(worker: scheduler_service_pb2.WorkerInfo) -> str:
+def state_of(worker: scheduler_pb2.WorkerInfo) -> str:
     """Its state, such as "not loaded", and its note."""
     state = shown_word(model_pb2.WorkerState, worker.state)
     return "; ".join(filter(None, (state, worker.note)))

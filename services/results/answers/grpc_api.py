@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import grpc
 
-from proctor.v1 import answer_service_pb2 as pb
-from proctor.v1 import answer_service_pb2_grpc as pb_grpc
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import FailureClass
 from services.common.checked_fields import (
@@ -27,22 +27,22 @@ from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import brief_to_proto
 from services.results.samples.sample import target_as_text
 
-SERVICE_NAME = pb.DESCRIPTOR.services_by_name["AnswerService"].full_name
+SERVICE_NAME = answer_pb2.DESCRIPTOR.services_by_name["AnswerService"].full_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
+class GrpcAnswerApi(answer_grpc.AnswerServiceServicer):
     list_side_by_side: ListSideBySide
     mark_answers: MarkAnswers
     list_mark_changes: ListMarkChanges
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
-        pb_grpc.add_AnswerServiceServicer_to_server(self, server)
+        answer_grpc.add_AnswerServiceServicer_to_server(self, server)
 
     async def ListSideBySide(
-        self, request: pb.ListSideBySideRequest, context: RpcContext
-    ) -> pb.ListSideBySideResponse:
+        self, request: answer_pb2.ListSideBySideRequest, context: RpcContext
+    ) -> answer_pb2.ListSideBySideResponse:
         query = SideBySideQuery(
             [checked_id("run_ids", run_id) for run_id in request.run_ids],
             checked_text("task", request.task),
@@ -53,11 +53,11 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
         )
         page = await self.list_side_by_side.list_page(query)
         rows = [row_to_proto(row) for row in page.rows]
-        return pb.ListSideBySideResponse(rows=rows, next_page_token=page.next_page_token)
+        return answer_pb2.ListSideBySideResponse(rows=rows, next_page_token=page.next_page_token)
 
     async def MarkAnswers(
-        self, request: pb.MarkAnswersRequest, context: RpcContext
-    ) -> pb.MarkAnswersResponse:
+        self, request: answer_pb2.MarkAnswersRequest, context: RpcContext
+    ) -> answer_pb2.MarkAnswersResponse:
         order = MarkRequest(
             checked_id("run_id", request.run_id),
             [
@@ -68,28 +68,28 @@ class GrpcAnswerApi(pb_grpc.AnswerServiceServicer):
             checked_text("user", request.user),
         )
         counts = await self.mark_answers.mark(order)
-        return pb.MarkAnswersResponse(golden_count=counts.golden, wrong_count=counts.wrong)
+        return answer_pb2.MarkAnswersResponse(golden_count=counts.golden, wrong_count=counts.wrong)
 
     async def ListMarkChanges(
-        self, request: pb.ListMarkChangesRequest, context: RpcContext
-    ) -> pb.ListMarkChangesResponse:
+        self, request: answer_pb2.ListMarkChangesRequest, context: RpcContext
+    ) -> answer_pb2.ListMarkChangesResponse:
         run_id = checked_id("run_id", request.run_id)
         size = checked_page_size(request.page_size)
         page = await self.list_mark_changes.list_page(run_id, size, request.page_token)
         changes = [change_to_proto(change) for change in page.changes]
-        return pb.ListMarkChangesResponse(changes=changes, next_page_token=page.next_page_token)
+        return answer_pb2.ListMarkChangesResponse(changes=changes, next_page_token=page.next_page_token)
 
 
-def _mark(request: pb.MarkAnswersRequest) -> Mark | None:
+def _mark(request: answer_pb2.MarkAnswersRequest) -> Mark | None:
     """None removes the mark."""
     if request.is_golden and request.is_wrong:
         raise invalid_field("is_golden and is_wrong", "must not both be set: an answer has one mark")
     return Mark.GOLDEN if request.is_golden else Mark.WRONG if request.is_wrong else None
 
 
-def change_to_proto(change: MarkChange) -> pb.MarkChange:
+def change_to_proto(change: MarkChange) -> answer_pb2.MarkChange:
     sample, rollout = change.key
-    message = pb.MarkChange(
+    message = answer_pb2.MarkChange(
         sample=sample,
         rollout=rollout,
         is_golden=change.mark is Mark.GOLDEN,
@@ -119,9 +119,9 @@ def filter_from_proto(message: results_pb2.OutcomeFilter) -> AnswerFilter:
     )
 
 
-def row_to_proto(row: ShownRow) -> pb.SideBySideRow:
+def row_to_proto(row: ShownRow) -> answer_pb2.SideBySideRow:
     sample = row.sample
-    return pb.SideBySideRow(
+    return answer_pb2.SideBySideRow(
         digest=sample.digest,
         row_id=sample.row_id,
         doc_id=sample.doc_id,
@@ -132,8 +132,8 @@ def row_to_proto(row: ShownRow) -> pb.SideBySideRow:
     )
 
 
-def _answer(listed: ListedOutcome | None) -> pb.SideBySideAnswer:
+def _answer(listed: ListedOutcome | None) -> answer_pb2.SideBySideAnswer:
     """An answer without the fields that the row has already."""
     if listed is None:
-        return pb.SideBySideAnswer()
-    return pb.SideBySideAnswer(outcome=brief_to_proto(listed))
+        return answer_pb2.SideBySideAnswer()
+    return answer_pb2.SideBySideAnswer(outcome=brief_to_proto(listed))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import grpc
 
-from proctor.v1 import results_service_pb2 as pb
-from proctor.v1 import results_service_pb2_grpc as pb_grpc
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.values.outcome import OutcomeStatus
 from services.common.checked_fields import checked_choice, checked_id, checked_text
 from services.common.grpc.server import RpcContext
@@ -18,25 +18,27 @@ from services.results.outcomes.proto import brief_to_proto, recorded_to_proto
 from services.results.summaries.proto import summary_to_proto
 from services.results.summaries.show_summary import ShowSummary
 
-SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ResultsService"].full_name
+SERVICE_NAME = results_pb2.DESCRIPTOR.services_by_name["ResultsService"].full_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcResultsApi(pb_grpc.ResultsServiceServicer):
+class GrpcResultsApi(results_grpc.ResultsServiceServicer):
     show_summary: ShowSummary
     list_outcomes: ListOutcomes
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
-        pb_grpc.add_ResultsServiceServicer_to_server(self, server)
+        results_grpc.add_ResultsServiceServicer_to_server(self, server)
 
-    async def GetSummary(self, request: pb.GetSummaryRequest, context: RpcContext) -> pb.GetSummaryResponse:
+    async def GetSummary(
+        self, request: results_pb2.GetSummaryRequest, context: RpcContext
+    ) -> results_pb2.GetSummaryResponse:
         summary = await self.show_summary.show(checked_id("run_id", request.run_id))
-        return pb.GetSummaryResponse(summary=summary_to_proto(summary))
+        return results_pb2.GetSummaryResponse(summary=summary_to_proto(summary))
 
     async def ListOutcomes(
-        self, request: pb.ListOutcomesRequest, context: RpcContext
-    ) -> pb.ListOutcomesResponse:
+        self, request: results_pb2.ListOutcomesRequest, context: RpcContext
+    ) -> results_pb2.ListOutcomesResponse:
         query = OutcomeQuery(
             checked_id("run_id", request.run_id),
             request.page_size,
@@ -51,10 +53,10 @@ class GrpcResultsApi(pb_grpc.ResultsServiceServicer):
         page = await self.list_outcomes.list_page(query)
         to_proto = brief_to_proto if query.is_brief else recorded_to_proto
         outcomes = [to_proto(outcome) for outcome in page.outcomes]
-        return pb.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)
+        return results_pb2.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)
 
 
-def _sort(request: pb.ListOutcomesRequest) -> AnswerSort | None:
+def _sort(request: results_pb2.ListOutcomesRequest) -> AnswerSort | None:
     if not request.sort:
         return None
     return AnswerSort(checked_choice("sort", SortValue, request.sort), request.is_descending)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields
 
 import grpc
 
-from proctor.v1 import comparison_pb2
-from proctor.v1 import comparison_service_pb2 as pb
-from proctor.v1 import comparison_service_pb2_grpc as pb_grpc
+from proctor.v1 import comparison_pb2, comparison_service_pb2
+from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.wire.convert import Codec
 from services.common.checked_fields import checked_id, checked_text, checked_texts
 from services.common.grpc.server import RpcContext
@@ -19,7 +18,7 @@ from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
 from services.results.samples.sample import target_as_text
 from services.results.statistics.paired.estimate import DifferenceEstimate
 
-SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ComparisonService"].full_name
+SERVICE_NAME = comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"].full_name
 
 _OF_ESTIMATE = {each.name for each in fields(DifferenceEstimate)} - {"stderr", "units"}
 _OF_TALLY = {each.name for each in fields(PairTally)}
@@ -36,17 +35,17 @@ COMPARISON = Codec(Comparison, comparison_pb2.Comparison, nested=[DIFFERENCE])
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
+class GrpcComparisonApi(comparison_grpc.ComparisonServiceServicer):
     compare_runs: CompareRuns
     list_flips: ListFlips
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
-        pb_grpc.add_ComparisonServiceServicer_to_server(self, server)
+        comparison_grpc.add_ComparisonServiceServicer_to_server(self, server)
 
     async def CompareRuns(
-        self, request: pb.CompareRunsRequest, context: RpcContext
-    ) -> pb.CompareRunsResponse:
+        self, request: comparison_service_pb2.CompareRunsRequest, context: RpcContext
+    ) -> comparison_service_pb2.CompareRunsResponse:
         query = CompareQuery(
             tuple(checked_id("run_ids", run_id) for run_id in request.run_ids),
             checked_texts("models", request.models),
@@ -55,9 +54,13 @@ class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
             checked_texts("tasks", request.tasks),
             request.is_forced,
         )
-        return pb.CompareRunsResponse(comparison=comparison_to_proto(await self.compare_runs.compare(query)))
+        return comparison_service_pb2.CompareRunsResponse(
+            comparison=comparison_to_proto(await self.compare_runs.compare(query))
+        )
 
-    async def ListFlips(self, request: pb.ListFlipsRequest, context: RpcContext) -> pb.ListFlipsResponse:
+    async def ListFlips(
+        self, request: comparison_service_pb2.ListFlipsRequest, context: RpcContext
+    ) -> comparison_service_pb2.ListFlipsResponse:
         query = FlipsQuery(
             (
                 checked_id("first_run_id", request.first_run_id),
@@ -69,7 +72,7 @@ class GrpcComparisonApi(pb_grpc.ComparisonServiceServicer):
             request.page_token,
         )
         page = await self.list_flips.list_page(query)
-        return pb.ListFlipsResponse(
+        return comparison_service_pb2.ListFlipsResponse(
             flips=[flip_to_proto(flip) for flip in page.flips],
             next_page_token=page.next_page_token,
             total=page.total,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import grpc
 
-from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import export_service_pb2_grpc as pb_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import export_service_pb2_grpc as export_grpc
 from services.common.checked_fields import checked_id, checked_text, invalid_field
 from services.common.grpc.server import RpcContext
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
@@ -21,40 +21,40 @@ from services.results.export.lm_eval_samples import LM_EVAL
 from services.results.export.ports import ExportFormat
 from services.results.export.table_formats import CSV, PARQUET
 
-SERVICE_NAME = pb.DESCRIPTOR.services_by_name["ExportService"].full_name
+SERVICE_NAME = export_pb2.DESCRIPTOR.services_by_name["ExportService"].full_name
 
 FORMATS: dict[int, ExportFormat] = {
-    pb.EXPORT_FORMAT_CSV: CSV,
-    pb.EXPORT_FORMAT_JSON: JSON,
-    pb.EXPORT_FORMAT_JSONL: JSONL,
-    pb.EXPORT_FORMAT_PARQUET: PARQUET,
-    pb.EXPORT_FORMAT_HTML: HTML,
-    pb.EXPORT_FORMAT_LM_EVAL: LM_EVAL,
-    pb.EXPORT_FORMAT_BATCH_OUTPUT: BATCH_OUTPUT,
-    pb.EXPORT_FORMAT_BATCH_ERRORS: BATCH_ERRORS,
+    export_pb2.EXPORT_FORMAT_CSV: CSV,
+    export_pb2.EXPORT_FORMAT_JSON: JSON,
+    export_pb2.EXPORT_FORMAT_JSONL: JSONL,
+    export_pb2.EXPORT_FORMAT_PARQUET: PARQUET,
+    export_pb2.EXPORT_FORMAT_HTML: HTML,
+    export_pb2.EXPORT_FORMAT_LM_EVAL: LM_EVAL,
+    export_pb2.EXPORT_FORMAT_BATCH_OUTPUT: BATCH_OUTPUT,
+    export_pb2.EXPORT_FORMAT_BATCH_ERRORS: BATCH_ERRORS,
 }
 GOLDEN_FORMS: dict[int, GoldenForm] = {
-    pb.GOLDEN_FORM_TRAINING: GoldenForm.TRAINING,
-    pb.GOLDEN_FORM_TEST: GoldenForm.TEST,
+    export_pb2.GOLDEN_FORM_TRAINING: GoldenForm.TRAINING,
+    export_pb2.GOLDEN_FORM_TEST: GoldenForm.TEST,
 }
 # A chunk with one long row may be larger than gRPC takes.
 MESSAGE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcExportApi(pb_grpc.ExportServiceServicer):
+class GrpcExportApi(export_grpc.ExportServiceServicer):
     export_run: ExportRun
     export_golden_answers: ExportGoldenAnswers
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
-        pb_grpc.add_ExportServiceServicer_to_server(self, server)
+        export_grpc.add_ExportServiceServicer_to_server(self, server)
 
     async def ExportRun(
-        self, request: pb.ExportRunRequest, context: RpcContext
-    ) -> AsyncIterator[pb.ExportRunResponse]:
+        self, request: export_pb2.ExportRunRequest, context: RpcContext
+    ) -> AsyncIterator[export_pb2.ExportRunResponse]:
         file = await self.export_run.export(_order(request))
-        yield pb.ExportRunResponse(
+        yield export_pb2.ExportRunResponse(
             file_name=file.name,
             media_type=file.media_type,
             total_bytes=file.total_bytes,
@@ -62,20 +62,20 @@ class GrpcExportApi(pb_grpc.ExportServiceServicer):
         )
         async with aclosing(_messages(file.chunks)) as messages:
             async for data in messages:
-                yield pb.ExportRunResponse(data=data)
+                yield export_pb2.ExportRunResponse(data=data)
 
     async def ExportGoldenAnswers(
-        self, request: pb.ExportGoldenAnswersRequest, context: RpcContext
-    ) -> AsyncIterator[pb.ExportGoldenAnswersResponse]:
+        self, request: export_pb2.ExportGoldenAnswersRequest, context: RpcContext
+    ) -> AsyncIterator[export_pb2.ExportGoldenAnswersResponse]:
         form = GOLDEN_FORMS.get(request.form)
         if form is None:
             raise invalid_field("form", "must be GOLDEN_FORM_TRAINING or GOLDEN_FORM_TEST")
         run_ids = [checked_id("run_ids", run_id) for run_id in request.run_ids]
         file = await self.export_golden_answers.export(run_ids, form)
-        yield pb.ExportGoldenAnswersResponse(file_name=file.name)
+        yield export_pb2.ExportGoldenAnswersResponse(file_name=file.name)
         async with aclosing(_messages(file.chunks)) as messages:
             async for data in messages:
-                yield pb.ExportGoldenAnswersResponse(data=data)
+                yield export_pb2.ExportGoldenAnswersResponse(data=data)
 
 
 async def _messages(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
@@ -86,7 +86,7 @@ async def _messages(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
                 yield chunk[start : start + MESSAGE_BYTES]
 
 
-def _order(request: pb.ExportRunRequest) -> ExportRequest:
+def _order(request: export_pb2.ExportRunRequest) -> ExportRequest:
     default = MissingAnswer()
     return ExportRequest(
         run_id=checked_id("run_id", request.run_id),

@@ -7,9 +7,8 @@ from typing import Any
 
 import grpc
 
-from proctor.v1 import leaderboard_pb2
-from proctor.v1 import leaderboard_service_pb2 as pb
-from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
+from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import Codec
@@ -24,23 +23,23 @@ from services.results.leaderboard.ports import HistoryTotals
 from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
 from services.results.summaries.proto import figure_to_proto
 
-SERVICE_NAME = pb.DESCRIPTOR.services_by_name["LeaderboardService"].full_name
+SERVICE_NAME = leaderboard_service_pb2.DESCRIPTOR.services_by_name["LeaderboardService"].full_name
 
 TREND = Codec(Trend, leaderboard_pb2.Trend)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
+class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
     rank_models: RankModels
     list_history: ListHistory
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
-        pb_grpc.add_LeaderboardServiceServicer_to_server(self, server)
+        leaderboard_grpc.add_LeaderboardServiceServicer_to_server(self, server)
 
     async def GetLeaderboard(
-        self, request: pb.GetLeaderboardRequest, context: RpcContext
-    ) -> pb.GetLeaderboardResponse:
+        self, request: leaderboard_service_pb2.GetLeaderboardRequest, context: RpcContext
+    ) -> leaderboard_service_pb2.GetLeaderboardResponse:
         query = LeaderboardQuery(
             checked_text("suite", request.suite),
             checked_text("metric", request.metric),
@@ -55,7 +54,9 @@ class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
         )
         return leaderboard_to_proto(await self.rank_models.rank(query))
 
-    async def GetHistory(self, request: pb.GetHistoryRequest, context: RpcContext) -> pb.GetHistoryResponse:
+    async def GetHistory(
+        self, request: leaderboard_service_pb2.GetHistoryRequest, context: RpcContext
+    ) -> leaderboard_service_pb2.GetHistoryResponse:
         query = HistoryQuery(
             checked_text("model", request.model),
             checked_text("suite", request.suite),
@@ -70,8 +71,8 @@ class GrpcLeaderboardApi(pb_grpc.LeaderboardServiceServicer):
         return history_to_proto(await self.list_history.list_page(query))
 
 
-def leaderboard_to_proto(leaderboard: Leaderboard) -> pb.GetLeaderboardResponse:
-    return pb.GetLeaderboardResponse(
+def leaderboard_to_proto(leaderboard: Leaderboard) -> leaderboard_service_pb2.GetLeaderboardResponse:
+    return leaderboard_service_pb2.GetLeaderboardResponse(
         entries=map(_entry_to_proto, leaderboard.entries),
         unranked=map(_entry_to_proto, leaderboard.unranked),
         baselines=map(_entry_to_proto, leaderboard.baselines),
@@ -84,8 +85,8 @@ def leaderboard_to_proto(leaderboard: Leaderboard) -> pb.GetLeaderboardResponse:
     )
 
 
-def history_to_proto(history: HistoryPage) -> pb.GetHistoryResponse:
-    return pb.GetHistoryResponse(
+def history_to_proto(history: HistoryPage) -> leaderboard_service_pb2.GetHistoryResponse:
+    return leaderboard_service_pb2.GetHistoryResponse(
         entries=map(_entry_to_proto, history.entries),
         next_page_token=history.next_page_token,
         total=history.total,
@@ -93,8 +94,10 @@ def history_to_proto(history: HistoryPage) -> pb.GetHistoryResponse:
     )
 
 
-def _totals_to_proto(totals: HistoryTotals) -> pb.HistoryTotals:
-    return pb.HistoryTotals(completed=totals.completed, answered=totals.answered, failed=totals.failed)
+def _totals_to_proto(totals: HistoryTotals) -> leaderboard_service_pb2.HistoryTotals:
+    return leaderboard_service_pb2.HistoryTotals(
+        completed=totals.completed, answered=totals.answered, failed=totals.failed
+    )
 
 
 def _entry_to_proto(entry: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry:

@@ -6,38 +6,38 @@ from dataclasses import asdict, dataclass
 
 import grpc
 
-from proctor.v1 import rescore_service_pb2 as pb
-from proctor.v1 import rescore_service_pb2_grpc as pb_grpc
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.values.scoring import MetricUse
 from services.common.checked_fields import checked_id, checked_text
 from services.common.grpc.server import RpcContext
 from services.results.rescoring.rescore_task import RescoreTask, ScoringOverride
 from services.results.summaries.proto import task_summary_to_proto
 
-SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RescoreService"].full_name
+SERVICE_NAME = rescore_pb2.DESCRIPTOR.services_by_name["RescoreService"].full_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcRescoreApi(pb_grpc.RescoreServiceServicer):
+class GrpcRescoreApi(rescore_grpc.RescoreServiceServicer):
     rescore_task: RescoreTask
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
-        pb_grpc.add_RescoreServiceServicer_to_server(self, server)
+        rescore_grpc.add_RescoreServiceServicer_to_server(self, server)
 
     async def RescoreTask(
-        self, request: pb.RescoreTaskRequest, context: RpcContext
-    ) -> pb.RescoreTaskResponse:
+        self, request: rescore_pb2.RescoreTaskRequest, context: RpcContext
+    ) -> rescore_pb2.RescoreTaskResponse:
         other = ScoringOverride(
             tuple(MetricUse(use.name, use.options_json) for use in request.metrics),
             request.filters_json if request.HasField("filters_json") else None,
         )
         run_id, task = checked_id("run_id", request.run_id), checked_text("task", request.task)
         rescored = await self.rescore_task.rescore(run_id, task, other)
-        return pb.RescoreTaskResponse(
+        return rescore_pb2.RescoreTaskResponse(
             summary=task_summary_to_proto(rescored.summary),
             recorded=task_summary_to_proto(rescored.recorded),
             changed=rescored.changed,
             unscored=rescored.unscored,
-            unscored_answers=[pb.UnscoredAnswer(**asdict(answer)) for answer in rescored.named],
+            unscored_answers=[rescore_pb2.UnscoredAnswer(**asdict(answer)) for answer in rescored.named],
         )

@@ -2,7 +2,8 @@
 
 from dataclasses import fields, replace
 
-from proctor.v1 import run_pb2, run_record_service_pb2, sample_pb2, work_messages_pb2
+from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE
 from proctor.values.scoring import ScoringMethod, TaskScoring
 from proctor.wire.convert import Codec
@@ -17,7 +18,7 @@ from services.results.runs.run_plan import (
     TaskProvenance,
 )
 
-FACTS = Codec(RunFacts, run_record_service_pb2.RunFacts)
+FACTS = Codec(RunFacts, run_record_pb2.RunFacts)
 # A message has the provenance of a task among its other fields.
 _TASK_FIELDS = {each.name for each in fields(PlannedTask)} - {"provenance"}
 _PROVENANCE_FIELDS = {each.name for each in fields(TaskProvenance)}
@@ -25,7 +26,7 @@ TASK = Codec(PlannedTask, sample_pb2.PlannedTask, unpaired={"provenance", *_PROV
 PROVENANCE = Codec(TaskProvenance, sample_pb2.PlannedTask, unpaired=_TASK_FIELDS)
 
 
-def plan_from_proto(request: run_record_service_pb2.OpenRunRequest) -> RunPlan:
+def plan_from_proto(request: run_record_pb2.OpenRunRequest) -> RunPlan:
     return RunPlan(
         request.run_id,
         tuple(_task_from_proto(task) for task in request.tasks),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import grpc
 
-from proctor.v1 import run_record_service_pb2 as pb
-from proctor.v1 import run_record_service_pb2_grpc as pb_grpc
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
+from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
 from proctor.v1 import sample_pb2
 from proctor.values.run import RunState
 from services.common.checked_fields import checked_choice, checked_id, invalid_field
@@ -23,11 +23,11 @@ from services.results.samples.store_sample_set import ReadSamples, StoreSampleSe
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.proto import summary_to_proto
 
-SERVICE_NAME = pb.DESCRIPTOR.services_by_name["RunRecordService"].full_name
+SERVICE_NAME = run_record_pb2.DESCRIPTOR.services_by_name["RunRecordService"].full_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
+class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
     store_sample_set: StoreSampleSet
     read_samples: ReadSamples[sample_pb2.Sample]
     open_run: OpenRun
@@ -39,68 +39,78 @@ class GrpcRecordApi(pb_grpc.RunRecordServiceServicer):
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
-        pb_grpc.add_RunRecordServiceServicer_to_server(self, server)
+        run_record_grpc.add_RunRecordServiceServicer_to_server(self, server)
 
-    async def PutSamples(self, request: pb.PutSamplesRequest, context: RpcContext) -> pb.PutSamplesResponse:
+    async def PutSamples(
+        self, request: run_record_pb2.PutSamplesRequest, context: RpcContext
+    ) -> run_record_pb2.PutSamplesResponse:
         samples = [sample_from_proto(sample) for sample in request.samples]
         recipe = scoring_from_proto(request.scoring) if request.HasField("scoring") else None
         staging_id = checked_id("staging_id", request.staging_id)
         await self.store_sample_set.stage(staging_id, samples, recipe)
-        return pb.PutSamplesResponse()
+        return run_record_pb2.PutSamplesResponse()
 
     async def CommitSampleSet(
-        self, request: pb.CommitSampleSetRequest, context: RpcContext
-    ) -> pb.CommitSampleSetResponse:
+        self, request: run_record_pb2.CommitSampleSetRequest, context: RpcContext
+    ) -> run_record_pb2.CommitSampleSetResponse:
         staging_id = checked_id("staging_id", request.staging_id)
         kept = await self.store_sample_set.commit(staging_id, request.sample_count)
-        return pb.CommitSampleSetResponse(sample_set_id=kept.set_id, digest=kept.digest)
+        return run_record_pb2.CommitSampleSetResponse(sample_set_id=kept.set_id, digest=kept.digest)
 
     async def ReadSamples(
-        self, request: pb.ReadSamplesRequest, context: RpcContext
-    ) -> pb.ReadSamplesResponse:
+        self, request: run_record_pb2.ReadSamplesRequest, context: RpcContext
+    ) -> run_record_pb2.ReadSamplesResponse:
         set_id = checked_id("sample_set_id", request.sample_set_id)
         samples = await self.read_samples.read(set_id, request.positions)
-        return pb.ReadSamplesResponse(samples=samples)
+        return run_record_pb2.ReadSamplesResponse(samples=samples)
 
-    async def OpenRun(self, request: pb.OpenRunRequest, context: RpcContext) -> pb.OpenRunResponse:
+    async def OpenRun(
+        self, request: run_record_pb2.OpenRunRequest, context: RpcContext
+    ) -> run_record_pb2.OpenRunResponse:
         checked_id("run_id", request.run_id)
         record = await self.open_run.open(plan_from_proto(request), request.epoch)
-        return pb.OpenRunResponse(tasks=[task_to_proto(task) for task in record.plan.tasks])
+        return run_record_pb2.OpenRunResponse(tasks=[task_to_proto(task) for task in record.plan.tasks])
 
     async def ReuseAnswers(
-        self, request: pb.ReuseAnswersRequest, context: RpcContext
-    ) -> pb.ReuseAnswersResponse:
+        self, request: run_record_pb2.ReuseAnswersRequest, context: RpcContext
+    ) -> run_record_pb2.ReuseAnswersResponse:
         run_id = checked_id("run_id", request.run_id)
         reused = await self.reuse_answers.reuse(run_id, request.epoch, request.environment)
-        return pb.ReuseAnswersResponse(reused=reused)
+        return run_record_pb2.ReuseAnswersResponse(reused=reused)
 
-    async def GetCounts(self, request: pb.GetCountsRequest, context: RpcContext) -> pb.GetCountsResponse:
+    async def GetCounts(
+        self, request: run_record_pb2.GetCountsRequest, context: RpcContext
+    ) -> run_record_pb2.GetCountsResponse:
         record = await self.records.get(checked_id("run_id", request.run_id))
         counts = await self.records.all_counts(record.plan)
-        return pb.GetCountsResponse(report=progress_to_proto(counts))
+        return run_record_pb2.GetCountsResponse(report=progress_to_proto(counts))
 
     async def ListMissing(
-        self, request: pb.ListMissingRequest, context: RpcContext
-    ) -> pb.ListMissingResponse:
+        self, request: run_record_pb2.ListMissingRequest, context: RpcContext
+    ) -> run_record_pb2.ListMissingResponse:
         run_id = checked_id("run_id", request.run_id)
         page = await self.list_missing.list_page(run_id, request.epoch, request.page_size, request.page_token)
-        missing = [pb.MissingSample(sample=sample, rollout=rollout) for rollout, sample in page.missing]
-        return pb.ListMissingResponse(missing=missing, next_page_token=page.next_page_token)
+        missing = [
+            run_record_pb2.MissingSample(sample=sample, rollout=rollout) for rollout, sample in page.missing
+        ]
+        return run_record_pb2.ListMissingResponse(missing=missing, next_page_token=page.next_page_token)
 
-    async def CloseRun(self, request: pb.CloseRunRequest, context: RpcContext) -> pb.CloseRunResponse:
+    async def CloseRun(
+        self, request: run_record_pb2.CloseRunRequest, context: RpcContext
+    ) -> run_record_pb2.CloseRunResponse:
         run_id = checked_id("run_id", request.run_id)
         state = _final_state(request.state)
         closing = await self.close_run.close(
             run_id, request.epoch, state, allow_partial=request.allow_partial
         )
         summary = None if closing.summary is None else summary_to_proto(closing.summary)
-        return pb.CloseRunResponse(summary=summary, progress=closing.share)
+        return run_record_pb2.CloseRunResponse(summary=summary, progress=closing.share)
 
     async def DeleteRunRecord(
-        self, request: pb.DeleteRunRecordRequest, context: RpcContext
-    ) -> pb.DeleteRunRecordResponse:
+        self, request: run_record_pb2.DeleteRunRecordRequest, context: RpcContext
+    ) -> run_record_pb2.DeleteRunRecordResponse:
         await self.delete_run.delete(checked_id("run_id", request.run_id))
-        return pb.DeleteRunRecordResponse()
+        return run_record_pb2.DeleteRunRecordResponse()
 
 
 def _final_state(number: int) -> RunState | None:

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import grpc
 
-from proctor.v1 import batch_service_pb2 as messages
-from proctor.v1 import batch_service_pb2_grpc
+from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import batch_service_pb2_grpc as batch_grpc
 from proctor.values.run import LOCAL_USER
 from proctor.wire.enums import number_of
 from proctor.wire.values import USAGE
@@ -30,12 +30,12 @@ from services.scheduler.batches.stored_batch import (
 from services.scheduler.batches.submit_batch import BatchSubmission, SubmitBatch
 from services.scheduler.uploads.proto import file_id_from_proto
 
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["BatchService"].full_name
+SERVICE_NAME = batch_pb2.DESCRIPTOR.services_by_name["BatchService"].full_name
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100
 
 
-def batch_order_from_proto(request: messages.CreateBatchRequest) -> BatchOrder:
+def batch_order_from_proto(request: batch_pb2.CreateBatchRequest) -> BatchOrder:
     has_expiry = request.HasField("output_expires_after_seconds")
     return BatchOrder(
         input_file_id=file_id_from_proto(request.input_file_id),
@@ -53,9 +53,9 @@ def batch_id_from_proto(text: str) -> BatchId:
     return BatchId(text)
 
 
-def batch_to_proto(shown: BatchView) -> messages.Batch:
+def batch_to_proto(shown: BatchView) -> batch_pb2.Batch:
     batch, run = shown.batch, shown.batch.run
-    message = messages.Batch(
+    message = batch_pb2.Batch(
         batch_id=batch.batch_id,
         user=batch.user,
         input_file_id=batch.order.input_file_id,
@@ -63,7 +63,7 @@ def batch_to_proto(shown: BatchView) -> messages.Batch:
         completion_window=batch.order.completion_window,
         metadata=batch.order.metadata,
         state=number_of(state_of(batch)),
-        errors=[messages.BatchError(**asdict(problem)) for problem in problems_of(batch)],
+        errors=[batch_pb2.BatchError(**asdict(problem)) for problem in problems_of(batch)],
         run_id=run.run_id if run else "",
         model=run.order.model if run else "",
         output_file_id=(batch.files and batch.files.output_file_id) or "",
@@ -80,7 +80,7 @@ def batch_to_proto(shown: BatchView) -> messages.Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
+class GrpcBatchApi(batch_grpc.BatchServiceServicer):
     """Batches of the OpenAI protocol."""
 
     submit: SubmitBatch
@@ -88,11 +88,11 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
     cancel: batches.CancelBatch
 
     def register(self, server: grpc.aio.Server) -> None:
-        batch_service_pb2_grpc.add_BatchServiceServicer_to_server(self, server)
+        batch_grpc.add_BatchServiceServicer_to_server(self, server)
 
     async def CreateBatch(
-        self, request: messages.CreateBatchRequest, context: RpcContext
-    ) -> messages.CreateBatchResponse:
+        self, request: batch_pb2.CreateBatchRequest, context: RpcContext
+    ) -> batch_pb2.CreateBatchResponse:
         submission = BatchSubmission(
             batch_id=BatchId(f"batch_{uuid4().hex}"),
             order=batch_order_from_proto(request),
@@ -100,27 +100,27 @@ class GrpcBatchApi(batch_service_pb2_grpc.BatchServiceServicer):
             request_id=checked_request_id(request.request_id),
         )
         shown = await self.show_batch.show_stored(await self.submit.submit(submission))
-        return messages.CreateBatchResponse(batch=batch_to_proto(shown))
+        return batch_pb2.CreateBatchResponse(batch=batch_to_proto(shown))
 
     async def GetBatch(
-        self, request: messages.GetBatchRequest, context: RpcContext
-    ) -> messages.GetBatchResponse:
+        self, request: batch_pb2.GetBatchRequest, context: RpcContext
+    ) -> batch_pb2.GetBatchResponse:
         shown = await self.show_batch.show(batch_id_from_proto(request.batch_id))
-        return messages.GetBatchResponse(batch=batch_to_proto(shown))
+        return batch_pb2.GetBatchResponse(batch=batch_to_proto(shown))
 
     async def ListBatches(
-        self, request: messages.ListBatchesRequest, context: RpcContext
-    ) -> messages.ListBatchesResponse:
+        self, request: batch_pb2.ListBatchesRequest, context: RpcContext
+    ) -> batch_pb2.ListBatchesResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         after = batch_id_from_proto(request.after_batch_id) if request.after_batch_id else None
         page = await self.show_batch.list_page(size, after)
-        return messages.ListBatchesResponse(
+        return batch_pb2.ListBatchesResponse(
             batches=[batch_to_proto(shown) for shown in page.batches], has_more=page.has_more
         )
 
     async def CancelBatch(
-        self, request: messages.CancelBatchRequest, context: RpcContext
-    ) -> messages.CancelBatchResponse:
+        self, request: batch_pb2.CancelBatchRequest, context: RpcContext
+    ) -> batch_pb2.CancelBatchResponse:
         caller = principal_of(context.invocation_metadata())
         batch = await self.cancel.cancel(batch_id_from_proto(request.batch_id), caller)
-        return messages.CancelBatchResponse(batch=batch_to_proto(await self.show_batch.show_stored(batch)))
+        return batch_pb2.CancelBatchResponse(batch=batch_to_proto(await self.show_batch.show_stored(batch)))

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import grpc
 
-from proctor.v1 import export_service_pb2 as messages
-from proctor.v1 import export_service_pb2_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.values.run import RunId
 from services.common.grpc.errors import remote_error
 from services.scheduler.batches.stored_batch import MissingLines
@@ -15,24 +15,24 @@ class GrpcBatchLines:
     """A client of ExportService; failures are raised as `RemoteError`. The caller limits the time."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._exports = export_service_pb2_grpc.ExportServiceStub(channel)
+        self._exports = export_grpc.ExportServiceStub(channel)
 
     def output(self, run_id: RunId) -> AsyncIterator[bytes]:
         return self._pieces(
-            messages.ExportRunRequest(run_id=run_id, format=messages.EXPORT_FORMAT_BATCH_OUTPUT)
+            export_pb2.ExportRunRequest(run_id=run_id, format=export_pb2.EXPORT_FORMAT_BATCH_OUTPUT)
         )
 
     def errors(self, run_id: RunId, missing: MissingLines) -> AsyncIterator[bytes]:
         return self._pieces(
-            messages.ExportRunRequest(
+            export_pb2.ExportRunRequest(
                 run_id=run_id,
-                format=messages.EXPORT_FORMAT_BATCH_ERRORS,
+                format=export_pb2.EXPORT_FORMAT_BATCH_ERRORS,
                 missing_code=missing.code,
                 missing_message=missing.message,
             )
         )
 
-    async def _pieces(self, request: messages.ExportRunRequest) -> AsyncIterator[bytes]:
+    async def _pieces(self, request: export_pb2.ExportRunRequest) -> AsyncIterator[bytes]:
         call = self._exports.ExportRun(request)
         try:
             async for response in call:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import grpc
 
-from proctor.v1 import change_service_pb2 as messages
-from proctor.v1 import change_service_pb2_grpc
+from proctor.v1 import change_service_pb2
+from proctor.v1 import change_service_pb2_grpc as change_grpc
 from services.common.checked_fields import checked_text
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import number_token, read_number_token
@@ -15,27 +15,27 @@ from services.common.requests.request_fields import checked_page_size
 from services.scheduler.changes.ports import ChangeList
 from services.scheduler.changes.proto import change_to_proto
 
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ChangeService"].full_name
+SERVICE_NAME = change_service_pb2.DESCRIPTOR.services_by_name["ChangeService"].full_name
 _LIST = "changes"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcChangeApi(change_service_pb2_grpc.ChangeServiceServicer):
+class GrpcChangeApi(change_grpc.ChangeServiceServicer):
     """`ChangeService` over gRPC."""
 
     changes: ChangeList
 
     def register(self, server: grpc.aio.Server) -> None:
-        change_service_pb2_grpc.add_ChangeServiceServicer_to_server(self, server)
+        change_grpc.add_ChangeServiceServicer_to_server(self, server)
 
     async def ListChanges(
-        self, request: messages.ListChangesRequest, context: RpcContext
-    ) -> messages.ListChangesResponse:
+        self, request: change_service_pb2.ListChangesRequest, context: RpcContext
+    ) -> change_service_pb2.ListChangesResponse:
         checked_text("object_id", request.object_id)
         size = checked_page_size(request.page_size)
         before = read_number_token(_LIST, request.page_token)
         page = await self.changes.page(size, before, object_id=request.object_id or None)
-        return messages.ListChangesResponse(
+        return change_service_pb2.ListChangesResponse(
             changes=[change_to_proto(change) for change in page.changes],
             next_page_token="" if page.last is None else number_token(_LIST, page.last),
         )

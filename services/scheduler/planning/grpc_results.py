@@ -10,13 +10,13 @@ import grpc
 
 from proctor.v1 import (
     outcome_pb2,
-    results_service_pb2,
-    results_service_pb2_grpc,
-    run_record_service_pb2,
-    run_record_service_pb2_grpc,
     sample_pb2,
     summary_pb2,
 )
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import results_service_pb2_grpc as results_grpc
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
+from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
 from proctor.values.generation import GenerationParams
 from proctor.values.names.suite_name import base_name
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
@@ -92,8 +92,8 @@ def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
     )
 
 
-def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_service_pb2.RunFacts:
-    return run_record_service_pb2.RunFacts(
+def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_pb2.RunFacts:
+    return run_record_pb2.RunFacts(
         suite=base_name(run.order.benchmark),
         suite_version=run.suite_version,
         model=run.order.model,
@@ -112,14 +112,14 @@ class GrpcRunRecord:
     """A client of RunRecordService; failures are raised as `RemoteError`."""
 
     def __init__(self, channel: grpc.aio.Channel, *, max_failed_share: float | None = None) -> None:
-        self._record = run_record_service_pb2_grpc.RunRecordServiceStub(channel)
-        self._results = results_service_pb2_grpc.ResultsServiceStub(channel)
+        self._record = run_record_grpc.RunRecordServiceStub(channel)
+        self._results = results_grpc.ResultsServiceStub(channel)
         self._max_failed_share = max_failed_share
 
     async def put_samples(
         self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
     ) -> None:
-        request = run_record_service_pb2.PutSamplesRequest(
+        request = run_record_pb2.PutSamplesRequest(
             staging_id=staging_id, scoring=SCORING.to_proto(scoring) if scoring else None
         )
         for sample in samples:
@@ -127,20 +127,18 @@ class GrpcRunRecord:
         await _answer(self._record.PutSamples(request, timeout=_PUT_SECONDS))
 
     async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:
-        request = run_record_service_pb2.CommitSampleSetRequest(
-            staging_id=staging_id, sample_count=sample_count
-        )
+        request = run_record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=sample_count)
         response = await _answer(self._record.CommitSampleSet(request, timeout=_CLOSE_SECONDS))
         return CommittedSet(response.sample_set_id, response.digest)
 
     async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:
         """Reads samples for the wire: they go on to workers as they are, without a domain form in between."""
-        request = run_record_service_pb2.ReadSamplesRequest(sample_set_id=sample_set_id, positions=positions)
+        request = run_record_pb2.ReadSamplesRequest(sample_set_id=sample_set_id, positions=positions)
         response = await _answer(self._record.ReadSamples(request, timeout=_CALL_SECONDS))
         return response.samples
 
     async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
-        request = run_record_service_pb2.OpenRunRequest(
+        request = run_record_pb2.OpenRunRequest(
             run_id=run.run_id,
             epoch=run.epoch,
             tasks=[task_to_proto(task, run) for task in plan.tasks],
@@ -155,19 +153,19 @@ class GrpcRunRecord:
         return [task.sample_set_id for task in response.tasks]
 
     async def reuse_answers(self, run: Run, environment: Mapping[str, str]) -> int:
-        request = run_record_service_pb2.ReuseAnswersRequest(
+        request = run_record_pb2.ReuseAnswersRequest(
             run_id=run.run_id, epoch=run.epoch, environment=environment
         )
         response = await _answer(self._record.ReuseAnswers(request, timeout=_CLOSE_SECONDS))
         return response.reused
 
     async def counts(self, run_id: RunId) -> ProgressReport:
-        request = run_record_service_pb2.GetCountsRequest(run_id=run_id)
+        request = run_record_pb2.GetCountsRequest(run_id=run_id)
         response = await _answer(self._record.GetCounts(request, timeout=_CALL_SECONDS))
         return report_from_proto(response.report)
 
     async def missing(self, run_id: RunId, epoch: int) -> AsyncIterator[MissingSample]:
-        request = run_record_service_pb2.ListMissingRequest(run_id=run_id, epoch=epoch)
+        request = run_record_pb2.ListMissingRequest(run_id=run_id, epoch=epoch)
         while True:
             response = await _answer(self._record.ListMissing(request, timeout=_CALL_SECONDS))
             for item in response.missing:
@@ -179,7 +177,7 @@ class GrpcRunRecord:
     async def close_run(
         self, run: Run, state: RunState, *, allow_partial: bool
     ) -> RunCounts | ClosingProgress | None:
-        request = run_record_service_pb2.CloseRunRequest(
+        request = run_record_pb2.CloseRunRequest(
             run_id=run.run_id, epoch=run.epoch, allow_partial=allow_partial, state=number_of(state)
         )
         try:
@@ -195,11 +193,11 @@ class GrpcRunRecord:
         return counts_from_summary(response.summary, dict(news.counts.environment))
 
     async def delete_run(self, run_id: RunId) -> None:
-        request = run_record_service_pb2.DeleteRunRecordRequest(run_id=run_id)
+        request = run_record_pb2.DeleteRunRecordRequest(run_id=run_id)
         await _answer(self._record.DeleteRunRecord(request, timeout=_CALL_SECONDS))
 
     async def failure_example(self, run_id: RunId) -> str:
-        request = results_service_pb2.ListOutcomesRequest(
+        request = results_pb2.ListOutcomesRequest(
             run_id=run_id, page_size=1, status=outcome_pb2.OUTCOME_STATUS_FAILED
         )
         response = await _answer(self._results.ListOutcomes(request, timeout=_CALL_SECONDS))

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import grpc
 
-from proctor.v1 import rollout_pb2, rollout_service_pb2_grpc
-from proctor.v1 import rollout_service_pb2 as messages
+from proctor.v1 import rollout_pb2, rollout_service_pb2
+from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 from proctor.values.names.suite_name import split_name
 from proctor.values.rollout import AgentKind, RolloutAgent
 from proctor.values.run import LOCAL_USER, RunId, RunState
@@ -33,12 +33,12 @@ from services.scheduler.uploads.proto import open_upload
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
 from services.scheduler.uploads.task_sets.task_set import TasksHeader
 
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["RolloutService"].full_name
+SERVICE_NAME = rollout_service_pb2.DESCRIPTOR.services_by_name["RolloutService"].full_name
 # Each has up to 20 runs.
 MAX_PAGE_SIZE = 100
 # The name of the list in its page tokens.
 _ORDERS = "rollouts"
-_ORDER = Codec(StoredOrder, messages.RolloutsOrder, unpaired={"run_ids", "runs"})
+_ORDER = Codec(StoredOrder, rollout_service_pb2.RolloutsOrder, unpaired={"run_ids", "runs"})
 
 
 def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
@@ -60,7 +60,7 @@ def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
     )
 
 
-def order_from_proto(request: messages.OrderRolloutsRequest) -> RolloutsOrder:
+def order_from_proto(request: rollout_service_pb2.OrderRolloutsRequest) -> RolloutsOrder:
     try:
         params = PARAMS.from_proto(request.params)
     except UnknownNumber as error:
@@ -84,18 +84,18 @@ def order_from_proto(request: messages.OrderRolloutsRequest) -> RolloutsOrder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
+class GrpcRolloutApi(rollout_grpc.RolloutServiceServicer):
     add_tasks: AddTaskSet
     submit: SubmitRollouts
     show_run: ShowRun
     orders: ShowOrders
 
     def register(self, server: grpc.aio.Server) -> None:
-        rollout_service_pb2_grpc.add_RolloutServiceServicer_to_server(self, server)
+        rollout_grpc.add_RolloutServiceServicer_to_server(self, server)
 
     async def UploadTasks(
-        self, request_iterator: AsyncIterable[messages.UploadTasksRequest], context: RpcContext
-    ) -> messages.UploadTasksResponse:
+        self, request_iterator: AsyncIterable[rollout_service_pb2.UploadTasksRequest], context: RpcContext
+    ) -> rollout_service_pb2.UploadTasksResponse:
         first, contents = await open_upload(request_iterator)
         header = TasksHeader(
             name=first.header.name or ARCHIVE,
@@ -103,37 +103,37 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
             overrides_json=dict(first.header.overrides_json),
         )
         tasks = await self.add_tasks.add(header, contents)
-        return messages.UploadTasksResponse(
+        return rollout_service_pb2.UploadTasksResponse(
             tasks_digest=tasks.digest, task_ids=tasks.task_ids, stored_bytes=tasks.size_bytes
         )
 
     async def OrderRollouts(
-        self, request: messages.OrderRolloutsRequest, context: RpcContext
-    ) -> messages.OrderRolloutsResponse:
+        self, request: rollout_service_pb2.OrderRolloutsRequest, context: RpcContext
+    ) -> rollout_service_pb2.OrderRolloutsResponse:
         ordered = await self.submit.submit(order_from_proto(request))
         runs = [snapshot_to_proto(await self.show_run.show(run.run_id)) for run in ordered.runs]
-        return messages.OrderRolloutsResponse(
+        return rollout_service_pb2.OrderRolloutsResponse(
             suite=ordered.suite, task_ids=ordered.task_ids, runs=runs, order_id=ordered.order_id
         )
 
     async def GetRollouts(
-        self, request: messages.GetRolloutsRequest, context: RpcContext
-    ) -> messages.GetRolloutsResponse:
-        return messages.GetRolloutsResponse(order=order_to_proto(await self._order(request)))
+        self, request: rollout_service_pb2.GetRolloutsRequest, context: RpcContext
+    ) -> rollout_service_pb2.GetRolloutsResponse:
+        return rollout_service_pb2.GetRolloutsResponse(order=order_to_proto(await self._order(request)))
 
     async def ListRollouts(
-        self, request: messages.ListRolloutsRequest, context: RpcContext
-    ) -> messages.ListRolloutsResponse:
+        self, request: rollout_service_pb2.ListRolloutsRequest, context: RpcContext
+    ) -> rollout_service_pb2.ListRolloutsResponse:
         size = checked_page_size(request.page_size, maximum=MAX_PAGE_SIZE)
         page = await self.orders.list_page(_filter(request), size, _cursor(request.page_token))
         is_last = len(page.orders) < size
-        return messages.ListRolloutsResponse(
+        return rollout_service_pb2.ListRolloutsResponse(
             orders=[order_to_proto(view) for view in page.orders],
             next_page_token="" if is_last else _token_behind(page.orders[-1].order, page.total),
             total=page.total,
         )
 
-    async def _order(self, request: messages.GetRolloutsRequest) -> OrderView:
+    async def _order(self, request: rollout_service_pb2.GetRolloutsRequest) -> OrderView:
         if not request.run_id:
             return await self.orders.show(_order_id(request.order_id))
         if request.order_id:
@@ -142,7 +142,7 @@ class GrpcRolloutApi(rollout_service_pb2_grpc.RolloutServiceServicer):
         return await self.orders.show_of_run(_run_id(request.run_id))
 
 
-def order_to_proto(view: OrderView) -> messages.RolloutsOrder:
+def order_to_proto(view: OrderView) -> rollout_service_pb2.RolloutsOrder:
     message = _ORDER.to_proto(view.order)
     message.runs.extend(brief_to_proto(snapshot) for snapshot in view.runs)
     return message
@@ -164,7 +164,7 @@ def _run_id(text: str) -> RunId:
         raise NoRolloutsOfRun(run_id=text) from error
 
 
-def _filter(request: messages.ListRolloutsRequest) -> OrderFilter:
+def _filter(request: rollout_service_pb2.ListRolloutsRequest) -> OrderFilter:
     name, version = split_name(checked_text("name", request.name))
     if version == -1:
         sentence = f'name is "{request.name}", but its version must be a number, as in "mine@2".'

@@ -9,8 +9,9 @@ from uuid import UUID, uuid4
 
 import grpc
 
-from proctor.v1 import run_pb2, scheduler_service_pb2_grpc
-from proctor.v1 import scheduler_service_pb2 as messages
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.values.run import LOCAL_USER, Principal, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from proctor.wire.values import PRICE
@@ -40,11 +41,11 @@ from services.scheduler.workers.proto import WORKER, models_to_proto
 
 _ID_PREFIX = re.compile(r"[0-9a-fA-F]{1,32}")
 
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SchedulerService"].full_name
+SERVICE_NAME = scheduler_pb2.DESCRIPTOR.services_by_name["SchedulerService"].full_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
+class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
     """The public face of the scheduler."""
 
     submit: submit_run.SubmitRun
@@ -57,11 +58,11 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
     registry: WorkerRegistry
 
     def register(self, server: grpc.aio.Server) -> None:
-        scheduler_service_pb2_grpc.add_SchedulerServiceServicer_to_server(self, server)
+        scheduler_grpc.add_SchedulerServiceServicer_to_server(self, server)
 
     async def SubmitRun(
-        self, request: messages.SubmitRunRequest, context: RpcContext
-    ) -> messages.SubmitRunResponse:
+        self, request: scheduler_pb2.SubmitRunRequest, context: RpcContext
+    ) -> scheduler_pb2.SubmitRunResponse:
         submission = Submission(
             run_id=RunId(str(uuid4())),
             order=order_from_proto(request.order),
@@ -70,21 +71,21 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         )
         run = await self.submit.submit(submission)
         forecast = await self.reads.forecast_run.forecast(run)
-        return messages.SubmitRunResponse(
+        return scheduler_pb2.SubmitRunResponse(
             run=snapshot_to_proto(await self.reads.show_run.show(run.run_id)),
             estimated_seconds=forecast.time.seconds if forecast.time else None,
             estimated_cost=forecast.cost,
         )
 
     async def EstimateRun(
-        self, request: messages.EstimateRunRequest, context: RpcContext
-    ) -> messages.EstimateRunResponse:
+        self, request: scheduler_pb2.EstimateRunRequest, context: RpcContext
+    ) -> scheduler_pb2.EstimateRunResponse:
         user = request.user or LOCAL_USER
         submission = Submission(RunId(str(uuid4())), order_from_proto(request.order), user)
         run = await self.submit.prepare(submission)
         forecast = await self.reads.forecast_run.forecast(run, is_stored=False)
         time = forecast.time
-        return messages.EstimateRunResponse(
+        return scheduler_pb2.EstimateRunResponse(
             estimated_seconds=time.seconds if time else None,
             estimated_low_seconds=time.low if time else None,
             estimated_high_seconds=time.high if time else None,
@@ -92,53 +93,59 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
             price=PRICE.to_proto(run.price) if run.price else None,
         )
 
-    async def GetRun(self, request: messages.GetRunRequest, context: RpcContext) -> messages.GetRunResponse:
+    async def GetRun(
+        self, request: scheduler_pb2.GetRunRequest, context: RpcContext
+    ) -> scheduler_pb2.GetRunResponse:
         snapshot = await self.reads.show_run.show(_run_id(request.run_id))
-        return messages.GetRunResponse(run=snapshot_to_proto(snapshot))
+        return scheduler_pb2.GetRunResponse(run=snapshot_to_proto(snapshot))
 
     async def ListRuns(
-        self, request: messages.ListRunsRequest, context: RpcContext
-    ) -> messages.ListRunsResponse:
+        self, request: scheduler_pb2.ListRunsRequest, context: RpcContext
+    ) -> scheduler_pb2.ListRunsResponse:
         size = checked_page_size(request.page_size)
         page = await self.reads.list_runs.list_page(
             _filter(request), size, cursor_from_token(request.page_token)
         )
         is_last = len(page.snapshots) < size
-        return messages.ListRunsResponse(
+        return scheduler_pb2.ListRunsResponse(
             runs=[brief_to_proto(snapshot) for snapshot in page.snapshots],
             next_page_token="" if is_last else token_behind(page.snapshots[-1].run, page.total),
             total=page.total,
         )
 
     async def ListModelNames(
-        self, request: messages.ListModelNamesRequest, context: RpcContext
-    ) -> messages.ListModelNamesResponse:
+        self, request: scheduler_pb2.ListModelNamesRequest, context: RpcContext
+    ) -> scheduler_pb2.ListModelNamesResponse:
         refuse(nul_problem("model", request.model))
-        return messages.ListModelNamesResponse(
+        return scheduler_pb2.ListModelNamesResponse(
             models=await self.reads.list_runs.list_model_names(request.model)
         )
 
     async def CancelRun(
-        self, request: messages.CancelRunRequest, context: RpcContext
-    ) -> messages.CancelRunResponse:
-        return messages.CancelRunResponse(
+        self, request: scheduler_pb2.CancelRunRequest, context: RpcContext
+    ) -> scheduler_pb2.CancelRunResponse:
+        return scheduler_pb2.CancelRunResponse(
             run=await self._changed(self.change.cancel, request.run_id, context)
         )
 
     async def RetryRun(
-        self, request: messages.RetryRunRequest, context: RpcContext
-    ) -> messages.RetryRunResponse:
-        return messages.RetryRunResponse(run=await self._changed(self.change.retry, request.run_id, context))
+        self, request: scheduler_pb2.RetryRunRequest, context: RpcContext
+    ) -> scheduler_pb2.RetryRunResponse:
+        return scheduler_pb2.RetryRunResponse(
+            run=await self._changed(self.change.retry, request.run_id, context)
+        )
 
     async def PauseRun(
-        self, request: messages.PauseRunRequest, context: RpcContext
-    ) -> messages.PauseRunResponse:
-        return messages.PauseRunResponse(run=await self._changed(self.change.pause, request.run_id, context))
+        self, request: scheduler_pb2.PauseRunRequest, context: RpcContext
+    ) -> scheduler_pb2.PauseRunResponse:
+        return scheduler_pb2.PauseRunResponse(
+            run=await self._changed(self.change.pause, request.run_id, context)
+        )
 
     async def ResumeRun(
-        self, request: messages.ResumeRunRequest, context: RpcContext
-    ) -> messages.ResumeRunResponse:
-        return messages.ResumeRunResponse(
+        self, request: scheduler_pb2.ResumeRunRequest, context: RpcContext
+    ) -> scheduler_pb2.ResumeRunResponse:
+        return scheduler_pb2.ResumeRunResponse(
             run=await self._changed(self.change.resume, request.run_id, context)
         )
 
@@ -149,34 +156,34 @@ class GrpcApi(scheduler_service_pb2_grpc.SchedulerServiceServicer):
         return snapshot_to_proto(await self.reads.show_run.show(run.run_id))
 
     async def DeleteRun(
-        self, request: messages.DeleteRunRequest, context: RpcContext
-    ) -> messages.DeleteRunResponse:
+        self, request: scheduler_pb2.DeleteRunRequest, context: RpcContext
+    ) -> scheduler_pb2.DeleteRunResponse:
         await self.delete.delete(_run_id(request.run_id), principal_of(context.invocation_metadata()))
-        return messages.DeleteRunResponse()
+        return scheduler_pb2.DeleteRunResponse()
 
     async def WatchRun(
-        self, request: messages.WatchRunRequest, context: RpcContext
-    ) -> AsyncIterator[messages.WatchRunResponse]:
+        self, request: scheduler_pb2.WatchRunRequest, context: RpcContext
+    ) -> AsyncIterator[scheduler_pb2.WatchRunResponse]:
         async for snapshot in self.reads.watch_run.watch(_run_id(request.run_id)):
-            yield messages.WatchRunResponse(run=snapshot_to_proto(snapshot))
+            yield scheduler_pb2.WatchRunResponse(run=snapshot_to_proto(snapshot))
 
     async def ListSuites(
-        self, request: messages.ListSuitesRequest, context: RpcContext
-    ) -> messages.ListSuitesResponse:
+        self, request: scheduler_pb2.ListSuitesRequest, context: RpcContext
+    ) -> scheduler_pb2.ListSuitesResponse:
         suites = [suite_to_proto(suite) for suite in await self.suites.suites()]
-        return messages.ListSuitesResponse(suites=suites)
+        return scheduler_pb2.ListSuitesResponse(suites=suites)
 
     async def ListModels(
-        self, request: messages.ListModelsRequest, context: RpcContext
-    ) -> messages.ListModelsResponse:
+        self, request: scheduler_pb2.ListModelsRequest, context: RpcContext
+    ) -> scheduler_pb2.ListModelsResponse:
         listed = await self.models.list_models(request.provider)
         return models_to_proto(listed, self.aliases)
 
     async def ListWorkers(
-        self, request: messages.ListWorkersRequest, context: RpcContext
-    ) -> messages.ListWorkersResponse:
+        self, request: scheduler_pb2.ListWorkersRequest, context: RpcContext
+    ) -> scheduler_pb2.ListWorkersResponse:
         workers = [WORKER.to_proto(worker) for worker in self.registry.workers()]
-        return messages.ListWorkersResponse(workers=workers)
+        return scheduler_pb2.ListWorkersResponse(workers=workers)
 
 
 def _run_id(text: str) -> RunId:
@@ -187,7 +194,7 @@ def _run_id(text: str) -> RunId:
         raise RunNotFound(run_id=text) from error
 
 
-def _filter(request: messages.ListRunsRequest) -> RunFilter:
+def _filter(request: scheduler_pb2.ListRunsRequest) -> RunFilter:
     texts = {"suite": request.suite, "model": request.model, "dataset_id": request.dataset_id}
     for field, text in texts.items():
         refuse(nul_problem(field, text))

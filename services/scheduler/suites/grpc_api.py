@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import grpc
 
-from proctor.v1 import scheduler_service_pb2, suite_service_pb2_grpc
-from proctor.v1 import suite_service_pb2 as messages
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.values.run import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
@@ -19,28 +20,28 @@ from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.show_sample import SamplePreview, SampleRequest, ShowSample
 from services.scheduler.suites.suite import SuiteListing, SuiteOwner, TaskListing, summary_of
 
-DOCUMENT = Codec(SuiteDocument, messages.SuiteDocument)
-PROBLEM = Codec(SuiteProblem, messages.SuiteProblem)
-SAMPLE_REQUEST = Codec(SampleRequest, messages.ShowSampleRequest)
+DOCUMENT = Codec(SuiteDocument, suite_pb2.SuiteDocument)
+PROBLEM = Codec(SuiteProblem, suite_pb2.SuiteProblem)
+SAMPLE_REQUEST = Codec(SampleRequest, suite_pb2.ShowSampleRequest)
 SUITE = Codec(
     SuiteListing,
-    scheduler_service_pb2.SuiteInfo,
+    scheduler_pb2.SuiteInfo,
     names={"name": "suite"},
     unpaired={"problem"},
-    nested=[Codec(TaskListing, scheduler_service_pb2.TaskInfo, names={"name": "task"})],
+    nested=[Codec(TaskListing, scheduler_pb2.TaskInfo, names={"name": "task"})],
 )
 BROKEN_SUITE = Codec(
     BrokenSuite,
-    scheduler_service_pb2.SuiteInfo,
+    scheduler_pb2.SuiteInfo,
     names={"name": "suite"},
     unpaired={"description", "tasks"},
 )
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["SuiteService"].full_name
+SERVICE_NAME = suite_pb2.DESCRIPTOR.services_by_name["SuiteService"].full_name
 
 
-def shown_to_proto(shown: SamplePreview) -> messages.ShowSampleResponse:
+def shown_to_proto(shown: SamplePreview) -> suite_pb2.ShowSampleResponse:
     generation = shown.task.generation
-    return messages.ShowSampleResponse(
+    return suite_pb2.ShowSampleResponse(
         sample=SAMPLE.to_proto(shown.sample),
         scoring=SCORING.to_proto(shown.task.scoring),
         stop=generation.until if generation else (),
@@ -51,12 +52,12 @@ def shown_to_proto(shown: SamplePreview) -> messages.ShowSampleResponse:
     )
 
 
-def suite_to_proto(suite: SuiteListing | BrokenSuite) -> scheduler_service_pb2.SuiteInfo:
+def suite_to_proto(suite: SuiteListing | BrokenSuite) -> scheduler_pb2.SuiteInfo:
     return BROKEN_SUITE.to_proto(suite) if isinstance(suite, BrokenSuite) else SUITE.to_proto(suite)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
+class GrpcSuiteApi(suite_grpc.SuiteServiceServicer):
     """Suites that users bring, and a look at what a model would be asked."""
 
     check: CheckSuite
@@ -65,34 +66,34 @@ class GrpcSuiteApi(suite_service_pb2_grpc.SuiteServiceServicer):
     show_sample: ShowSample
 
     def register(self, server: grpc.aio.Server) -> None:
-        suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(self, server)
+        suite_grpc.add_SuiteServiceServicer_to_server(self, server)
 
     async def CheckSuite(
-        self, request: messages.CheckSuiteRequest, context: RpcContext
-    ) -> messages.CheckSuiteResponse:
+        self, request: suite_pb2.CheckSuiteRequest, context: RpcContext
+    ) -> suite_pb2.CheckSuiteResponse:
         reading = await self.check.check(DOCUMENT.from_proto(request.document))
-        return messages.CheckSuiteResponse(
+        return suite_pb2.CheckSuiteResponse(
             problems=[PROBLEM.to_proto(problem) for problem in reading.problems],
             suite=suite_to_proto(summary_of(reading.suite)) if reading.suite else None,
         )
 
     async def AddSuite(
-        self, request: messages.AddSuiteRequest, context: RpcContext
-    ) -> messages.AddSuiteResponse:
+        self, request: suite_pb2.AddSuiteRequest, context: RpcContext
+    ) -> suite_pb2.AddSuiteResponse:
         document = DOCUMENT.from_proto(request.document)
         owner = SuiteOwner(request.user or LOCAL_USER, request.project_id)
         registered = await self.add.add(document, owner)
         suite = suite_to_proto(summary_of(registered.suite))
-        return messages.AddSuiteResponse(suite=suite, is_known=registered.is_known)
+        return suite_pb2.AddSuiteResponse(suite=suite, is_known=registered.is_known)
 
     async def DeleteSuite(
-        self, request: messages.DeleteSuiteRequest, context: RpcContext
-    ) -> messages.DeleteSuiteResponse:
+        self, request: suite_pb2.DeleteSuiteRequest, context: RpcContext
+    ) -> suite_pb2.DeleteSuiteResponse:
         caller = principal_of(context.invocation_metadata())
         await self.delete.delete(request.suite, request.version, caller)
-        return messages.DeleteSuiteResponse()
+        return suite_pb2.DeleteSuiteResponse()
 
     async def ShowSample(
-        self, request: messages.ShowSampleRequest, context: RpcContext
-    ) -> messages.ShowSampleResponse:
+        self, request: suite_pb2.ShowSampleRequest, context: RpcContext
+    ) -> suite_pb2.ShowSampleResponse:
         return shown_to_proto(await self.show_sample.show(SAMPLE_REQUEST.from_proto(request)))

@@ -8,9 +8,10 @@ from uuid import uuid4
 
 import grpc
 
-from proctor.v1 import dataset_service_pb2 as datasets
-from proctor.v1 import dataset_service_pb2_grpc, file_service_pb2_grpc
-from proctor.v1 import file_service_pb2 as files
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
+from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import file_service_pb2_grpc as file_grpc
 from proctor.wire.enums import member_of
 from services.common.errors import InvalidParameter
 from services.common.grpc.principal import principal_of
@@ -36,18 +37,18 @@ from services.scheduler.uploads.proto import (
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.stored_file import FileId, FileList, FilePurpose
 
-DATASET_SERVICE = datasets.DESCRIPTOR.services_by_name["DatasetService"].full_name
-FILE_SERVICE = files.DESCRIPTOR.services_by_name["FileService"].full_name
+DATASET_SERVICE = dataset_pb2.DESCRIPTOR.services_by_name["DatasetService"].full_name
+FILE_SERVICE = file_pb2.DESCRIPTOR.services_by_name["FileService"].full_name
 DEFAULT_PAGE_SIZE = 100
 DEFAULT_ROWS = 10
 MAX_ROWS = 100
-DatasetChunks = AsyncIterable[datasets.UploadDatasetRequest]
+DatasetChunks = AsyncIterable[dataset_pb2.UploadDatasetRequest]
 MAX_PAGE_SIZE = 10_000
-FileChunks = AsyncIterable[files.UploadFileRequest]
+FileChunks = AsyncIterable[file_pb2.UploadFileRequest]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
+class GrpcDatasetApi(dataset_grpc.DatasetServiceServicer):
     """Data sets that users upload."""
 
     add: AddDataset
@@ -55,36 +56,36 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
     delete: DeleteDataset
 
     def register(self, server: grpc.aio.Server) -> None:
-        dataset_service_pb2_grpc.add_DatasetServiceServicer_to_server(self, server)
+        dataset_grpc.add_DatasetServiceServicer_to_server(self, server)
 
     async def UploadDataset(
         self, request_iterator: DatasetChunks, context: RpcContext
-    ) -> datasets.UploadDatasetResponse:
+    ) -> dataset_pb2.UploadDatasetResponse:
         first, contents = await open_upload(request_iterator)
         header = header_from_proto(first.header)
         dataset_id = DatasetId(f"ds_{uuid4().hex}")
         return added_to_proto(await self.add.add(dataset_id, header, contents))
 
     async def GetDataset(
-        self, request: datasets.GetDatasetRequest, context: RpcContext
-    ) -> datasets.GetDatasetResponse:
+        self, request: dataset_pb2.GetDatasetRequest, context: RpcContext
+    ) -> dataset_pb2.GetDatasetResponse:
         dataset = await self.show_dataset.datasets.get(dataset_id_from_proto(request.dataset_id))
-        return datasets.GetDatasetResponse(dataset=dataset_to_proto(dataset))
+        return dataset_pb2.GetDatasetResponse(dataset=dataset_to_proto(dataset))
 
     async def ListDatasets(
-        self, request: datasets.ListDatasetsRequest, context: RpcContext
-    ) -> datasets.ListDatasetsResponse:
+        self, request: dataset_pb2.ListDatasetsRequest, context: RpcContext
+    ) -> dataset_pb2.ListDatasetsResponse:
         size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE)
         page = await self.show_dataset.datasets.page(size, dataset_cursor_from_token(request.page_token))
-        return datasets.ListDatasetsResponse(
+        return dataset_pb2.ListDatasetsResponse(
             datasets=[dataset_to_proto(dataset) for dataset in page.datasets],
             next_page_token=dataset_page_token(page.next),
             total=page.total,
         )
 
     async def PreviewDataset(
-        self, request: datasets.PreviewDatasetRequest, context: RpcContext
-    ) -> datasets.PreviewDatasetResponse:
+        self, request: dataset_pb2.PreviewDatasetRequest, context: RpcContext
+    ) -> dataset_pb2.PreviewDatasetResponse:
         dataset_id = dataset_id_from_proto(request.dataset_id)
         if request.first_row < 0 or not 0 <= request.row_count <= MAX_ROWS:
             sentence = f"first_row must be at least 0, and row_count at least 1 and at most {MAX_ROWS}."
@@ -92,18 +93,18 @@ class GrpcDatasetApi(dataset_service_pb2_grpc.DatasetServiceServicer):
         rows = await self.show_dataset.list_rows(
             dataset_id, request.first_row, request.row_count or DEFAULT_ROWS
         )
-        return datasets.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
+        return dataset_pb2.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
 
     async def DeleteDataset(
-        self, request: datasets.DeleteDatasetRequest, context: RpcContext
-    ) -> datasets.DeleteDatasetResponse:
+        self, request: dataset_pb2.DeleteDatasetRequest, context: RpcContext
+    ) -> dataset_pb2.DeleteDatasetResponse:
         caller = principal_of(context.invocation_metadata())
         await self.delete.delete(dataset_id_from_proto(request.dataset_id), caller)
-        return datasets.DeleteDatasetResponse()
+        return dataset_pb2.DeleteDatasetResponse()
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
+class GrpcFileApi(file_grpc.FileServiceServicer):
     """Files that batches read and write."""
 
     add: AddFile
@@ -111,22 +112,26 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
     delete: DeleteFile
 
     def register(self, server: grpc.aio.Server) -> None:
-        file_service_pb2_grpc.add_FileServiceServicer_to_server(self, server)
+        file_grpc.add_FileServiceServicer_to_server(self, server)
 
-    async def UploadFile(self, request_iterator: FileChunks, context: RpcContext) -> files.UploadFileResponse:
+    async def UploadFile(
+        self, request_iterator: FileChunks, context: RpcContext
+    ) -> file_pb2.UploadFileResponse:
         first, contents = await open_upload(request_iterator)
         header = file_header_from_proto(first.header)
         file_id = FileId(f"file-{uuid4().hex}")
         file = await self.add.add(file_id, header, contents)
-        return files.UploadFileResponse(file=file_to_proto(file))
+        return file_pb2.UploadFileResponse(file=file_to_proto(file))
 
-    async def GetFile(self, request: files.GetFileRequest, context: RpcContext) -> files.GetFileResponse:
+    async def GetFile(
+        self, request: file_pb2.GetFileRequest, context: RpcContext
+    ) -> file_pb2.GetFileResponse:
         file = await self.show_file.show(file_id_from_proto(request.file_id))
-        return files.GetFileResponse(file=file_to_proto(file))
+        return file_pb2.GetFileResponse(file=file_to_proto(file))
 
     async def ListFiles(
-        self, request: files.ListFilesRequest, context: RpcContext
-    ) -> files.ListFilesResponse:
+        self, request: file_pb2.ListFilesRequest, context: RpcContext
+    ) -> file_pb2.ListFilesResponse:
         wanted = FileList(
             size=checked_page_size(request.page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
             after=file_id_from_proto(request.after_file_id) if request.after_file_id else None,
@@ -134,22 +139,22 @@ class GrpcFileApi(file_service_pb2_grpc.FileServiceServicer):
             is_ascending=request.is_ascending,
         )
         page = await self.show_file.files.page(wanted)
-        return files.ListFilesResponse(
+        return file_pb2.ListFilesResponse(
             files=[file_to_proto(file) for file in page.files], has_more=page.has_more
         )
 
     async def ReadFile(
-        self, request: files.ReadFileRequest, context: RpcContext
-    ) -> AsyncIterator[files.ReadFileResponse]:
+        self, request: file_pb2.ReadFileRequest, context: RpcContext
+    ) -> AsyncIterator[file_pb2.ReadFileResponse]:
         file = await self.show_file.show(file_id_from_proto(request.file_id))
         pieces = self.show_file.read_chunks(file, request.first_byte)
-        yield files.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
+        yield file_pb2.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
         async for piece in pieces:
-            yield files.ReadFileResponse(data=piece)
+            yield file_pb2.ReadFileResponse(data=piece)
 
     async def DeleteFile(
-        self, request: files.DeleteFileRequest, context: RpcContext
-    ) -> files.DeleteFileResponse:
+        self, request: file_pb2.DeleteFileRequest, context: RpcContext
+    ) -> file_pb2.DeleteFileResponse:
         caller = principal_of(context.invocation_metadata())
         await self.delete.delete(file_id_from_proto(request.file_id), caller)
-        return files.DeleteFileResponse()
+        return file_pb2.DeleteFileResponse()

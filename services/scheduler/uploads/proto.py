@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import TypeVar
 
-from proctor.v1 import dataset_service_pb2 as datasets
-from proctor.v1 import file_service_pb2 as files
-from proctor.v1 import rollout_service_pb2 as rollouts
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import rollout_service_pb2
 from proctor.values.run import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
@@ -28,16 +28,19 @@ from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpo
 
 # The gateway and the client send this; larger ones would only hold more memory for each upload.
 MAX_CHUNK_BYTES = 1024 * 1024
-FAULT = Codec(DatasetFault, datasets.DatasetFault, unpaired={"kind"})
+FAULT = Codec(DatasetFault, dataset_pb2.DatasetFault, unpaired={"kind"})
 # The name of the list in its page tokens.
 _DATASETS = "datasets"
 
 UploadMessage = TypeVar(
-    "UploadMessage", datasets.UploadDatasetRequest, files.UploadFileRequest, rollouts.UploadTasksRequest
+    "UploadMessage",
+    dataset_pb2.UploadDatasetRequest,
+    file_pb2.UploadFileRequest,
+    rollout_service_pb2.UploadTasksRequest,
 )
 
 
-def header_from_proto(message: datasets.DatasetHeader) -> DatasetHeader:
+def header_from_proto(message: dataset_pb2.DatasetHeader) -> DatasetHeader:
     return DatasetHeader(
         name=message.name,
         user=message.user or LOCAL_USER,
@@ -55,17 +58,17 @@ def dataset_id_from_proto(text: str) -> DatasetId:
     return DatasetId(text)
 
 
-def added_to_proto(added: AddedDataset) -> datasets.UploadDatasetResponse:
+def added_to_proto(added: AddedDataset) -> dataset_pb2.UploadDatasetResponse:
     if added.dataset is not None:
-        return datasets.UploadDatasetResponse(dataset=dataset_to_proto(added.dataset))
-    return datasets.UploadDatasetResponse(
+        return dataset_pb2.UploadDatasetResponse(dataset=dataset_to_proto(added.dataset))
+    return dataset_pb2.UploadDatasetResponse(
         faults=[FAULT.to_proto(fault) for fault in added.faults], fault_count=added.fault_count
     )
 
 
-def dataset_to_proto(dataset: Dataset) -> datasets.Dataset:
+def dataset_to_proto(dataset: Dataset) -> dataset_pb2.Dataset:
     content, facts = dataset.content, dataset.content.facts
-    message = datasets.Dataset(
+    message = dataset_pb2.Dataset(
         dataset_id=dataset.dataset_id,
         name=dataset.name,
         row_count=facts.row_count,
@@ -81,8 +84,8 @@ def dataset_to_proto(dataset: Dataset) -> datasets.Dataset:
     return message
 
 
-def row_to_proto(row: DatasetRow) -> datasets.DatasetRow:
-    return datasets.DatasetRow(
+def row_to_proto(row: DatasetRow) -> dataset_pb2.DatasetRow:
+    return dataset_pb2.DatasetRow(
         row=row.row,
         id=row.row_id,
         body_json=row.body_json.decode(),
@@ -91,7 +94,7 @@ def row_to_proto(row: DatasetRow) -> datasets.DatasetRow:
     )
 
 
-def file_header_from_proto(message: files.FileHeader) -> FileHeader:
+def file_header_from_proto(message: file_pb2.FileHeader) -> FileHeader:
     if message.purpose != FilePurpose.BATCH.number:
         sentence = "purpose must be batch: files are uploaded for batches only."
         raise InvalidParameter(field="header.purpose", sentence=sentence)
@@ -112,8 +115,8 @@ def file_id_from_proto(text: str) -> FileId:
     return FileId(text)
 
 
-def file_to_proto(file: StoredFile) -> files.File:
-    message = files.File(
+def file_to_proto(file: StoredFile) -> file_pb2.File:
+    message = file_pb2.File(
         file_id=file.file_id,
         name=file.name,
         purpose=number_of(file.purpose),

@@ -1,6 +1,7 @@
 """Workers and models as messages."""
 
-from proctor.v1 import scheduler_service_pb2, work_messages_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import work_messages_pb2
 from proctor.values.names.model_name import provider_of
 from proctor.wire.convert import Codec
 from proctor.wire.values import MODEL
@@ -13,7 +14,7 @@ _REFUSED = Codec(RefusedRun, work_messages_pb2.RefusedRun)
 HEARTBEAT = Codec(Worker, work_messages_pb2.WorkerStatus, nested=(_REFUSED,))
 WORKER = Codec(
     Worker,
-    scheduler_service_pb2.WorkerInfo,
+    scheduler_pb2.WorkerInfo,
     names={"sent_at": "seen_at"},
     unpaired={
         "models",
@@ -27,17 +28,17 @@ WORKER = Codec(
 )
 
 
-def models_to_proto(listed: ModelList, aliases: Aliases) -> scheduler_service_pb2.ListModelsResponse:
+def models_to_proto(listed: ModelList, aliases: Aliases) -> scheduler_pb2.ListModelsResponse:
     providers = {source.provider for source in listed.sources}
-    return scheduler_service_pb2.ListModelsResponse(
+    return scheduler_pb2.ListModelsResponse(
         models=[MODEL.to_proto(model) for model in listed.models],
         sources=[_source_to_proto(source) for source in listed.sources],
         aliases={alias: model for alias, model in aliases.items() if provider_of(model) in providers},
     )
 
 
-def _source_to_proto(source: ModelSource) -> scheduler_service_pb2.ModelSource:
-    return scheduler_service_pb2.ModelSource(
+def _source_to_proto(source: ModelSource) -> scheduler_pb2.ModelSource:
+    return scheduler_pb2.ModelSource(
         pool=source.pool,
         provider=source.provider,
         engine=source.engine,

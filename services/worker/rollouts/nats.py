@@ -7,7 +7,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 
-from proctor.v1 import work_messages_pb2 as messages
+from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.values.rollout import BudgetUse, EarlierUse
 from proctor.wire.values import BUDGET_USE, EARLIER_USE
@@ -19,8 +19,17 @@ from services.worker.rollouts.errors import ArtifactNotStored, BudgetNotRecorded
 
 log = get_logger()
 
-_Request = messages.ReadBundleRequest | messages.PutArtifactRequest | messages.ReportBudgetUseRequest
-R = TypeVar("R", messages.ReadBundleResponse, messages.PutArtifactResponse, messages.ReportBudgetUseResponse)
+_Request = (
+    work_messages_pb2.ReadBundleRequest
+    | work_messages_pb2.PutArtifactRequest
+    | work_messages_pb2.ReportBudgetUseRequest
+)
+R = TypeVar(
+    "R",
+    work_messages_pb2.ReadBundleResponse,
+    work_messages_pb2.PutArtifactResponse,
+    work_messages_pb2.ReportBudgetUseResponse,
+)
 _BACKOFF_SECONDS = 2.0
 
 
@@ -66,10 +75,16 @@ class _Asking:
 
 
 def _stays(
-    response: messages.ReadBundleResponse | messages.PutArtifactResponse | messages.ReportBudgetUseResponse,
+    response: work_messages_pb2.ReadBundleResponse
+    | work_messages_pb2.PutArtifactResponse
+    | work_messages_pb2.ReportBudgetUseResponse,
 ) -> bool:
     """Whether to ask again is of no use."""
-    return response.is_missing if isinstance(response, messages.ReadBundleResponse) else response.is_refused
+    return (
+        response.is_missing
+        if isinstance(response, work_messages_pb2.ReadBundleResponse)
+        else response.is_refused
+    )
 
 
 class NatsExecution:
@@ -83,7 +98,7 @@ class NatsExecution:
         self.execution = execution
 
     async def put(self, name: str, part: int, content: bytes) -> None:
-        request = messages.PutArtifactRequest(
+        request = work_messages_pb2.PutArtifactRequest(
             run_id=self._shard.run_id,
             epoch=self._shard.epoch,
             proof=proof_to_proto(self._shard),
@@ -93,12 +108,12 @@ class NatsExecution:
             part=part,
             content=content,
         )
-        response = await self._artifacts.answer(request, messages.PutArtifactResponse)
+        response = await self._artifacts.answer(request, work_messages_pb2.PutArtifactResponse)
         if response.problem:
             raise ArtifactNotStored(response.problem, is_final=response.is_refused)
 
     async def report(self, used: BudgetUse) -> EarlierUse:
-        request = messages.ReportBudgetUseRequest(
+        request = work_messages_pb2.ReportBudgetUseRequest(
             run_id=self._shard.run_id,
             epoch=self._shard.epoch,
             proof=proof_to_proto(self._shard),
@@ -106,7 +121,7 @@ class NatsExecution:
             execution=self.execution,
             used=BUDGET_USE.to_proto(used),
         )
-        response = await self._budgets.answer(request, messages.ReportBudgetUseResponse)
+        response = await self._budgets.answer(request, work_messages_pb2.ReportBudgetUseResponse)
         if response.problem:
             raise BudgetNotRecorded(response.problem)
         return EARLIER_USE.from_proto(response)
@@ -117,8 +132,8 @@ class NatsBundles:
         self._asking = _Asking(connection, messaging.bundle_subject(pool), _PATIENT)
 
     async def part(self, digest: str, first_byte: int) -> bytes:
-        wanted = messages.ReadBundleRequest(digest=digest, first_byte=first_byte)
-        response = await self._asking.answer(wanted, messages.ReadBundleResponse)
+        wanted = work_messages_pb2.ReadBundleRequest(digest=digest, first_byte=first_byte)
+        response = await self._asking.answer(wanted, work_messages_pb2.ReadBundleResponse)
         if response.problem:
             raise FilesNotFetched(problem=response.problem)
         return response.content

@@ -17,7 +17,8 @@ from proctor.cli.gateway import find_gateway, page_address
 from proctor.cli.rollouts.git_folders import DEFAULT_REVISION
 from proctor.cli.runs.order import OrderOptions, order_of
 from proctor.stack.options import DEFAULT_GATEWAY_GRPC
-from proctor.v1 import dataset_service_pb2, run_pb2
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import run_pb2
 from proctor.values.priority import default_priority
 from proctor.values.rollout import RolloutAgent
 from services.common.process import MIN_SHARD_KEY_CHARACTERS
@@ -92,7 +93,7 @@ HELP: Mapping[str, tuple[str, bool]] = {
     "datasets upload --name": ("default: that of the file", True),
     "datasets upload --format": (
         "default: by the file's name and content.",
-        IS_BY_NAME_AND_CONTENT and not dataset_service_pb2.DATASET_FORMAT_UNSPECIFIED,
+        IS_BY_NAME_AND_CONTENT and not dataset_pb2.DATASET_FORMAT_UNSPECIFIED,
     ),
 }
 # The same of descriptions of REST, by schema and field or by the last part of a path and the parameter.

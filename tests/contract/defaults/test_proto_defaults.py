@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from proctor.v1 import run_pb2, run_record_service_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1.rollout_pb2 import RolloutAgent as RolloutAgentMessage
 from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
 from proctor.values.generation import DEFAULT_MAX_TOKENS
@@ -51,7 +52,7 @@ AGENT = rollouts.agent_from_proto(RolloutAgentMessage())
 ORDER = order_from_proto(run_pb2.RunOrder(suite="glue", model="vllm/starter"))
 DATASET_ORDER = order_from_proto(run_pb2.RunOrder(dataset_id="ds_1", model="vllm/starter"))
 ROLLOUTS = rollouts.order_from_proto(OrderRolloutsRequest(name="mine", models=["vllm/starter"]))
-PLAN = plan_from_proto(run_record_service_pb2.OpenRunRequest())
+PLAN = plan_from_proto(run_record_pb2.OpenRunRequest())
 LOCAL = f'empty means "{LOCAL_USER}".'
 # Of other fields: the sentence with the value that the code takes.
 VALUES: Mapping[str, str] = {

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from proctor.v1 import rollout_pb2, run_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call
 
@@ -14,7 +13,7 @@ ORDER_ID = "8f3c2a10-0000-4000-8000-0000000000aa"
 
 
 @pytest.fixture(autouse=True)
-def order(harness: GatewayHarness) -> rollouts_pb2.RolloutsOrder:
+def order(harness: GatewayHarness) -> rollout_service_pb2.RolloutsOrder:
     agent = rollout_pb2.RolloutAgent(
         kind=rollout_pb2.AGENT_KIND_SHELL,
         max_steps=50,
@@ -22,7 +21,7 @@ def order(harness: GatewayHarness) -> rollouts_pb2.RolloutsOrder:
         command_seconds=60,
         max_cost=0.5,
     )
-    made = rollouts_pb2.RolloutsOrder(
+    made = rollout_service_pb2.RolloutsOrder(
         order_id=ORDER_ID, name="mine", suite_version=2, user="ann", agent=agent, rollouts=3
     )
     made.task_ids.extend(["one", "two"])
@@ -68,7 +67,9 @@ async def test_orders_are_listed_with_their_jobs(harness: GatewayHarness) -> Non
     assert (body["total"], body["next_cursor"]) == (1, None)
 
 
-async def test_a_page_leads_to_the_next(harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder) -> None:
+async def test_a_page_leads_to_the_next(
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
+) -> None:
     harness.scheduler.rollouts.orders.append(order)
     _, first, _ = await call(harness, "GET", f"{ROLLOUTS}?limit=1")
     assert (first["total"], first["next_cursor"]) == (2, "1")

@@ -9,7 +9,8 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.keda import externalscaler_pb2, externalscaler_pb2_grpc
+from proctor.keda import externalscaler_pb2
+from proctor.keda import externalscaler_pb2_grpc as externalscaler_grpc
 from proctor.stack.supervision.probes import grpc_serves
 from tests.fakes.certificates import Authority
 from tests.fakes.eventually import eventually
@@ -144,8 +145,8 @@ async def test_autoscaler_asks_by_a_certificate_of_its_own(
     [pod] = cluster.pods_of("scheduler")
     request = externalscaler_pb2.ScaledObjectRef(scalerMetadata={"pool": "fake"})
     async with channel_to(pod, "scheduler", certificates / "first" / "keda") as channel:
-        scaler: externalscaler_pb2_grpc.ExternalScalerAsyncStub
-        scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+        scaler: externalscaler_grpc.ExternalScalerAsyncStub
+        scaler = externalscaler_grpc.ExternalScalerStub(channel)
         answer = await scaler.GetMetricSpec(request, timeout=10)
     assert [spec.metricName for spec in answer.metricSpecs] == ["workers"]
     # It does not call results.

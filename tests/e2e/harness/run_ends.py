@@ -2,7 +2,8 @@
 
 import asyncio
 
-from proctor.v1 import outcome_pb2, results_service_pb2, run_pb2
+from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from tests.harness.stack_harness import StackHarness
 
 LIMIT_SECONDS = 60.0
@@ -33,7 +34,7 @@ async def all_outcomes(stack: StackHarness, run_id: str, task: str = "") -> list
     found: list[outcome_pb2.RecordedOutcome] = []
     token = ""
     while True:
-        request = results_service_pb2.ListOutcomesRequest(
+        request = results_pb2.ListOutcomesRequest(
             run_id=run_id, page_size=PAGE_SIZE, page_token=token, task=task
         )
         page, token = await stack.client.list_outcomes(request)

@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from proctor.client import errors as client_errors
 from proctor.client.proctor_client import ProctorClient
-from proctor.v1 import queue_service_pb2, run_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import run_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, ended
@@ -154,9 +155,7 @@ async def test_requests_over_the_rate_are_refused_at_both_apis_with_the_time_to_
                 await eager.cancel_run(str(uuid.uuid4()))
 
         before = await operator.queue.limits()
-        await operator.queue.change_limits(
-            queue_service_pb2.QueueLimits(max_requests_per_minute=MAX_REQUESTS)
-        )
+        await operator.queue.change_limits(queue_pb2.QueueLimits(max_requests_per_minute=MAX_REQUESTS))
         try:
             with pytest.raises(client_errors.Refused) as raised:
                 await ask_too_often(cancel_unknown_run)

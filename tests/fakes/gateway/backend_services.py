@@ -11,19 +11,19 @@ from typing import Any
 
 import grpc
 
+from proctor.v1 import answer_service_pb2_grpc as answer_grpc
+from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
+from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
 from proctor.v1 import (
-    answer_service_pb2_grpc,
-    comparison_service_pb2_grpc,
-    export_service_pb2_grpc,
-    leaderboard_service_pb2_grpc,
     model_pb2,
-    rescore_service_pb2_grpc,
     run_pb2,
-    suite_service_pb2_grpc,
 )
+from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc.server import GrpcServer, serve_grpc
 from tests.fakes.gateway.batch_services import FakeBatches, FakeFiles
@@ -291,7 +291,7 @@ def _check_state(run: run_pb2.Run, allowed: Sequence[run_pb2.RunState.ValueType]
 async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") -> AsyncIterator[GrpcServer]:
     def register(server: grpc.aio.Server) -> None:
         scheduler_grpc.add_SchedulerServiceServicer_to_server(fake, server)
-        suite_service_pb2_grpc.add_SuiteServiceServicer_to_server(fake.suites, server)
+        suite_grpc.add_SuiteServiceServicer_to_server(fake.suites, server)
         fake.queue.register(server)
         fake.storage.register(server)
         fake.datasets.register(server)
@@ -308,11 +308,11 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
 async def results_server(fake: FakeResults, address: str = "127.0.0.1:0") -> AsyncIterator[GrpcServer]:
     def register(server: grpc.aio.Server) -> None:
         results_grpc.add_ResultsServiceServicer_to_server(fake, server)
-        comparison_service_pb2_grpc.add_ComparisonServiceServicer_to_server(fake.comparisons, server)
-        leaderboard_service_pb2_grpc.add_LeaderboardServiceServicer_to_server(fake.entries, server)
-        rescore_service_pb2_grpc.add_RescoreServiceServicer_to_server(fake.rescoring, server)
-        answer_service_pb2_grpc.add_AnswerServiceServicer_to_server(fake.answers, server)
-        export_service_pb2_grpc.add_ExportServiceServicer_to_server(fake.exports, server)
+        comparison_grpc.add_ComparisonServiceServicer_to_server(fake.comparisons, server)
+        leaderboard_grpc.add_LeaderboardServiceServicer_to_server(fake.entries, server)
+        rescore_grpc.add_RescoreServiceServicer_to_server(fake.rescoring, server)
+        answer_grpc.add_AnswerServiceServicer_to_server(fake.answers, server)
+        export_grpc.add_ExportServiceServicer_to_server(fake.exports, server)
 
     async with _serving(register, address, "proctor.v1.ResultsService") as server:
         yield server

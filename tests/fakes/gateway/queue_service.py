@@ -12,8 +12,8 @@ import grpc
 from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
-from proctor.v1 import request_count_service_pb2 as count_pb2
-from proctor.v1 import request_count_service_pb2_grpc as count_grpc
+from proctor.v1 import request_count_service_pb2 as request_count_pb2
+from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from services.common.errors import ErrorKind
@@ -50,7 +50,7 @@ def empty_queue() -> queue_pb2.GetQueueResponse:
 
 
 @dataclass
-class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceServicer):
+class FakeQueue(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCountServiceServicer):
     """`requests` are refused once a user has made `max_requests`; `reads` are those that say so."""
 
     queue: queue_pb2.GetQueueResponse = field(default_factory=empty_queue)
@@ -65,7 +65,7 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
 
     def register(self, server: grpc.aio.Server) -> None:
         queue_grpc.add_QueueServiceServicer_to_server(self, server)
-        count_grpc.add_RequestCountServiceServicer_to_server(self, server)
+        request_count_grpc.add_RequestCountServiceServicer_to_server(self, server)
 
     async def GetQueue(self, request: queue_pb2.GetQueueRequest, context: Any) -> queue_pb2.GetQueueResponse:
         self.asked.append(request)
@@ -95,8 +95,8 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
         return queue_pb2.SetLimitsResponse(limits=self.limits)
 
     async def CountRequest(
-        self, request: count_pb2.CountRequestRequest, context: Any
-    ) -> count_pb2.CountRequestResponse:
+        self, request: request_count_pb2.CountRequestRequest, context: Any
+    ) -> request_count_pb2.CountRequestResponse:
         if not self.is_counting:
             raise refused(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Postgres does not answer.")
         self.requests[request.user] += 1
@@ -106,7 +106,7 @@ class FakeQueue(queue_grpc.QueueServiceServicer, count_grpc.RequestCountServiceS
             facts = {"user": request.user, "limit": str(self.max_requests), "retry_after_seconds": "12"}
             sentence = f"User {request.user} has made the {self.max_requests} requests of this minute."
             raise refused(ErrorKind.EXHAUSTED, "TOO_MANY_REQUESTS", sentence, **facts)
-        response = count_pb2.CountRequestResponse(remaining=left, limit=self.max_requests)
+        response = request_count_pb2.CountRequestResponse(remaining=left, limit=self.max_requests)
         response.resets_in.FromTimedelta(_NO_NEW_MINUTE)
         return response
 

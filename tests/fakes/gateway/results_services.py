@@ -9,13 +9,17 @@ from typing import Any
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
-from proctor.v1 import comparison_pb2, outcome_pb2, summary_pb2
-from proctor.v1 import comparison_service_pb2 as comparing_pb2
-from proctor.v1 import comparison_service_pb2_grpc as comparing_grpc
+from proctor.v1 import (
+    comparison_pb2,
+    comparison_service_pb2,
+    leaderboard_service_pb2,
+    outcome_pb2,
+    summary_pb2,
+)
+from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
-from proctor.v1 import leaderboard_service_pb2 as leaderboard_pb2
-from proctor.v1 import leaderboard_service_pb2_grpc as entries_grpc
+from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
@@ -25,59 +29,61 @@ from tests.fakes.refusals import refused
 
 
 @dataclass
-class FakeComparisons(comparing_grpc.ComparisonServiceServicer):
+class FakeComparisons(comparison_grpc.ComparisonServiceServicer):
     """Flips come two to a page."""
 
     comparison: comparison_pb2.Comparison = field(default_factory=comparison_pb2.Comparison)
     flips: list[comparison_pb2.Flip] = field(default_factory=list)
-    compared: list[comparing_pb2.CompareRunsRequest] = field(default_factory=list)
-    listed: list[comparing_pb2.ListFlipsRequest] = field(default_factory=list)
+    compared: list[comparison_service_pb2.CompareRunsRequest] = field(default_factory=list)
+    listed: list[comparison_service_pb2.ListFlipsRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
 
     async def CompareRuns(
-        self, request: comparing_pb2.CompareRunsRequest, context: Any
-    ) -> comparing_pb2.CompareRunsResponse:
+        self, request: comparison_service_pb2.CompareRunsRequest, context: Any
+    ) -> comparison_service_pb2.CompareRunsResponse:
         self.compared.append(request)
         if self.refusal and not request.is_forced:
             raise self.refusal
-        return comparing_pb2.CompareRunsResponse(comparison=self.comparison)
+        return comparison_service_pb2.CompareRunsResponse(comparison=self.comparison)
 
     async def ListFlips(
-        self, request: comparing_pb2.ListFlipsRequest, context: Any
-    ) -> comparing_pb2.ListFlipsResponse:
+        self, request: comparison_service_pb2.ListFlipsRequest, context: Any
+    ) -> comparison_service_pb2.ListFlipsResponse:
         self.listed.append(request)
         start = int(request.page_token or 0)
         end = start + 2
         token = str(end) if end < len(self.flips) else ""
-        return comparing_pb2.ListFlipsResponse(
+        return comparison_service_pb2.ListFlipsResponse(
             flips=self.flips[start:end], next_page_token=token, total=len(self.flips)
         )
 
 
 @dataclass
-class FakeLeaderboard(entries_grpc.LeaderboardServiceServicer):
+class FakeLeaderboard(leaderboard_grpc.LeaderboardServiceServicer):
     """Has one leaderboard and one page of history."""
 
-    leaderboard: leaderboard_pb2.GetLeaderboardResponse = field(
-        default_factory=leaderboard_pb2.GetLeaderboardResponse
+    leaderboard: leaderboard_service_pb2.GetLeaderboardResponse = field(
+        default_factory=leaderboard_service_pb2.GetLeaderboardResponse
     )
-    page: leaderboard_pb2.GetHistoryResponse = field(default_factory=leaderboard_pb2.GetHistoryResponse)
-    leaderboards_asked: list[leaderboard_pb2.GetLeaderboardRequest] = field(default_factory=list)
-    pages_asked: list[leaderboard_pb2.GetHistoryRequest] = field(default_factory=list)
+    page: leaderboard_service_pb2.GetHistoryResponse = field(
+        default_factory=leaderboard_service_pb2.GetHistoryResponse
+    )
+    leaderboards_asked: list[leaderboard_service_pb2.GetLeaderboardRequest] = field(default_factory=list)
+    pages_asked: list[leaderboard_service_pb2.GetHistoryRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
     refusal_of_pages: RemoteError | None = None
 
     async def GetLeaderboard(
-        self, request: leaderboard_pb2.GetLeaderboardRequest, context: Any
-    ) -> leaderboard_pb2.GetLeaderboardResponse:
+        self, request: leaderboard_service_pb2.GetLeaderboardRequest, context: Any
+    ) -> leaderboard_service_pb2.GetLeaderboardResponse:
         self.leaderboards_asked.append(request)
         if self.refusal:
             raise self.refusal
         return self.leaderboard
 
     async def GetHistory(
-        self, request: leaderboard_pb2.GetHistoryRequest, context: Any
-    ) -> leaderboard_pb2.GetHistoryResponse:
+        self, request: leaderboard_service_pb2.GetHistoryRequest, context: Any
+    ) -> leaderboard_service_pb2.GetHistoryResponse:
         self.pages_asked.append(request)
         if self.refusal_of_pages:
             raise self.refusal_of_pages

@@ -7,9 +7,9 @@ from typing import Any
 
 import grpc
 
-from proctor.v1 import artifact_service_pb2 as artifact_messages
+from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
-from proctor.v1 import rollout_service_pb2 as messages
+from proctor.v1 import rollout_service_pb2
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 from services.common.errors import ErrorKind
 from tests.fakes.refusals import refused
@@ -19,25 +19,25 @@ from tests.fakes.refusals import refused
 class FakeRollouts(rollout_grpc.RolloutServiceServicer):
     """`orders` are the newest first; a name with a version is looked for as such."""
 
-    orders: list[messages.RolloutsOrder] = field(default_factory=list)
-    listed: list[messages.ListRolloutsRequest] = field(default_factory=list)
+    orders: list[rollout_service_pb2.RolloutsOrder] = field(default_factory=list)
+    listed: list[rollout_service_pb2.ListRolloutsRequest] = field(default_factory=list)
 
     def register(self, server: grpc.aio.Server) -> None:
         rollout_grpc.add_RolloutServiceServicer_to_server(self, server)
 
     async def GetRollouts(
-        self, request: messages.GetRolloutsRequest, context: Any
-    ) -> messages.GetRolloutsResponse:
+        self, request: rollout_service_pb2.GetRolloutsRequest, context: Any
+    ) -> rollout_service_pb2.GetRolloutsResponse:
         for order in self.orders:
             own = [run.run_id for run in order.runs]
             if request.run_id in own if request.run_id else order.order_id == request.order_id:
-                return messages.GetRolloutsResponse(order=order)
+                return rollout_service_pb2.GetRolloutsResponse(order=order)
         sentence = f"There is no order of rollouts {request.order_id}."
         raise refused(ErrorKind.NOT_FOUND, "ROLLOUTS_NOT_FOUND", sentence, order_id=request.order_id)
 
     async def ListRollouts(
-        self, request: messages.ListRolloutsRequest, context: Any
-    ) -> messages.ListRolloutsResponse:
+        self, request: rollout_service_pb2.ListRolloutsRequest, context: Any
+    ) -> rollout_service_pb2.ListRolloutsResponse:
         self.listed.append(request)
         found = [
             order
@@ -47,7 +47,9 @@ class FakeRollouts(rollout_grpc.RolloutServiceServicer):
         first = int(request.page_token or 0)
         last = first + (request.page_size or 20)
         more = str(last) if last < len(found) else ""
-        return messages.ListRolloutsResponse(orders=found[first:last], next_page_token=more, total=len(found))
+        return rollout_service_pb2.ListRolloutsResponse(
+            orders=found[first:last], next_page_token=more, total=len(found)
+        )
 
 
 @dataclass
@@ -55,19 +57,19 @@ class FakeArtifacts(artifact_grpc.ArtifactServiceServicer):
     """Every rollout has an artifact of each name, with these parts."""
 
     parts: tuple[bytes, ...] = (b"first ", b"second")
-    read: list[artifact_messages.ReadArtifactRequest] = field(default_factory=list)
+    read: list[artifact_pb2.ReadArtifactRequest] = field(default_factory=list)
 
     def register(self, server: grpc.aio.Server) -> None:
         artifact_grpc.add_ArtifactServiceServicer_to_server(self, server)
 
     async def ReadArtifact(
-        self, request: artifact_messages.ReadArtifactRequest, context: Any
-    ) -> artifact_messages.ReadArtifactResponse:
+        self, request: artifact_pb2.ReadArtifactRequest, context: Any
+    ) -> artifact_pb2.ReadArtifactResponse:
         self.read.append(request)
-        artifact = artifact_messages.Artifact(
+        artifact = artifact_pb2.Artifact(
             execution=request.execution,
             name=request.name,
             size_bytes=sum(map(len, self.parts)),
             parts=len(self.parts),
         )
-        return artifact_messages.ReadArtifactResponse(content=self.parts[request.part], artifact=artifact)
+        return artifact_pb2.ReadArtifactResponse(content=self.parts[request.part], artifact=artifact)

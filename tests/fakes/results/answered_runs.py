@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from proctor.v1 import answer_service_pb2 as pb
-from proctor.v1 import outcome_pb2, results_service_pb2
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import outcome_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import Outcome
 from proctor.values.sample import Prompt
 from services.results.runs.run_plan import RunPlan
@@ -45,8 +46,8 @@ async def answered_run(
 
 async def listed(harness: ResultsHarness, plan: RunPlan, status: int = 0, **wanted: Any) -> list[int]:
     """Numbers of the samples that match, over all pages."""
-    request = results_service_pb2.ListOutcomesRequest(
-        run_id=plan.run_id, page_size=2, filter=results_service_pb2.OutcomeFilter(**wanted)
+    request = results_pb2.ListOutcomesRequest(
+        run_id=plan.run_id, page_size=2, filter=results_pb2.OutcomeFilter(**wanted)
     )
     request.status = outcome_pb2.OutcomeStatus.ValueType(status)
     found: list[int] = []
@@ -61,9 +62,11 @@ async def listed(harness: ResultsHarness, plan: RunPlan, status: int = 0, **want
 
 async def side_by_side(
     harness: ResultsHarness, plans: Sequence[RunPlan], page_size: int = 2, **asked: Any
-) -> list[pb.SideBySideRow]:
-    request = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], page_size=page_size, **asked)
-    found: list[pb.SideBySideRow] = []
+) -> list[answer_pb2.SideBySideRow]:
+    request = answer_pb2.ListSideBySideRequest(
+        run_ids=[plan.run_id for plan in plans], page_size=page_size, **asked
+    )
+    found: list[answer_pb2.SideBySideRow] = []
     while True:
         page = await harness.answers.ListSideBySide(request)
         found += page.rows
@@ -72,7 +75,7 @@ async def side_by_side(
             return found
 
 
-def texts(shown: pb.SideBySideRow) -> list[str | None]:
+def texts(shown: answer_pb2.SideBySideRow) -> list[str | None]:
     return [
         one.outcome.outcome.answer.text if one.outcome.outcome.HasField("answer") else None
         for one in shown.answers

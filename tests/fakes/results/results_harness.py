@@ -10,12 +10,12 @@ import asyncpg
 from nats.aio.client import Client
 from pydantic import SecretStr
 
+from proctor.v1 import answer_service_pb2_grpc as answer_grpc
+from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import results_service_pb2_grpc as results_grpc
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
+from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
 from proctor.v1 import (
-    answer_service_pb2_grpc,
-    export_service_pb2_grpc,
-    results_service_pb2_grpc,
-    run_record_service_pb2,
-    run_record_service_pb2_grpc,
     sample_pb2,
     work_messages_pb2,
 )
@@ -53,10 +53,10 @@ class ResultsHarness:
     nats: RunningServer
     connection: Client
     results: RunningResults
-    records: "run_record_service_pb2_grpc.RunRecordServiceAsyncStub"
-    public: "results_service_pb2_grpc.ResultsServiceAsyncStub"
-    answers: "answer_service_pb2_grpc.AnswerServiceAsyncStub"
-    exports: "export_service_pb2_grpc.ExportServiceAsyncStub"
+    records: "run_record_grpc.RunRecordServiceAsyncStub"
+    public: "results_grpc.ResultsServiceAsyncStub"
+    answers: "answer_grpc.AnswerServiceAsyncStub"
+    exports: "export_grpc.ExportServiceAsyncStub"
     reports: dict[str, list[work_messages_pb2.ProgressReport]]
 
     @property
@@ -69,16 +69,16 @@ class ResultsHarness:
         for start in range(0, len(samples), chunk_samples):
             chunk = [sample_to_proto(sample) for sample in samples[start : start + chunk_samples]]
             await self.records.PutSamples(
-                run_record_service_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk)
+                run_record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk)
             )
         committed = await self.records.CommitSampleSet(
-            run_record_service_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=len(samples))
+            run_record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=len(samples))
         )
         return committed.sample_set_id
 
     async def open(self, plan: RunPlan, epoch: int = 1) -> RunPlan:
         await self.records.OpenRun(
-            run_record_service_pb2.OpenRunRequest(
+            run_record_pb2.OpenRunRequest(
                 run_id=plan.run_id,
                 epoch=epoch,
                 tasks=[task_to_proto(task) for task in plan.tasks],
@@ -102,7 +102,7 @@ class ResultsHarness:
         await self.jetstream.publish(outcome_subject(batch.run_id), payload, uuid.uuid4().hex)
 
     async def counts(self, run_id: str) -> work_messages_pb2.ProgressReport:
-        request = run_record_service_pb2.GetCountsRequest(run_id=run_id)
+        request = run_record_pb2.GetCountsRequest(run_id=run_id)
         return (await self.records.GetCounts(request)).report
 
     async def recorded(self, run_id: str) -> int:
@@ -144,10 +144,10 @@ async def results_harness(**changed: object) -> AsyncIterator[ResultsHarness]:
             nats,
             connection,
             results,
-            run_record_service_pb2_grpc.RunRecordServiceStub(channel),
-            results_service_pb2_grpc.ResultsServiceStub(channel),
-            answer_service_pb2_grpc.AnswerServiceStub(channel),
-            export_service_pb2_grpc.ExportServiceStub(channel),
+            run_record_grpc.RunRecordServiceStub(channel),
+            results_grpc.ResultsServiceStub(channel),
+            answer_grpc.AnswerServiceStub(channel),
+            export_grpc.ExportServiceStub(channel),
             reports,
         )
 

@@ -13,20 +13,18 @@ import asyncpg
 import grpc
 import pytest
 
-from proctor.v1 import (
-    artifact_service_pb2_grpc,
-    batch_service_pb2,
-    batch_service_pb2_grpc,
-    change_service_pb2_grpc,
-    dataset_service_pb2_grpc,
-    file_service_pb2,
-    file_service_pb2_grpc,
-    queue_service_pb2_grpc,
-    rollout_service_pb2_grpc,
-    scheduler_service_pb2_grpc,
-    storage_service_pb2_grpc,
-    suite_service_pb2_grpc,
-)
+from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
+from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import batch_service_pb2_grpc as batch_grpc
+from proctor.v1 import change_service_pb2_grpc as change_grpc
+from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
+from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import file_service_pb2_grpc as file_grpc
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
+from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.v1 import storage_service_pb2_grpc as storage_grpc
+from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc.client import open_channel
@@ -93,31 +91,29 @@ class BatchHarness:
     def objects_of(self, file_id: str) -> list[str]:
         return [name for name in self.objects() if file_id in name]
 
-    async def upload(self, content: bytes, **header: Any) -> file_service_pb2.File:
+    async def upload(self, content: bytes, **header: Any) -> file_pb2.File:
         return (await self.files.UploadFile(upload_requests(cut(content), **header))).file
 
     async def read(self, file_id: str, first_byte: int = 0) -> bytes:
-        request = file_service_pb2.ReadFileRequest(file_id=file_id, first_byte=first_byte)
+        request = file_pb2.ReadFileRequest(file_id=file_id, first_byte=first_byte)
         return b"".join([response.data async for response in self.files.ReadFile(request)])
 
     async def delete(self, file_id: str) -> None:
-        await self.files.DeleteFile(
-            file_service_pb2.DeleteFileRequest(file_id=file_id), metadata=OPERATOR_METADATA
-        )
+        await self.files.DeleteFile(file_pb2.DeleteFileRequest(file_id=file_id), metadata=OPERATOR_METADATA)
 
-    async def create(self, file_id: str, **changes: Any) -> batch_service_pb2.Batch:
+    async def create(self, file_id: str, **changes: Any) -> batch_pb2.Batch:
         fields = {"endpoint": CHAT, "completion_window": "24h", "user": "ann", **changes}
-        request = batch_service_pb2.CreateBatchRequest(input_file_id=file_id, **fields)
+        request = batch_pb2.CreateBatchRequest(input_file_id=file_id, **fields)
         return (await self.batches.CreateBatch(request)).batch
 
-    async def get(self, batch_id: str) -> batch_service_pb2.Batch:
-        return (await self.batches.GetBatch(batch_service_pb2.GetBatchRequest(batch_id=batch_id))).batch
+    async def get(self, batch_id: str) -> batch_pb2.Batch:
+        return (await self.batches.GetBatch(batch_pb2.GetBatchRequest(batch_id=batch_id))).batch
 
-    async def cancel(self, batch_id: str) -> batch_service_pb2.Batch:
-        request = batch_service_pb2.CancelBatchRequest(batch_id=batch_id)
+    async def cancel(self, batch_id: str) -> batch_pb2.Batch:
+        request = batch_pb2.CancelBatchRequest(batch_id=batch_id)
         return (await self.batches.CancelBatch(request, metadata=OPERATOR_METADATA)).batch
 
-    async def reaches(self, batch_id: str, state: str) -> batch_service_pb2.Batch:
+    async def reaches(self, batch_id: str, state: str) -> batch_pb2.Batch:
         async def is_there() -> bool:
             return state_word((await self.get(batch_id)).state) == state
 
@@ -145,20 +141,20 @@ class BatchHarness:
 
 
 def state_word(state: int) -> str:
-    name = batch_service_pb2.BatchState.Name(state)  # type: ignore[arg-type]  # the number of one
+    name = batch_pb2.BatchState.Name(state)  # type: ignore[arg-type]  # the number of one
     return name.removeprefix("BATCH_STATE_").lower()
 
 
 async def upload_requests(
     pieces: Iterable[bytes], *, is_whole: bool = True, **header: Any
-) -> AsyncIterator[file_service_pb2.UploadFileRequest]:
+) -> AsyncIterator[file_pb2.UploadFileRequest]:
     """`header` has fields of the contract."""
-    reported = {"name": "in.jsonl", "user": "ann", "purpose": file_service_pb2.FILE_PURPOSE_BATCH, **header}
-    yield file_service_pb2.UploadFileRequest(header=file_service_pb2.FileHeader(**reported))
+    reported = {"name": "in.jsonl", "user": "ann", "purpose": file_pb2.FILE_PURPOSE_BATCH, **header}
+    yield file_pb2.UploadFileRequest(header=file_pb2.FileHeader(**reported))
     for piece in pieces:
-        yield file_service_pb2.UploadFileRequest(content=piece)
+        yield file_pb2.UploadFileRequest(content=piece)
     if is_whole:
-        yield file_service_pb2.UploadFileRequest(end=file_service_pb2.FileEnd())
+        yield file_pb2.UploadFileRequest(end=file_pb2.FileEnd())
 
 
 def counts_json(answered: int, failed: int) -> str:
@@ -172,14 +168,14 @@ OUTPUT = (b'{"custom_id": "r-0"}\n', b'{"custom_id": "r-1"}\n')
 ERRORS = (b'{"custom_id": "r-2"}\n',)
 
 
-async def created(harness: BatchHarness, count: int = 3, **changes: Any) -> batch_service_pb2.Batch:
+async def created(harness: BatchHarness, count: int = 3, **changes: Any) -> batch_pb2.Batch:
     """Its run is never planned by itself, since results is away."""
     file = await harness.upload(lines(count, uuid4().hex))
     return await harness.create(file.file_id, **changes)
 
 
 async def end_run(
-    harness: BatchHarness, batch: batch_service_pb2.Batch, state: str = "completed", **columns: Any
+    harness: BatchHarness, batch: batch_pb2.Batch, state: str = "completed", **columns: Any
 ) -> None:
     """As the leader would have ended and closed it."""
     ended = {
@@ -193,7 +189,7 @@ async def end_run(
     await harness.change_run(batch.run_id, **{**ended, **columns})
 
 
-def recorded(harness: BatchHarness, batch: batch_service_pb2.Batch) -> RecordedRun:
+def recorded(harness: BatchHarness, batch: batch_pb2.Batch) -> RecordedRun:
     harness.results.runs[batch.run_id] = RecordedRun(list(OUTPUT), list(ERRORS))
     return harness.results.runs[batch.run_id]
 
@@ -230,21 +226,21 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
         scheduler: RunningScheduler = await opened.enter_async_context(running_scheduler(settings))
         channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
         yield BatchHarness(
-            file_service_pb2_grpc.FileServiceStub(channel),
-            batch_service_pb2_grpc.BatchServiceStub(channel),
-            dataset_service_pb2_grpc.DatasetServiceStub(channel),
-            scheduler_service_pb2_grpc.SchedulerServiceStub(channel),
+            file_grpc.FileServiceStub(channel),
+            batch_grpc.BatchServiceStub(channel),
+            dataset_grpc.DatasetServiceStub(channel),
+            scheduler_grpc.SchedulerServiceStub(channel),
             results,
             folder / "objects",
             postgres.address,
             address,
-            change_service_pb2_grpc.ChangeServiceStub(channel),
-            queue_service_pb2_grpc.QueueServiceStub(channel),
-            storage_service_pb2_grpc.StorageServiceStub(channel),
-            suite_service_pb2_grpc.SuiteServiceStub(channel),
-            rollout_service_pb2_grpc.RolloutServiceStub(channel),
+            change_grpc.ChangeServiceStub(channel),
+            queue_grpc.QueueServiceStub(channel),
+            storage_grpc.StorageServiceStub(channel),
+            suite_grpc.SuiteServiceStub(channel),
+            rollout_grpc.RolloutServiceStub(channel),
             wire.address,
-            artifact_service_pb2_grpc.ArtifactServiceStub(channel),
+            artifact_grpc.ArtifactServiceStub(channel),
         )
 
 

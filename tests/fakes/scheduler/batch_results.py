@@ -10,12 +10,12 @@ from typing import Any
 
 import grpc
 
-from proctor.v1 import export_service_pb2 as messages
-from proctor.v1 import export_service_pb2_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import export_service_pb2_grpc as export_grpc
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc.server import serve_grpc
 
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ExportService"].full_name
+SERVICE_NAME = export_pb2.DESCRIPTOR.services_by_name["ExportService"].full_name
 
 
 @dataclass
@@ -27,37 +27,37 @@ class RecordedRun:
 
 
 @dataclass
-class BatchResults(export_service_pb2_grpc.ExportServiceServicer):
+class BatchResults(export_grpc.ExportServiceServicer):
     """`failures`: so many calls fail in the middle. None gets behind its first before `gate` is set."""
 
     runs: dict[str, RecordedRun] = field(default_factory=dict)
-    asked: list[messages.ExportRunRequest] = field(default_factory=list)
+    asked: list[export_pb2.ExportRunRequest] = field(default_factory=list)
     failures: int = 0
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def ExportRun(
-        self, request: messages.ExportRunRequest, context: Any
-    ) -> AsyncIterator[messages.ExportRunResponse]:
+        self, request: export_pb2.ExportRunRequest, context: Any
+    ) -> AsyncIterator[export_pb2.ExportRunResponse]:
         self.asked.append(request)
         if request.run_id not in self.runs:
             raise RemoteError(ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", "no such run", {})
         run = self.runs[request.run_id]
-        is_output = request.format == messages.EXPORT_FORMAT_BATCH_OUTPUT
+        is_output = request.format == export_pb2.EXPORT_FORMAT_BATCH_OUTPUT
         for piece in run.output if is_output else run.errors:
-            yield messages.ExportRunResponse(data=piece)
+            yield export_pb2.ExportRunResponse(data=piece)
             await self.gate.wait()
             if self.failures:
                 self.failures -= 1
                 raise RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "gone in the middle", {})
 
     async def ExportGoldenAnswers(
-        self, request: messages.ExportGoldenAnswersRequest, context: Any
-    ) -> AsyncIterator[messages.ExportGoldenAnswersResponse]:
+        self, request: export_pb2.ExportGoldenAnswersRequest, context: Any
+    ) -> AsyncIterator[export_pb2.ExportGoldenAnswersResponse]:
         raise RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "away", {})
-        yield messages.ExportGoldenAnswersResponse()
+        yield export_pb2.ExportGoldenAnswersResponse()
 
     def register(self, server: grpc.aio.Server) -> None:
-        export_service_pb2_grpc.add_ExportServiceServicer_to_server(self, server)
+        export_grpc.add_ExportServiceServicer_to_server(self, server)
         server.add_generic_rpc_handlers((_Away(),))
 
 

@@ -13,16 +13,16 @@ import nats
 from nats.aio.client import Client
 from pydantic import SecretStr
 
-from proctor.keda import externalscaler_pb2_grpc
+from proctor.keda import externalscaler_pb2_grpc as externalscaler_grpc
+from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from proctor.v1 import (
-    dataset_service_pb2_grpc,
     model_pb2,
     outcome_pb2,
     run_pb2,
-    scheduler_service_pb2,
-    scheduler_service_pb2_grpc,
     work_messages_pb2,
 )
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common.grpc.client import open_channel
@@ -122,9 +122,9 @@ class ServedScheduler:
     settings: SchedulerSettings
     nats: Client
     worker: HandWorker
-    stub: "scheduler_service_pb2_grpc.SchedulerServiceAsyncStub"
-    datasets: "dataset_service_pb2_grpc.DatasetServiceAsyncStub"
-    scaler: "externalscaler_pb2_grpc.ExternalScalerAsyncStub"
+    stub: "scheduler_grpc.SchedulerServiceAsyncStub"
+    datasets: "dataset_grpc.DatasetServiceAsyncStub"
+    scaler: "externalscaler_grpc.ExternalScalerAsyncStub"
 
     async def upload(self, content: bytes, name: str = "rows.jsonl") -> str:
         """Gives the id of the data set."""
@@ -134,17 +134,17 @@ class ServedScheduler:
 
     async def submit(self, **order: object) -> str:
         wanted = run_pb2.RunOrder(**{"suite": SUITE, "model": MODEL, **order})  # type: ignore[arg-type]  # fields of an order
-        response = await self.stub.SubmitRun(scheduler_service_pb2.SubmitRunRequest(order=wanted))
+        response = await self.stub.SubmitRun(scheduler_pb2.SubmitRunRequest(order=wanted))
         return response.run.run_id
 
     async def run(self, run_id: str) -> run_pb2.Run:
-        request = scheduler_service_pb2.GetRunRequest(run_id=run_id)
+        request = scheduler_pb2.GetRunRequest(run_id=run_id)
         return (await self.stub.GetRun(request)).run
 
     async def delete(self, run_id: str) -> str:
         """The reason of a refusal; empty where there is none."""
         try:
-            await self.stub.DeleteRun(scheduler_service_pb2.DeleteRunRequest(run_id=run_id))
+            await self.stub.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
         except grpc.aio.AioRpcError as error:
             return remote_error(error).reason
         return ""
@@ -167,7 +167,7 @@ class ServedScheduler:
 
     async def watched(self, run_id: str) -> run_pb2.Run:
         last = run_pb2.Run()
-        async for response in self.stub.WatchRun(scheduler_service_pb2.WatchRunRequest(run_id=run_id)):
+        async for response in self.stub.WatchRun(scheduler_pb2.WatchRunRequest(run_id=run_id)):
             last = response.run
         return last
 
@@ -227,7 +227,7 @@ async def standby_scheduler(
         running_scheduler(settings) as scheduler,
         open_channel(f"127.0.0.1:{scheduler.grpc.port}") as channel,
     ):
-        stub = scheduler_service_pb2_grpc.SchedulerServiceStub(channel)
-        datasets = dataset_service_pb2_grpc.DatasetServiceStub(channel)
-        scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+        stub = scheduler_grpc.SchedulerServiceStub(channel)
+        datasets = dataset_grpc.DatasetServiceStub(channel)
+        scaler = externalscaler_grpc.ExternalScalerStub(channel)
         yield ServedScheduler(settings, connection, HandWorker(connection), stub, datasets, scaler)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
 from proctor.client.calls import send_chunks
-from proctor.v1 import dataset_service_pb2 as messages
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
 
 if TYPE_CHECKING:
     from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub
@@ -23,16 +23,16 @@ async def upload(
     *,
     is_whole: bool = True,
     **header: object,
-) -> messages.UploadDatasetResponse:
+) -> dataset_pb2.UploadDatasetResponse:
     """`header` has fields of the contract; the name is `rows.jsonl` where none is given."""
-    reported = messages.DatasetHeader(**{"name": "rows.jsonl", "user": "ann", **header})  # type: ignore[arg-type]  # checked by protobuf
+    reported = dataset_pb2.DatasetHeader(**{"name": "rows.jsonl", "user": "ann", **header})  # type: ignore[arg-type]  # checked by protobuf
 
-    async def requests() -> AsyncIterator[messages.UploadDatasetRequest]:
-        yield messages.UploadDatasetRequest(header=reported)
+    async def requests() -> AsyncIterator[dataset_pb2.UploadDatasetRequest]:
+        yield dataset_pb2.UploadDatasetRequest(header=reported)
         for piece in pieces:
-            yield messages.UploadDatasetRequest(content=piece)
+            yield dataset_pb2.UploadDatasetRequest(content=piece)
         if is_whole:
-            yield messages.UploadDatasetRequest(end=messages.DatasetEnd())
+            yield dataset_pb2.UploadDatasetRequest(end=dataset_pb2.DatasetEnd())
 
     return await send_chunks(stub.UploadDataset(), requests())
 
@@ -41,20 +41,20 @@ class OpenUpload:
     """An upload that a test sends chunk by chunk."""
 
     def __init__(self, stub: "DatasetServiceAsyncStub", name: str = "rows.jsonl") -> None:
-        self._pieces: asyncio.Queue[messages.UploadDatasetRequest | None] = asyncio.Queue()
-        header = messages.DatasetHeader(name=name, user="ann")
-        self._pieces.put_nowait(messages.UploadDatasetRequest(header=header))
+        self._pieces: asyncio.Queue[dataset_pb2.UploadDatasetRequest | None] = asyncio.Queue()
+        header = dataset_pb2.DatasetHeader(name=name, user="ann")
+        self._pieces.put_nowait(dataset_pb2.UploadDatasetRequest(header=header))
         self.call = stub.UploadDataset(self._requests())
 
-    async def _requests(self) -> AsyncIterator[messages.UploadDatasetRequest]:
+    async def _requests(self) -> AsyncIterator[dataset_pb2.UploadDatasetRequest]:
         while (piece := await self._pieces.get()) is not None:
             yield piece
 
     def send(self, content: bytes) -> None:
         for piece in cut(content):
-            self._pieces.put_nowait(messages.UploadDatasetRequest(content=piece))
+            self._pieces.put_nowait(dataset_pb2.UploadDatasetRequest(content=piece))
 
-    async def end(self) -> messages.UploadDatasetResponse:
-        self._pieces.put_nowait(messages.UploadDatasetRequest(end=messages.DatasetEnd()))
+    async def end(self) -> dataset_pb2.UploadDatasetResponse:
+        self._pieces.put_nowait(dataset_pb2.UploadDatasetRequest(end=dataset_pb2.DatasetEnd()))
         self._pieces.put_nowait(None)
         return await self.call

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
-from proctor.v1 import outcome_pb2, results_service_pb2
+from proctor.v1 import outcome_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.gateway.dataset_runs import recorded, stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness
@@ -50,7 +51,7 @@ async def test_each_option_about_answers_lists_them(harness: GatewayHarness, pro
         assert "request-0" in shown.out
     await proctor("results", run.run_id, "--sort", "time", "--descending")
     asked = harness.results.outcomes_asked[-1]
-    assert (asked.sort, asked.is_descending) == (results_service_pb2.OUTCOME_SORT_TIME, True)
+    assert (asked.sort, asked.is_descending) == (results_pb2.OUTCOME_SORT_TIME, True)
     wrong = await proctor("results", run.run_id, "--status", "bogus")
     assert (wrong.code, wrong.err) == (2, "--status bogus: it must be scored, unparsed or failed.\n")
 

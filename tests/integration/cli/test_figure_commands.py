@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.v1 import comparison_pb2, export_service_pb2, leaderboard_pb2, run_pb2, summary_pb2
+from proctor.v1 import comparison_pb2, leaderboard_pb2, run_pb2, summary_pb2
+from proctor.v1 import export_service_pb2 as export_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import refused
@@ -133,7 +134,7 @@ async def test_run_is_exported_to_a_file_or_to_stdout(
     assert target.read_bytes() == b"a,b\n1,2\n"
     assert (await proctor("export", FIRST, "--format", "csv", "-o", "-")).out == "a,b\n1,2\n"
     asked = harness.results.exports.asked[0]
-    assert (asked.task, asked.format) == ("sst2", export_service_pb2.EXPORT_FORMAT_CSV)
+    assert (asked.task, asked.format) == ("sst2", export_pb2.EXPORT_FORMAT_CSV)
     again = await proctor("export", FIRST, "--format", "csv", "-o", str(target))
     assert again.code == 2
     assert "exists; --force replaces it" in again.err

@@ -9,7 +9,8 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from proctor.client.errors import NotFound, Refused, Unreachable
 from proctor.client.proctor_client import ProctorClient, Reconnect
-from proctor.v1 import results_service_pb2, run_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from services.common import traces
@@ -109,7 +110,7 @@ async def test_refusals_of_results_and_of_streams_keep_theirs_too(client: Procto
 
 
 async def test_results_answer_through_the_same_proxy(client: ProctorClient) -> None:
-    _, next_page = await client.list_outcomes(results_service_pb2.ListOutcomesRequest(page_token="p1"))
+    _, next_page = await client.list_outcomes(results_pb2.ListOutcomesRequest(page_token="p1"))
     assert next_page == "after p1"
 
 

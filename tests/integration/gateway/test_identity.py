@@ -12,17 +12,15 @@ from structlog.testing import capture_logs
 
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
-from proctor.v1 import (
-    batch_service_pb2,
-    batch_service_pb2_grpc,
-    dataset_service_pb2,
-    dataset_service_pb2_grpc,
-    file_service_pb2,
-    file_service_pb2_grpc,
-    queue_service_pb2_grpc,
-    run_pb2,
-)
+from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import batch_service_pb2_grpc as batch_grpc
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
+from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import file_service_pb2_grpc as file_grpc
 from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
+from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
@@ -85,10 +83,10 @@ async def test_suite_and_data_set_by_grpc_are_of_who_calls(harness: GatewayHarne
     async with grpc.aio.insecure_channel(harness.grpc) as channel:
         suites = suite_grpc.SuiteServiceStub(channel)
         await suites.AddSuite(suite_pb2.AddSuiteRequest(user="ann"), metadata=(KEY,))
-        header = dataset_service_pb2.DatasetHeader(name="rows.jsonl", user="ann")
-        end = dataset_service_pb2.UploadDatasetRequest(end=dataset_service_pb2.DatasetEnd())
-        pieces = [dataset_service_pb2.UploadDatasetRequest(header=header), end]
-        datasets = dataset_service_pb2_grpc.DatasetServiceStub(channel)
+        header = dataset_pb2.DatasetHeader(name="rows.jsonl", user="ann")
+        end = dataset_pb2.UploadDatasetRequest(end=dataset_pb2.DatasetEnd())
+        pieces = [dataset_pb2.UploadDatasetRequest(header=header), end]
+        datasets = dataset_grpc.DatasetServiceStub(channel)
         await datasets.UploadDataset(iter(pieces), metadata=(KEY,))
     assert [each.user for each in harness.scheduler.suites.added] == ["carol"]
     assert [each.user for each in harness.scheduler.datasets.headers] == ["carol"]
@@ -96,25 +94,19 @@ async def test_suite_and_data_set_by_grpc_are_of_who_calls(harness: GatewayHarne
 
 async def test_file_and_batch_by_grpc_are_of_who_calls_and_can_be_repeated(harness: GatewayHarness) -> None:
     async with grpc.aio.insecure_channel(harness.grpc) as channel:
-        header = file_service_pb2.FileHeader(
-            name="a.jsonl", user="ann", purpose=file_service_pb2.FILE_PURPOSE_BATCH
-        )
+        header = file_pb2.FileHeader(name="a.jsonl", user="ann", purpose=file_pb2.FILE_PURPOSE_BATCH)
         pieces = [
-            file_service_pb2.UploadFileRequest(header=header),
-            file_service_pb2.UploadFileRequest(content=b"{}"),
-            file_service_pb2.UploadFileRequest(end=file_service_pb2.FileEnd()),
+            file_pb2.UploadFileRequest(header=header),
+            file_pb2.UploadFileRequest(content=b"{}"),
+            file_pb2.UploadFileRequest(end=file_pb2.FileEnd()),
         ]
-        files = file_service_pb2_grpc.FileServiceStub(channel)
+        files = file_grpc.FileServiceStub(channel)
         file = (await files.UploadFile(iter(pieces), metadata=(KEY,))).file
-        batches = batch_service_pb2_grpc.BatchServiceStub(channel)
+        batches = batch_grpc.BatchServiceStub(channel)
         for given in ("", "", str(uuid.UUID(int=7))):
-            order = batch_service_pb2.CreateBatchRequest(
-                input_file_id=file.file_id, user="ann", request_id=given
-            )
+            order = batch_pb2.CreateBatchRequest(input_file_id=file.file_id, user="ann", request_id=given)
             assert (await batches.CreateBatch(order, metadata=(KEY,))).batch.user == "carol"
-        read = files.ReadFile(
-            file_service_pb2.ReadFileRequest(file_id=file.file_id, first_byte=1), metadata=(KEY,)
-        )
+        read = files.ReadFile(file_pb2.ReadFileRequest(file_id=file.file_id, first_byte=1), metadata=(KEY,))
         assert b"".join([piece.data async for piece in read]) == b"}"
     [uploaded] = harness.scheduler.files.headers
     assert (uploaded.user, len(uploaded.request_id)) == ("carol", 36)
@@ -149,7 +141,7 @@ async def test_limits_can_be_raised_by_an_operator_who_has_made_too_many_request
 ) -> None:
     keyless.scheduler.queue.max_requests = 0
     async with grpc.aio.insecure_channel(keyless.grpc) as channel:
-        stub = queue_service_pb2_grpc.QueueServiceStub(channel)
+        stub = queue_grpc.QueueServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError, match="requests of this minute"):
             await stub.GetQueue(queue_pb2.GetQueueRequest())
         wanted = queue_pb2.QueueLimits(max_requests_per_minute=7)
@@ -230,7 +222,7 @@ async def test_log_of_a_grpc_call_names_its_user_and_keys_stay_in_the_gateway(
 ) -> None:
     with capture_logs(processors=[merge_contextvars]) as lines:
         async with grpc.aio.insecure_channel(harness.grpc) as channel:
-            stub = queue_service_pb2_grpc.QueueServiceStub(channel)
+            stub = queue_grpc.QueueServiceStub(channel)
             metadata = (KEY, ("x-proctor-user", "bob"), ("x-request-id", "r-1"))
             await stub.GetQueue(queue_pb2.GetQueueRequest(page_size=1), metadata=metadata)
     [line] = [line for line in lines if line["event"] == "grpc request"]

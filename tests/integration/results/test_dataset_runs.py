@@ -11,20 +11,20 @@ import pytest_asyncio
 
 from proctor.v1 import (
     comparison_service_pb2,
-    comparison_service_pb2_grpc,
-    export_service_pb2,
-    export_service_pb2_grpc,
     leaderboard_pb2,
     leaderboard_service_pb2,
-    leaderboard_service_pb2_grpc,
-    rescore_service_pb2,
-    rescore_service_pb2_grpc,
-    results_service_pb2,
     run_pb2,
-    run_record_service_pb2,
     sample_pb2,
     summary_pb2,
 )
+from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
 from services.common.grpc.client import open_channel
@@ -76,10 +76,10 @@ class Api:
     """Results as other services call them."""
 
     harness: ResultsHarness
-    leaderboards: "leaderboard_service_pb2_grpc.LeaderboardServiceAsyncStub"
-    comparisons: "comparison_service_pb2_grpc.ComparisonServiceAsyncStub"
-    exports: "export_service_pb2_grpc.ExportServiceAsyncStub"
-    rescoring: "rescore_service_pb2_grpc.RescoreServiceAsyncStub"
+    leaderboards: "leaderboard_grpc.LeaderboardServiceAsyncStub"
+    comparisons: "comparison_grpc.ComparisonServiceAsyncStub"
+    exports: "export_grpc.ExportServiceAsyncStub"
+    rescoring: "rescore_grpc.RescoreServiceAsyncStub"
 
     async def run(
         self, uploaded: Uploaded, model: str, answers: Sequence[Sequence[str]], metrics: Metrics = EXACT
@@ -118,14 +118,12 @@ class Api:
 
         await eventually(is_recorded, "all outcomes are recorded")
         await self.harness.records.CloseRun(
-            run_record_service_pb2.CloseRunRequest(
-                run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
-            )
+            run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
         )
         return plan.run_id
 
     async def summary(self, run_id: str) -> summary_pb2.RunSummary:
-        request = results_service_pb2.GetSummaryRequest(run_id=run_id)
+        request = results_pb2.GetSummaryRequest(run_id=run_id)
         return (await self.harness.public.GetSummary(request)).summary
 
     async def leaderboard(
@@ -154,8 +152,8 @@ class Api:
         )
 
     async def exported(self, run_id: str, form: str) -> bytes:
-        request = export_service_pb2.ExportRunRequest(
-            run_id=run_id, format=export_service_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}")
+        request = export_pb2.ExportRunRequest(
+            run_id=run_id, format=export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}")
         )
         return b"".join([piece.data async for piece in self.exports.ExportRun(request)])
 
@@ -168,10 +166,10 @@ async def api() -> AsyncIterator[Api]:
     ):
         yield Api(
             harness,
-            leaderboard_service_pb2_grpc.LeaderboardServiceStub(channel),
-            comparison_service_pb2_grpc.ComparisonServiceStub(channel),
-            export_service_pb2_grpc.ExportServiceStub(channel),
-            rescore_service_pb2_grpc.RescoreServiceStub(channel),
+            leaderboard_grpc.LeaderboardServiceStub(channel),
+            comparison_grpc.ComparisonServiceStub(channel),
+            export_grpc.ExportServiceStub(channel),
+            rescore_grpc.RescoreServiceStub(channel),
         )
 
 
@@ -228,7 +226,7 @@ async def test_a_run_without_metrics_is_compared_with_nothing_and_rescored_with_
             await call
         assert remote_error(refused.value).reason == "NOT_COMPARABLE"
     rescored = await api.rescoring.RescoreTask(
-        rescore_service_pb2.RescoreTaskRequest(
+        rescore_pb2.RescoreTaskRequest(
             run_id=unscored,
             task="rows",
             metrics=[sample_pb2.MetricUse(name="exact_match"), sample_pb2.MetricUse(name="f1")],
@@ -239,7 +237,7 @@ async def test_a_run_without_metrics_is_compared_with_nothing_and_rescored_with_
         ("squad_f1", 0.75),
     ]
     with pytest.raises(grpc.aio.AioRpcError, match="metrics must be given"):
-        await api.rescoring.RescoreTask(rescore_service_pb2.RescoreTaskRequest(run_id=unscored, task="rows"))
+        await api.rescoring.RescoreTask(rescore_pb2.RescoreTaskRequest(run_id=unscored, task="rows"))
 
 
 async def test_answers_that_another_metric_cannot_score_are_counted_and_the_first_are_named(
@@ -248,7 +246,7 @@ async def test_answers_that_another_metric_cannot_score_are_counted_and_the_firs
     rows = [(f"{at}?", "none" if at % 2 else str(at)) for at in range(50)]
     run_id = await api.run(Uploaded(rows), "p/a", [[str(at) for at in range(50)]], {})
     rescored = await api.rescoring.RescoreTask(
-        rescore_service_pb2.RescoreTaskRequest(
+        rescore_pb2.RescoreTaskRequest(
             run_id=run_id, task="rows", metrics=[sample_pb2.MetricUse(name="numeric")]
         )
     )
@@ -258,11 +256,11 @@ async def test_answers_that_another_metric_cannot_score_are_counted_and_the_firs
 
 
 async def test_answers_to_rows_that_expect_nothing_are_in_no_figure(api: Api) -> None:
-    async def rescored(targets: Sequence[str]) -> rescore_service_pb2.RescoreTaskResponse:
+    async def rescored(targets: Sequence[str]) -> rescore_pb2.RescoreTaskResponse:
         uploaded = Uploaded([(f"{at}?", target) for at, target in enumerate(targets)])
         run_id = await api.run(uploaded, "p/a", [["yes"] * len(targets)], {})
         return await api.rescoring.RescoreTask(
-            rescore_service_pb2.RescoreTaskRequest(
+            rescore_pb2.RescoreTaskRequest(
                 run_id=run_id, task="rows", metrics=[sample_pb2.MetricUse(name="f1")]
             )
         )

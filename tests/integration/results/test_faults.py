@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import run_record_service_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from services.common.nats.streams import OUTCOMES
 from services.common.postgres import retrying
 from services.results.runs.run_plan import RunPlan
@@ -63,7 +63,7 @@ def strike(pid: int | None) -> None:
 async def assert_complete(harness: ResultsHarness, plan: RunPlan) -> None:
     await eventually(lambda: has_rows(harness, plan, SAMPLES), "every sample is recorded", LIMIT_SECONDS)
     assert await harness.recorded(plan.run_id) == SAMPLES
-    request = run_record_service_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1)
+    request = run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1)
     summary = (await harness.records.CloseRun(request)).summary
     assert (summary.answered, summary.failed, summary.tasks[0].metrics[0].mean) == (SAMPLES, 0, 1.0)
 

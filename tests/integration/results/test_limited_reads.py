@@ -8,7 +8,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import results_service_pb2 as pb
+from proctor.v1 import results_service_pb2 as results_pb2
 from services.common.grpc.errors import remote_error
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.eventually import eventually
@@ -55,7 +55,7 @@ async def test_slow_reads_are_refused_beyond_a_limit_while_outcomes_are_recorded
     started = time.monotonic()
     async with harness.database() as blocker, blocker.transaction():
         await blocker.execute("LOCK TABLE golden_answers IN ACCESS EXCLUSIVE MODE")
-        request = pb.ListOutcomesRequest(run_id=plan.run_id)
+        request = results_pb2.ListOutcomesRequest(run_id=plan.run_id)
         reads = [asyncio.ensure_future(harness.public.ListOutcomes(request)) for _ in range(CALLS)]
         await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
         # No read has come to its end, and none of them is in the way.

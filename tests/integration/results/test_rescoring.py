@@ -9,9 +9,11 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import rescore_service_pb2 as pb
-from proctor.v1 import rescore_service_pb2_grpc as pb_grpc
-from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2, sample_pb2, summary_pb2
+from proctor.v1 import rescore_service_pb2 as rescore_pb2
+from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import run_pb2, sample_pb2, summary_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.sample import Prompt
 from services.common.grpc.client import open_channel
 from services.results.runs.run_plan import RunPlan
@@ -43,9 +45,9 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def rescoring(harness: ResultsHarness) -> "AsyncIterator[pb_grpc.RescoreServiceAsyncStub]":
+async def rescoring(harness: ResultsHarness) -> "AsyncIterator[rescore_grpc.RescoreServiceAsyncStub]":
     async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
-        yield pb_grpc.RescoreServiceStub(channel)
+        yield rescore_grpc.RescoreServiceStub(channel)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -72,14 +74,12 @@ async def open_plan(harness: ResultsHarness) -> RunPlan:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plan(
-    harness: ResultsHarness, open_plan: RunPlan, rescoring: "pb_grpc.RescoreServiceAsyncStub"
+    harness: ResultsHarness, open_plan: RunPlan, rescoring: "rescore_grpc.RescoreServiceAsyncStub"
 ) -> RunPlan:
     with pytest.raises(grpc.aio.AioRpcError, match="is not finished"):
-        await rescoring.RescoreTask(pb.RescoreTaskRequest(run_id=open_plan.run_id, task="t0"))
+        await rescoring.RescoreTask(rescore_pb2.RescoreTaskRequest(run_id=open_plan.run_id, task="t0"))
     await harness.records.CloseRun(
-        run_record_service_pb2.CloseRunRequest(
-            run_id=open_plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
-        )
+        run_record_pb2.CloseRunRequest(run_id=open_plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     )
     return open_plan
 
@@ -94,31 +94,33 @@ def mean(summary: summary_pb2.TaskSummary) -> float:
 
 
 async def test_another_filter_finds_the_answer_in_the_stored_text(
-    harness: ResultsHarness, rescoring: "pb_grpc.RescoreServiceAsyncStub", plan: RunPlan
+    harness: ResultsHarness, rescoring: "rescore_grpc.RescoreServiceAsyncStub", plan: RunPlan
 ) -> None:
-    request = pb.RescoreTaskRequest(run_id=plan.run_id, task="t0", filters_json=json.dumps(LAST_NUMBER))
+    request = rescore_pb2.RescoreTaskRequest(
+        run_id=plan.run_id, task="t0", filters_json=json.dumps(LAST_NUMBER)
+    )
     response = await rescoring.RescoreTask(request)
     assert (mean(response.recorded), mean(response.summary)) == (0.0, 0.5)
     assert (response.summary.answered, response.summary.failed, response.summary.unparsed) == (2, 1, 1)
     assert response.changed == 2
 
-    kept = await harness.public.GetSummary(results_service_pb2.GetSummaryRequest(run_id=plan.run_id))
+    kept = await harness.public.GetSummary(results_pb2.GetSummaryRequest(run_id=plan.run_id))
     assert mean(kept.summary.tasks[0]) == 0.0
 
 
 async def test_other_metrics_over_the_same_answers(
-    rescoring: "pb_grpc.RescoreServiceAsyncStub", plan: RunPlan
+    rescoring: "rescore_grpc.RescoreServiceAsyncStub", plan: RunPlan
 ) -> None:
     contains = sample_pb2.MetricUse(name="contains")
     response = await rescoring.RescoreTask(
-        pb.RescoreTaskRequest(run_id=plan.run_id, task="t0", metrics=[contains])
+        rescore_pb2.RescoreTaskRequest(run_id=plan.run_id, task="t0", metrics=[contains])
     )
     assert [(one.metric, one.mean) for one in response.summary.metrics] == [("contains", 0.5)]
     assert response.changed == 0
 
     normed = sample_pb2.MetricUse(name="acc_norm")
     response = await rescoring.RescoreTask(
-        pb.RescoreTaskRequest(run_id=plan.run_id, task="t1", metrics=[normed])
+        rescore_pb2.RescoreTaskRequest(run_id=plan.run_id, task="t1", metrics=[normed])
     )
     assert [one.metric for one in response.summary.metrics] == ["acc_norm"]
 
@@ -133,9 +135,12 @@ async def test_other_metrics_over_the_same_answers(
     ],
 )
 async def test_a_scoring_that_cannot_be_is_one_sentence(
-    rescoring: "pb_grpc.RescoreServiceAsyncStub", plan: RunPlan, changes: dict[str, object], sentence: str
+    rescoring: "rescore_grpc.RescoreServiceAsyncStub",
+    plan: RunPlan,
+    changes: dict[str, object],
+    sentence: str,
 ) -> None:
-    request = pb.RescoreTaskRequest(**{"run_id": plan.run_id, "task": "t0", **changes})  # type: ignore[arg-type]  # fields by name
+    request = rescore_pb2.RescoreTaskRequest(**{"run_id": plan.run_id, "task": "t0", **changes})  # type: ignore[arg-type]  # fields by name
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await rescoring.RescoreTask(request)
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
@@ -143,7 +148,7 @@ async def test_a_scoring_that_cannot_be_is_one_sentence(
 
 
 async def test_what_one_scoring_could_not_read_another_can(
-    harness: ResultsHarness, rescoring: "pb_grpc.RescoreServiceAsyncStub"
+    harness: ResultsHarness, rescoring: "rescore_grpc.RescoreServiceAsyncStub"
 ) -> None:
     slow = [{"name": "slow", "filter": [{"function": "regex", "regex_pattern": "(?:a|b|ab)*[cd]"}]}]
     ordered = plan_of([3], [await harness.store([text_sample(at) for at in range(3)])])
@@ -157,11 +162,11 @@ async def test_what_one_scoring_could_not_read_another_can(
 
     await eventually(all_recorded, "everything is recorded")
     await harness.records.CloseRun(
-        run_record_service_pb2.CloseRunRequest(
-            run_id=ordered.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
-        )
+        run_record_pb2.CloseRunRequest(run_id=ordered.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     )
-    request = pb.RescoreTaskRequest(run_id=ordered.run_id, task="t0", filters_json=json.dumps(LAST_NUMBER))
+    request = rescore_pb2.RescoreTaskRequest(
+        run_id=ordered.run_id, task="t0", filters_json=json.dumps(LAST_NUMBER)
+    )
     response = await rescoring.RescoreTask(request)
     assert (response.recorded.answered, response.recorded.failed) == (1, 2)
     assert (response.summary.answered, response.summary.failed, response.summary.unparsed) == (2, 1, 1)

@@ -10,14 +10,12 @@ import pytest_asyncio
 
 from proctor.v1 import (
     outcome_pb2,
-    results_service_pb2,
     run_pb2,
     summary_pb2,
     work_messages_pb2,
 )
-from proctor.v1 import (
-    run_record_service_pb2 as record_pb2,
-)
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.outcome import Answer, FailureClass
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
@@ -41,7 +39,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 async def close(
     harness: ResultsHarness, plan: RunPlan, epoch: int = 1, *, partial: bool = False
 ) -> summary_pb2.RunSummary:
-    request = record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=epoch, allow_partial=partial)
+    request = run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=epoch, allow_partial=partial)
     return (await harness.records.CloseRun(request)).summary
 
 
@@ -51,7 +49,7 @@ async def missing(
     found, token = [], ""
     while True:
         page = await harness.records.ListMissing(
-            record_pb2.ListMissingRequest(
+            run_record_pb2.ListMissingRequest(
                 run_id=plan.run_id, epoch=epoch, page_size=page_size, page_token=token
             )
         )
@@ -88,7 +86,7 @@ async def test_a_run_is_recorded_closed_and_read_back(harness: ResultsHarness) -
     assert (summary.timing.total.n, summary.timing.total.p99) == (25, 0.25)
     assert not summary.timing.HasField("queue")
     assert await close(harness, plan) == summary
-    public = await harness.public.GetSummary(results_service_pb2.GetSummaryRequest(run_id=plan.run_id))
+    public = await harness.public.GetSummary(results_pb2.GetSummaryRequest(run_id=plan.run_id))
     assert public.summary == summary
 
 
@@ -151,15 +149,15 @@ async def test_a_repeated_commit_of_a_duplicate_gives_the_same_set(harness: Resu
     kept = await harness.store(samples)
     staging_id = new_id()
     chunk = [sample_to_proto(sample) for sample in samples]
-    await harness.records.PutSamples(record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk))
-    request = record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=3)
+    await harness.records.PutSamples(run_record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk))
+    request = run_record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=3)
     answers = [await harness.records.CommitSampleSet(request) for _ in range(2)]
     assert [answer.sample_set_id for answer in answers] == [kept, kept]
 
 
 async def test_samples_are_read_in_the_order_asked_without_targets(harness: ResultsHarness) -> None:
     set_id = await harness.store([choice_sample(position, "read") for position in range(10)])
-    request = record_pb2.ReadSamplesRequest(sample_set_id=set_id, positions=[7, 2])
+    request = run_record_pb2.ReadSamplesRequest(sample_set_id=set_id, positions=[7, 2])
     samples = (await harness.records.ReadSamples(request)).samples
     assert [sample.position for sample in samples] == [7, 2]
     assert samples[0].prompt.text == "7 is"
@@ -183,7 +181,7 @@ async def test_a_run_is_not_closed_while_samples_are_missing(harness: ResultsHar
     plan = await harness.open_run_of(5)
     await harness.send(batch(plan.run_id, [answered(0)]))
     await eventually(lambda: recorded_is(harness, plan, 1), "it is recorded")
-    request = record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1)
+    request = run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1)
     assert await refusal(harness.records.CloseRun(request)) == (
         "RUN_INCOMPLETE",
         f"Run {plan.run_id} still misses 4 outcomes.",
@@ -209,7 +207,7 @@ async def test_late_outcomes_of_a_deleted_run_are_taken_and_dropped(harness: Res
     await eventually(lambda: recorded_is(harness, plan, 1), "it is recorded")
     await close(harness, plan, partial=True)
     for _ in range(2):
-        await harness.records.DeleteRunRecord(record_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
+        await harness.records.DeleteRunRecord(run_record_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
     await harness.send(batch(plan.run_id, [answered(1)]))
     await eventually(lambda: nothing_waits(harness), "the late message is taken")
     not_found = ("RUN_NOT_FOUND", f"Run {plan.run_id} not found.")
@@ -247,9 +245,9 @@ async def test_outcomes_are_listed_beside_their_samples(harness: ResultsHarness)
     await harness.send(batch(plan.run_id, [answered(sample) for sample in range(5)] + [failed(5)]))
     await eventually(lambda: recorded_is(harness, plan, 6), "all outcomes are recorded")
 
-    async def page(**asked: object) -> results_service_pb2.ListOutcomesResponse:
+    async def page(**asked: object) -> results_pb2.ListOutcomesResponse:
         return await harness.public.ListOutcomes(
-            results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, **asked)  # type: ignore[arg-type]  # fields by name
+            results_pb2.ListOutcomesRequest(run_id=plan.run_id, **asked)  # type: ignore[arg-type]  # fields by name
         )
 
     first = await page(page_size=4)
@@ -273,7 +271,7 @@ async def test_a_page_of_long_prompts_fits_into_a_message(harness: ResultsHarnes
     await harness.send(batch(plan.run_id, [answered(sample) for sample in range(40)]))
     await eventually(lambda: recorded_is(harness, plan, 40), "all outcomes are recorded")
     listed: list[int] = []
-    request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, page_size=1000)
+    request = results_pb2.ListOutcomesRequest(run_id=plan.run_id, page_size=1000)
     while not listed or request.page_token:
         page = await harness.public.ListOutcomes(request)
         assert page.ByteSize() <= MAX_BYTES_PER_PAGE * 1.1
@@ -306,30 +304,30 @@ async def test_what_cannot_be_done_is_refused_in_one_sentence(harness: ResultsHa
     records = harness.records
     staging_id = new_id()
     chunk = [sample_to_proto(choice_sample(position, "gap")) for position in (0, 2)]
-    await records.PutSamples(record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk))
-    commit = record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=3)
-    read = record_pb2.ReadSamplesRequest(sample_set_id=staging_id, positions=[0])
+    await records.PutSamples(run_record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk))
+    commit = run_record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=3)
+    read = run_record_pb2.ReadSamplesRequest(sample_set_id=staging_id, positions=[0])
     assert (await refusal(records.CommitSampleSet(commit)))[0] == "INVALID_PARAMETER"
     assert (await refusal(records.ReadSamples(read)))[0] == "SAMPLE_SET_NOT_FOUND"
-    assert (await refusal(records.GetCounts(record_pb2.GetCountsRequest(run_id=run_id))))[
+    assert (await refusal(records.GetCounts(run_record_pb2.GetCountsRequest(run_id=run_id))))[
         0
     ] == "RUN_NOT_FOUND"
-    assert await refusal(records.GetCounts(record_pb2.GetCountsRequest(run_id="x"))) == (
+    assert await refusal(records.GetCounts(run_record_pb2.GetCountsRequest(run_id="x"))) == (
         "INVALID_PARAMETER",
         "run_id must be a UUID.",
     )
     plan = await harness.open_run_of(1)
-    stale = record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=0)
+    stale = run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=0)
     assert (await refusal(records.CloseRun(stale)))[0] == "RUN_CLOSED"
-    page = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, page_token="nonsense")
+    page = results_pb2.ListOutcomesRequest(run_id=plan.run_id, page_token="nonsense")
     assert (await refusal(harness.public.ListOutcomes(page)))[0] == "INVALID_PAGE_TOKEN"
 
 
 async def test_numbers_that_no_enum_has_are_refused_in_one_sentence(harness: ResultsHarness) -> None:
     plan = await harness.open_run_of(1)
-    page = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id)
+    page = results_pb2.ListOutcomesRequest(run_id=plan.run_id)
     page.status = outcome_pb2.OutcomeStatus.ValueType(9)
-    opening = record_pb2.OpenRunRequest(run_id=new_id(), epoch=1, rollouts=1)
+    opening = run_record_pb2.OpenRunRequest(run_id=new_id(), epoch=1, rollouts=1)
     opening.scoring_method = run_pb2.ScoringMethod.ValueType(9)
     assert await refusal(harness.public.ListOutcomes(page)) == (
         "INVALID_PARAMETER",
@@ -345,7 +343,7 @@ async def test_a_run_without_stored_samples_is_refused(harness: ResultsHarness) 
     set_id = plan.tasks[0].sample_set_id
     refused = await refusal(harness.open(plan))
     assert refused == ("SAMPLE_SET_NOT_FOUND", f"Sample set {set_id} not found.")
-    counts = record_pb2.GetCountsRequest(run_id=plan.run_id)
+    counts = run_record_pb2.GetCountsRequest(run_id=plan.run_id)
     assert (await refusal(harness.records.GetCounts(counts)))[0] == "RUN_NOT_FOUND"
 
 
@@ -353,7 +351,7 @@ async def test_a_nul_in_a_sample_is_refused_and_in_an_answer_replaced(harness: R
     sample = choice_sample(0, "nul")
     message = sample_to_proto(sample)
     message.prompt.text = "before\0after"
-    put = record_pb2.PutSamplesRequest(staging_id=new_id(), samples=[message])
+    put = run_record_pb2.PutSamplesRequest(staging_id=new_id(), samples=[message])
     assert (await refusal(harness.records.PutSamples(put)))[0] == "INVALID_PARAMETER"
 
     plan = await harness.open_run_of(2)
@@ -363,6 +361,6 @@ async def test_a_nul_in_a_sample_is_refused_and_in_an_answer_replaced(harness: R
     sent = OutcomeBatch(plan.run_id, 1, [answered(0), replace(weighed, result=odd)], {"engine": "a\0b"})
     await harness.send(sent)
     await eventually(lambda: recorded_is(harness, plan, 2), "both are recorded")
-    listed = await harness.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=plan.run_id))
+    listed = await harness.public.ListOutcomes(results_pb2.ListOutcomesRequest(run_id=plan.run_id))
     assert listed.outcomes[1].outcome.answer.text == "a\ufffdb"
     assert dict((await harness.counts(plan.run_id)).environment) == {"engine": "a\ufffdb"}

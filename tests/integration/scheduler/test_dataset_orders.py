@@ -9,7 +9,9 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import dataset_service_pb2, run_pb2, sample_pb2, scheduler_service_pb2, work_messages_pb2
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import run_pb2, sample_pb2, work_messages_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common.grpc.errors import remote_error
@@ -111,7 +113,7 @@ async def test_an_order_over_more_rows_than_were_asked_is_estimated_by_their_num
     async def has_estimate(limit: int | None) -> bool:
         await entry.worker.beat()
         order = run_pb2.RunOrder(dataset_id=dataset_id, model=MODEL, priority=HIGH, limit=limit)
-        request = scheduler_service_pb2.EstimateRunRequest(order=order)
+        request = scheduler_pb2.EstimateRunRequest(order=order)
         estimates.append(await entry.stub.EstimateRun(request))
         return estimates[-1].HasField("estimated_seconds")
 
@@ -199,7 +201,7 @@ async def test_data_set_that_a_run_waits_for_cannot_be_deleted_before_it_ends(
 ) -> None:
     dataset_id = await entry.upload(jsonl(ROWS[:5]), "held.jsonl")
     run_id = await ordered(entry, dataset_id)
-    request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
+    request = dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await entry.datasets.DeleteDataset(request, metadata=OPERATOR_METADATA)
     assert remote_error(refused.value).reason == "DATASET_IN_USE"
@@ -213,7 +215,7 @@ async def test_orders_and_deletions_at_once_leave_no_run_without_its_data_set(
 ) -> None:
     for attempt in range(5):
         dataset_id = await entry.upload(jsonl(ROWS[:2]), f"raced-{attempt}.jsonl")
-        request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
+        request = dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
         order, deletion = await asyncio.gather(
             ordered(entry, dataset_id),
             entry.datasets.DeleteDataset(request, metadata=OPERATOR_METADATA),
@@ -252,12 +254,10 @@ async def test_cancelled_run_is_retried_over_the_rows_that_are_missing(entry: Se
 
     await until(is_asked)
     await until(has_answers)
-    await entry.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
+    await entry.stub.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
     await entry.watched(run_id)
     entry.worker.asked.clear()
-    await entry.stub.RetryRun(
-        scheduler_service_pb2.RetryRunRequest(run_id=run_id), metadata=OPERATOR_METADATA
-    )
+    await entry.stub.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id), metadata=OPERATOR_METADATA)
     ended = await entry.finish(run_id)
     assert (ended.state, ended.progress.completed) == (run_pb2.RUN_STATE_COMPLETED, len(ROWS))
     assert 0 < len(entry.worker.asked) < len(ROWS)

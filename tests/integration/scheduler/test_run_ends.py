@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import run_pb2, scheduler_service_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import RunId
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
@@ -47,7 +48,7 @@ async def test_run_whose_window_closes_fails_and_is_closed_with_what_it_has(
     await until(a_shard_is_answered)
     await until(it_is_recorded)
     if is_paused:
-        await entry.stub.PauseRun(scheduler_service_pb2.PauseRunRequest(run_id=run_id))
+        await entry.stub.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))
     await entry.change("UPDATE runs SET expires_at = now() WHERE run_id = $1", run_id)
     ended = await asyncio.wait_for(entry.watched(run_id), 20)
     assert ended.state == run_pb2.RUN_STATE_FAILED
@@ -106,12 +107,12 @@ async def test_list_shows_the_progress_of_running_runs(entry: ServedScheduler) -
 
     async def some_is_listed() -> bool:
         await entry.worker.answer(1)
-        wanted = scheduler_service_pb2.ListRunsRequest(kind=run_pb2.RUN_KIND_SUITE, page_size=1)
+        wanted = scheduler_pb2.ListRunsRequest(kind=run_pb2.RUN_KIND_SUITE, page_size=1)
         [listed] = (await entry.stub.ListRuns(wanted)).runs
         assert listed.run_id == run_id
         return 0 < listed.progress.completed < listed.progress.total == ROWS
 
     await until(some_is_listed)
     await entry.finish(run_id)
-    wanted = scheduler_service_pb2.ListRunsRequest(kind=run_pb2.RUN_KIND_DATASET)
+    wanted = scheduler_pb2.ListRunsRequest(kind=run_pb2.RUN_KIND_DATASET)
     assert (await entry.stub.ListRuns(wanted)).total == 0

@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from proctor.v1 import (
     run_pb2,
-    scheduler_service_pb2,
     work_messages_pb2,
 )
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common.grpc.errors import remote_error
@@ -99,7 +99,7 @@ async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest
         return (await entry.run(run_id)).progress.completed > 0
 
     await until(half_is_answered)
-    await entry.stub.CancelRun(scheduler_service_pb2.CancelRunRequest(run_id=run_id))
+    await entry.stub.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
     ended = await asyncio.wait_for(entry.watched(run_id), 20)
     assert ended.state == run_pb2.RUN_STATE_CANCELLED
     assert (
@@ -107,7 +107,7 @@ async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest
     )
     kept = ended.progress.completed
     entry.worker.asked.clear()
-    await entry.stub.RetryRun(scheduler_service_pb2.RetryRunRequest(run_id=run_id))
+    await entry.stub.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))
     again = await entry.finish(run_id)
     assert (again.state, again.epoch) == (run_pb2.RUN_STATE_COMPLETED, 2)
     assert len(entry.worker.asked) == ROWS - kept
@@ -121,7 +121,7 @@ async def test_model_that_cannot_be_loaded_fails_the_run_within_seconds(entry: S
     assert ended.error.reason == "MODEL_CANNOT_LOAD"
     assert "no config.json" in ended.error.message
     await entry.worker.beat()
-    workers = await entry.stub.ListWorkers(scheduler_service_pb2.ListWorkersRequest())
+    workers = await entry.stub.ListWorkers(scheduler_pb2.ListWorkersRequest())
     assert [worker.worker_id for worker in workers.workers] == ["hand"]
 
 
@@ -147,7 +147,7 @@ async def test_run_goes_on_when_leadership_changes_between_two_schedulers(entry:
 async def test_refusals_come_with_code_reason_and_sentence(entry: ServedScheduler) -> None:
     order = run_pb2.RunOrder(suite="glu", model=MODEL)
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
-        await entry.stub.SubmitRun(scheduler_service_pb2.SubmitRunRequest(order=order))
+        await entry.stub.SubmitRun(scheduler_pb2.SubmitRunRequest(order=order))
     assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     error = remote_error(refusal.value)
     assert (error.reason, error.message) == ("UNKNOWN_SUITE", f"Invalid benchmark suite. Supported: {SUITE}")
@@ -160,15 +160,15 @@ async def test_refusals_come_with_code_reason_and_sentence(entry: ServedSchedule
 @pytest.mark.parametrize(
     "request_",
     [
-        scheduler_service_pb2.ListRunsRequest(suite="\0"),
-        scheduler_service_pb2.ListRunsRequest(model="a\0"),
-        scheduler_service_pb2.ListRunsRequest(run_id_prefix="g"),
-        scheduler_service_pb2.ListRunsRequest(run_id_prefix="0" * 33),
+        scheduler_pb2.ListRunsRequest(suite="\0"),
+        scheduler_pb2.ListRunsRequest(model="a\0"),
+        scheduler_pb2.ListRunsRequest(run_id_prefix="g"),
+        scheduler_pb2.ListRunsRequest(run_id_prefix="0" * 33),
     ],
     ids=["suite", "model", "no digits", "longer than an id"],
 )
 async def test_list_filter_that_nothing_can_match_is_refused(
-    entry: ServedScheduler, request_: scheduler_service_pb2.ListRunsRequest
+    entry: ServedScheduler, request_: scheduler_pb2.ListRunsRequest
 ) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await entry.stub.ListRuns(request_)
@@ -177,7 +177,7 @@ async def test_list_filter_that_nothing_can_match_is_refused(
 
 async def test_lists_page_through_all_runs(entry: ServedScheduler) -> None:
     seen: list[str] = []
-    request = scheduler_service_pb2.ListRunsRequest(page_size=2)
+    request = scheduler_pb2.ListRunsRequest(page_size=2)
     while True:
         page = await entry.stub.ListRuns(request)
         seen += [run.run_id for run in page.runs]
@@ -185,5 +185,5 @@ async def test_lists_page_through_all_runs(entry: ServedScheduler) -> None:
             break
         request.page_token = page.next_page_token
     assert len(seen) == len(set(seen)) == page.total
-    suites = await entry.stub.ListSuites(scheduler_service_pb2.ListSuitesRequest())
+    suites = await entry.stub.ListSuites(scheduler_pb2.ListSuitesRequest())
     assert [suite.suite for suite in suites.suites] == [SUITE]

@@ -7,7 +7,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import results_service_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.run import RunState
 from services.common.grpc.client import open_channel
 from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
@@ -74,7 +74,7 @@ async def test_a_run_cancelled_between_its_record_and_its_shards_closes_in_every
     assert await harness.advance(harness.driver(run.run_id), 5)
     closed = await harness.runs.get(run.run_id)
     assert (closed.state, closed.epoch, closed.is_closed) == (RunState.CANCELLED, 2, True)
-    request = results_service_pb2.GetSummaryRequest(run_id=run.run_id)
+    request = results_pb2.GetSummaryRequest(run_id=run.run_id)
     summary = (await results.public.GetSummary(request)).summary
     assert (summary.epoch, summary.is_partial, summary.answered) == (2, True, 0)
 

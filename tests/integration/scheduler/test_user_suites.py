@@ -12,13 +12,11 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from proctor.v1 import (
-    run_pb2,
-    scheduler_service_pb2,
-    scheduler_service_pb2_grpc,
-    suite_service_pb2,
-    suite_service_pb2_grpc,
-)
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from services.common.grpc.client import open_channel
@@ -51,7 +49,7 @@ POOLS = (
 ROWS = b"".join(b'{"a": "%d + 1", "b": %d}\n' % (number, number + 1) for number in range(5))
 
 
-def document(question: str = "What is", name: str = "sums") -> suite_service_pb2.SuiteDocument:
+def document(question: str = "What is", name: str = "sums") -> suite_pb2.SuiteDocument:
     text = f"""\
 task: {name}
 version: "1"
@@ -61,31 +59,31 @@ doc_to_text: "{question} {{{{a}}}}?"
 doc_to_target: "{{{{b}}}}"
 metric_list: [{{metric: exact_match}}]
 """
-    return suite_service_pb2.SuiteDocument(text=text, file_name="mine.yaml", files={"rows.jsonl": ROWS})
+    return suite_pb2.SuiteDocument(text=text, file_name="mine.yaml", files={"rows.jsonl": ROWS})
 
 
 @dataclass(frozen=True)
 class Replica:
-    runs: "scheduler_service_pb2_grpc.SchedulerServiceAsyncStub"
-    suites: "suite_service_pb2_grpc.SuiteServiceAsyncStub"
+    runs: "scheduler_grpc.SchedulerServiceAsyncStub"
+    suites: "suite_grpc.SuiteServiceAsyncStub"
 
-    async def add(self, brought: suite_service_pb2.SuiteDocument) -> suite_service_pb2.AddSuiteResponse:
-        return await self.suites.AddSuite(suite_service_pb2.AddSuiteRequest(document=brought, user="ann"))
+    async def add(self, brought: suite_pb2.SuiteDocument) -> suite_pb2.AddSuiteResponse:
+        return await self.suites.AddSuite(suite_pb2.AddSuiteRequest(document=brought, user="ann"))
 
     async def prompt(self, suite: str, row: int = 0) -> str:
         task = suite.partition("@")[0]
-        request = suite_service_pb2.ShowSampleRequest(suite=suite, task=task, row=row)
+        request = suite_pb2.ShowSampleRequest(suite=suite, task=task, row=row)
         return (await self.suites.ShowSample(request)).sample.prompt.text
 
     async def submit(self, suite: str) -> run_pb2.Run:
         order = run_pb2.RunOrder(suite=suite, model=MODEL)
-        return (await self.runs.SubmitRun(scheduler_service_pb2.SubmitRunRequest(order=order))).run
+        return (await self.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=order))).run
 
     async def run(self, run_id: str) -> run_pb2.Run:
-        return (await self.runs.GetRun(scheduler_service_pb2.GetRunRequest(run_id=run_id))).run
+        return (await self.runs.GetRun(scheduler_pb2.GetRunRequest(run_id=run_id))).run
 
     async def delete(self, suite: str, version: int) -> None:
-        request = suite_service_pb2.DeleteSuiteRequest(suite=suite, version=version)
+        request = suite_pb2.DeleteSuiteRequest(suite=suite, version=version)
         await self.suites.DeleteSuite(request, metadata=OPERATOR_METADATA)
 
 
@@ -136,8 +134,8 @@ async def _replica(
         open_channel(f"127.0.0.1:{scheduler.grpc.port}") as channel,
     ):
         yield Replica(
-            scheduler_service_pb2_grpc.SchedulerServiceStub(channel),
-            suite_service_pb2_grpc.SuiteServiceStub(channel),
+            scheduler_grpc.SchedulerServiceStub(channel),
+            suite_grpc.SuiteServiceStub(channel),
         )
 
 
@@ -150,7 +148,7 @@ async def test_what_one_replica_takes_the_other_has(replicas: Replicas) -> None:
     await replicas.two.add(document("How much is", "shared"))
     assert await replicas.one.prompt("shared") == "How much is 0 + 1?"
     assert await replicas.one.prompt("shared@1") == "What is 0 + 1?"
-    listed = await replicas.one.runs.ListSuites(scheduler_service_pb2.ListSuitesRequest())
+    listed = await replicas.one.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
     versions = {suite.suite: suite.version for suite in listed.suites}
     assert (versions[SUITE], versions["shared"]) == (0, 2)
     [info] = [suite for suite in listed.suites if suite.suite == "shared"]
@@ -227,7 +225,7 @@ async def test_run_of_a_version_that_is_gone_is_refused_by_the_store(replicas: R
 async def test_every_problem_of_a_document_is_reported_and_nothing_is_kept(replicas: Replicas) -> None:
     broken = document(name="broken")
     broken.text = broken.text.replace("doc_to_text", "doc_to_txt").replace("exact_match", "mcc")
-    response = await replicas.one.suites.CheckSuite(suite_service_pb2.CheckSuiteRequest(document=broken))
+    response = await replicas.one.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=broken))
     assert [(problem.line, problem.key) for problem in response.problems] == [
         (1, "doc_to_text"),
         (5, "doc_to_txt"),

@@ -18,10 +18,10 @@ from proctor.v1 import (
     model_pb2,
     run_pb2,
     sample_pb2,
-    scheduler_service_pb2,
-    suite_service_pb2,
     summary_pb2,
 )
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
 from tests.fakes.gateway.compared_runs import two_models
 
 RUN = "1b671a64-40d5-491e-99b0-da01ff1f3341"
@@ -139,19 +139,19 @@ def test_runs_show_the_whole_run_id_on_80_columns() -> None:
     order = run_pb2.RunOrder(suite="truthfulqa", model="vllm/Qwen/Qwen3-0.6B", project_id=7)
     run = run_pb2.Run(run_id=RUN, order=order, state=run_pb2.RUN_STATE_COMPLETED)
     run.created_at.FromSeconds(1_700_000_000)
-    print_runs(shown.console, scheduler_service_pb2.ListRunsResponse(runs=[run]))
+    print_runs(shown.console, scheduler_pb2.ListRunsResponse(runs=[run]))
     assert shown.lines("vllm/Qwen/Qwen3-0.6B", "truthfulqa", "2023-11-14", "completed")
     assert shown.lines(RUN, "7", "22:13:20")
 
 
 def test_suites_and_models_are_folded_between_words_on_80_columns() -> None:
     shown = Shown()
-    tasks = [scheduler_service_pb2.TaskInfo(task=f"task_{number}") for number in range(12)]
+    tasks = [scheduler_pb2.TaskInfo(task=f"task_{number}") for number in range(12)]
     about = "Nine tasks of general understanding"
-    suite = scheduler_service_pb2.SuiteInfo(suite="glue", description=about, version=3, tasks=tasks)
+    suite = scheduler_pb2.SuiteInfo(suite="glue", description=about, version=3, tasks=tasks)
     model = model_pb2.ModelInfo(model=f"vllm/{'long/' * 14}name", pool="local", is_loaded=True)
     shown.console.print(suites_table(shown.console, [suite]))
-    print_models(shown.console, scheduler_service_pb2.ListModelsResponse(models=[model]))
+    print_models(shown.console, scheduler_pb2.ListModelsResponse(models=[model]))
     assert shown.lines("glue (version 3)", "task_0,", "Nine tasks")
     assert shown.lines("vllm/long/", "yes")
     assert all(f"task_{number}" in shown.text for number in range(12))
@@ -164,9 +164,9 @@ def test_models_are_listed_by_pool_with_their_memory_and_pools_without_an_answer
     big.size_bytes, big.memory_bytes = 1_321_098_329, 2_101_098_329
     big.capabilities.chat = big.capabilities.seed = True
     bare = model_pb2.ModelInfo(model="vllm/bare", pool="local", problem="Its folder does not exist.")
-    quiet = scheduler_service_pb2.ModelSource(pool="far", provider="gemini", problem="No answer within 2 s.")
-    reported = scheduler_service_pb2.ModelSource(pool="gpu", provider="ollama")
-    listed = scheduler_service_pb2.ListModelsResponse(models=[big, bare], sources=[quiet, reported])
+    quiet = scheduler_pb2.ModelSource(pool="far", provider="gemini", problem="No answer within 2 s.")
+    reported = scheduler_pb2.ModelSource(pool="gpu", provider="ollama")
+    listed = scheduler_pb2.ListModelsResponse(models=[big, bare], sources=[quiet, reported])
     print_models(shown.console, listed)
     assert shown.lines("ollama · pool gpu · can chat, seed")
     assert shown.lines("ollama/big", "131,072", "1.3 GB", "2.1 GB", "Q4_K_M")
@@ -203,9 +203,9 @@ def test_groups_stand_below_the_tasks(width: int, has_interval: bool) -> None:  
     assert shown.lines("Unparsed answers: 8 (0.9% of the answers; they count as not right)")
 
 
-def sample() -> suite_service_pb2.ShowSampleResponse:
+def sample() -> suite_pb2.ShowSampleResponse:
     prompt = sample_pb2.Prompt(text="Review:\tfine \x1b[31m\nSentiment:")
-    return suite_service_pb2.ShowSampleResponse(
+    return suite_pb2.ShowSampleResponse(
         sample=sample_pb2.Sample(
             prompt=prompt, choices=[" negative", " positive"], target=sample_pb2.Target(choice=1)
         ),
@@ -235,7 +235,7 @@ def test_control_characters_of_a_row_do_not_reach_a_terminal() -> None:
 
 def test_chat_is_shown_turn_by_turn() -> None:
     shown = Shown()
-    chat = suite_service_pb2.ShowSampleResponse()
+    chat = suite_pb2.ShowSampleResponse()
     chat.sample.prompt.messages.add(role="system", content="Be brief.")
     chat.sample.prompt.messages.add(role="user", content="2 + 2?")
     chat.sample.target.texts.extend(["4", "four"])

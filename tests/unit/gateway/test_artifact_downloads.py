@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from proctor.v1 import artifact_service_pb2 as messages
+from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from services.gateway.api.artifacts import RolloutKey, download
 
 PARTS = [b"first ", b"second ", b"third"]
@@ -20,15 +20,17 @@ class Artifacts:
     def __init__(self, changed_at: int = 99) -> None:
         self._changed_at = changed_at
 
-    async def ReadArtifact(self, request: messages.ReadArtifactRequest) -> messages.ReadArtifactResponse:
-        artifact = messages.Artifact(
+    async def ReadArtifact(
+        self, request: artifact_pb2.ReadArtifactRequest
+    ) -> artifact_pb2.ReadArtifactResponse:
+        artifact = artifact_pb2.Artifact(
             execution=request.execution,
             name=request.name,
             size_bytes=sum(map(len, PARTS)),
             parts=len(PARTS),
             stored_at=Timestamp(seconds=1 + (request.part >= self._changed_at)),
         )
-        return messages.ReadArtifactResponse(content=PARTS[request.part], artifact=artifact)
+        return artifact_pb2.ReadArtifactResponse(content=PARTS[request.part], artifact=artifact)
 
 
 @pytest.mark.parametrize(("changed_at", "count"), [(99, 3), (2, 2), (1, 1)])

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proctor.v1 import queue_service_pb2, run_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import run_pb2
 from proctor.values.generation import GenerationParams
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, TaskCounts
@@ -89,11 +90,11 @@ def test_unset_is_distinguished_from_zero() -> None:
 
 
 def test_limits_to_go_back_are_reported_by_name_and_others_are_refused() -> None:
-    fields = [field.name for field in queue_service_pb2.QueueLimits.DESCRIPTOR.fields]
-    request = queue_service_pb2.SetLimitsRequest(reset=fields)
+    fields = [field.name for field in queue_pb2.QueueLimits.DESCRIPTOR.fields]
+    request = queue_pb2.SetLimitsRequest(reset=fields)
     assert changes_from_proto(request) == LimitChanges(reset=frozenset(LIMIT_NAMES))
     with pytest.raises(InvalidParameter, match="there is no such limit: there are max_running_runs, "):
-        changes_from_proto(queue_service_pb2.SetLimitsRequest(reset=["max_running"]))
+        changes_from_proto(queue_pb2.SetLimitsRequest(reset=["max_running"]))
 
 
 def test_word_of_a_newer_client_is_refused() -> None:

@@ -8,8 +8,7 @@ from typing import Self
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.v1 import comparison_pb2, run_pb2
-from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from proctor.v1 import comparison_pb2, comparison_service_pb2, run_pb2
 from proctor.values.comparison import Verdict
 from proctor.wire.enums import member_of, word_of
 from services.gateway.api.comparisons.conclusions import (
@@ -73,9 +72,9 @@ class CompareRequest(RequestBody):
             raise ValueError("model_ids must be distinct")
         return self
 
-    def to_proto(self) -> comparing_pb2.CompareRunsRequest:
+    def to_proto(self) -> comparison_service_pb2.CompareRunsRequest:
         are_runs = _is_run(self.model_ids[0])
-        return comparing_pb2.CompareRunsRequest(
+        return comparison_service_pb2.CompareRunsRequest(
             run_ids=self.model_ids if are_runs else (),
             models=() if are_runs else self.model_ids,
             suite=self.benchmark_suite,

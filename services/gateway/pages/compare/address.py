@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from proctor.v1 import comparison_service_pb2 as comparing_pb2
+from proctor.v1 import comparison_service_pb2
 from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 
 SHOWN = ("", "gained", "lost", "all")
@@ -69,8 +69,8 @@ class CompareAddress:
         given = named + [(name, value) for name, value in rest.items() if value]
         return f"/compare?{urlencode(given)}" if given else "/compare"
 
-    def to_proto(self) -> comparing_pb2.CompareRunsRequest:
-        return comparing_pb2.CompareRunsRequest(
+    def to_proto(self) -> comparison_service_pb2.CompareRunsRequest:
+        return comparison_service_pb2.CompareRunsRequest(
             run_ids=self.runs,
             models=self.models,
             suite="" if self.runs else self.suite,

@@ -7,8 +7,7 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from proctor.client.report import latest_complete
-from proctor.v1 import leaderboard_pb2
-from proctor.v1 import leaderboard_service_pb2 as leaderboard_service
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
 from proctor.values.run import MAX_HISTORY_DAYS
 from services.gateway.api.models import model_of, models_named
 from services.gateway.auth.identity import Now
@@ -39,7 +38,7 @@ async def show_model(
     except AmbiguousModel as error:
         several = SeveralModels(model, str(error.facts["candidates"]).split(", "))
         return page.show("models/several", several, status=300)
-    request = leaderboard_service.GetHistoryRequest(
+    request = leaderboard_service_pb2.GetHistoryRequest(
         model=named, days=MAX_HISTORY_DAYS, metric="score", page_size=_PAGE_SIZE
     )
     history = await results.leaderboard.GetHistory(request)

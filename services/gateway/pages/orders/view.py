@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
-from proctor.v1 import dataset_service_pb2, model_pb2, run_pb2
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority
@@ -124,7 +125,7 @@ class OfferedChoices:
 
     models: scheduler_pb2.ListModelsResponse
     suites: scheduler_pb2.ListSuitesResponse
-    datasets: dataset_service_pb2.ListDatasetsResponse
+    datasets: dataset_pb2.ListDatasetsResponse
     past: EarlierRun | None
     waiting: int
 

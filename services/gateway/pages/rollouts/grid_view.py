@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2, summary_pb2
 from proctor.values.run import LIVE_STATES
 from services.gateway.http.presentation import interval, optional
 from services.gateway.pages.answer_marks import outcome_mark
@@ -141,12 +140,12 @@ class GridView:
         return f"/compare?{urlencode([*chosen, ('suite', self.order.name)])}" if len(over) > 1 else ""
 
 
-def tasks_per_page(order: rollouts_pb2.RolloutsOrder, runs: int) -> int:
+def tasks_per_page(order: rollout_service_pb2.RolloutsOrder, runs: int) -> int:
     return max(1, min(MAX_TASKS, MAX_SHOWN_ROLLOUTS // max(1, runs * order.rollouts)))
 
 
 def grid_view(
-    path: str, order: rollouts_pb2.RolloutsOrder, parts: Sequence[RunPart], first: int, now: datetime
+    path: str, order: rollout_service_pb2.RolloutsOrder, parts: Sequence[RunPart], first: int, now: datetime
 ) -> GridView:
     """`parts` are the runs to show; `first` is the index of the first task of the page."""
     size = tasks_per_page(order, len(parts))

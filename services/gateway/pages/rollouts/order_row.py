@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from proctor.v1 import rollout_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import rollout_pb2, rollout_service_pb2
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment
 from services.gateway.pages.runs_table import RunRow, run_row
@@ -34,7 +33,7 @@ class OrderRow:
         return self.tasks * self.rollouts * len(self.runs)
 
 
-def order_row(order: rollouts_pb2.RolloutsOrder) -> OrderRow:
+def order_row(order: rollout_service_pb2.RolloutsOrder) -> OrderRow:
     return OrderRow(
         order_id=order.order_id,
         name=order.name,

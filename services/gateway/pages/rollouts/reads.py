@@ -8,9 +8,8 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
 from proctor.values.plain import INT32_MAX
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Backends, Results, Scheduler
@@ -67,7 +66,7 @@ async def order_list(
     """A page of the list. Whole, it has the filters."""
 
     async def listed(model: str) -> Listed[OrderRow]:
-        request = rollouts_pb2.ListRolloutsRequest(
+        request = rollout_service_pb2.ListRolloutsRequest(
             page_size=_PAGE_SIZE,
             page_token=filters["after"],
             state=filters.state,
@@ -83,7 +82,7 @@ async def order_list(
 
 async def order_grid(backends: Backends, order_id: str, index: int, now: datetime) -> GridView:
     """The page of an order that begins at the task of an index."""
-    request = rollouts_pb2.GetRolloutsRequest(order_id=order_id)
+    request = rollout_service_pb2.GetRolloutsRequest(order_id=order_id)
     order = (await backends.scheduler.rollouts.GetRollouts(request)).order
     parts = await _parts(backends, order, order.runs, index)
     return grid_view(f"/rollouts/{order.order_id}", order, parts, _within(index, order), now)
@@ -109,16 +108,18 @@ async def one_rollout(backends: Backends, at: RolloutAddress, now: datetime) -> 
     return rollout_view(run_row(run), order, key, recorded, (rollouts, at.start, now))
 
 
-async def _run_and_order(scheduler: Scheduler, run_id: str) -> tuple[run_pb2.Run, rollouts_pb2.RolloutsOrder]:
+async def _run_and_order(
+    scheduler: Scheduler, run_id: str
+) -> tuple[run_pb2.Run, rollout_service_pb2.RolloutsOrder]:
     """The order that submitted the run, else its tasks as one without an id. Raises NotOfRollouts."""
     run, order = await asyncio.gather(scheduler.run(run_id), _order_of(scheduler, run_id))
     return run, order or await _order_alone(scheduler, run)
 
 
-async def _order_of(scheduler: Scheduler, run_id: str) -> rollouts_pb2.RolloutsOrder | None:
+async def _order_of(scheduler: Scheduler, run_id: str) -> rollout_service_pb2.RolloutsOrder | None:
     """None for a run that was ordered by itself."""
     try:
-        request = rollouts_pb2.GetRolloutsRequest(run_id=run_id)
+        request = rollout_service_pb2.GetRolloutsRequest(run_id=run_id)
         return (await scheduler.rollouts.GetRollouts(request)).order
     except DomainError as error:
         if error.kind is not ErrorKind.NOT_FOUND:
@@ -126,16 +127,16 @@ async def _order_of(scheduler: Scheduler, run_id: str) -> rollouts_pb2.RolloutsO
         return None
 
 
-async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.RolloutsOrder:
+async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollout_service_pb2.RolloutsOrder:
     """An order of this run only, over the tasks of an order of its suite. Raises NotOfRollouts."""
     if not run.suite_version:
         raise NotOfRollouts(run_id=run.run_id)
     name = f"{run.order.suite}@{run.suite_version}"
-    request = rollouts_pb2.ListRolloutsRequest(name=name, page_size=1)
+    request = rollout_service_pb2.ListRolloutsRequest(name=name, page_size=1)
     orders = (await scheduler.rollouts.ListRollouts(request)).orders
     if not orders:
         raise NotOfRollouts(run_id=run.run_id)
-    alone = rollouts_pb2.RolloutsOrder()
+    alone = rollout_service_pb2.RolloutsOrder()
     alone.CopyFrom(orders[0])
     alone.order_id, alone.user, alone.rollouts = "", run.user, run.order.rollouts or 1
     alone.created_at.CopyFrom(run.created_at)
@@ -143,7 +144,7 @@ async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollouts_pb2.R
 
 
 async def _parts(
-    backends: Backends, order: rollouts_pb2.RolloutsOrder, runs: Sequence[run_pb2.Run], first: int
+    backends: Backends, order: rollout_service_pb2.RolloutsOrder, runs: Sequence[run_pb2.Run], first: int
 ) -> Sequence[RunPart]:
     first = _within(first, order)
     tasks = range(first, first + tasks_per_page(order, len(runs)))
@@ -198,7 +199,7 @@ def _known_name(name: str) -> str:
     return name if version.isascii() and version.isdigit() and len(version) < 9 else suite  # as the scheduler
 
 
-def _within(first: int, order: rollouts_pb2.RolloutsOrder) -> int:
+def _within(first: int, order: rollout_service_pb2.RolloutsOrder) -> int:
     """The index of a task that there is."""
     return min(first, max(0, len(order.task_ids) - 1))
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from proctor.v1 import outcome_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import outcome_pb2, rollout_service_pb2
 from proctor.values.rollout import DIFF, LOG, is_execution
 from proctor.values.run import LIVE_STATES
 from services.gateway.http.paths import ARTIFACTS
@@ -123,7 +122,7 @@ class RolloutView:
 
 def rollout_view(
     run: RunRow,
-    order: rollouts_pb2.RolloutsOrder,
+    order: rollout_service_pb2.RolloutsOrder,
     key: RolloutPosition,
     recorded: outcome_pb2.RecordedOutcome | None,
     shown: tuple[int, PageStart, datetime],

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from proctor.v1 import run_pb2, scheduler_service_pb2, summary_pb2
+from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.model_name import name_of, provider_of
 from proctor.values.run import FINAL_NUMBERS
 from proctor.wire.enums import word_of
@@ -130,7 +131,7 @@ def run_head(run: run_pb2.Run, *, has_rollouts: bool = False) -> RunHead:
 def live_view(
     run: run_pb2.Run,
     summary: summary_pb2.RunSummary,
-    workers: Iterable[scheduler_service_pb2.WorkerInfo],
+    workers: Iterable[scheduler_pb2.WorkerInfo],
     now: datetime,
     ordered: Sequence[str] = (),
 ) -> LiveView:
@@ -201,7 +202,7 @@ def _wait(run: run_pb2.Run) -> Wait | None:
     )
 
 
-def _engine(run: run_pb2.Run, workers: Iterable[scheduler_service_pb2.WorkerInfo]) -> PoolLoadShown | None:
+def _engine(run: run_pb2.Run, workers: Iterable[scheduler_pb2.WorkerInfo]) -> PoolLoadShown | None:
     """None where no worker of its pool is live."""
     own = [worker for worker in workers if worker.pool == run.pool]
     if not own:

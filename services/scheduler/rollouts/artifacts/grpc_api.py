@@ -7,8 +7,8 @@ from uuid import UUID
 
 import grpc
 
-from proctor.v1 import artifact_service_pb2 as messages
-from proctor.v1 import artifact_service_pb2_grpc
+from proctor.v1 import artifact_service_pb2 as artifact_pb2
+from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
 from proctor.values.run import RunId
 from proctor.wire.convert import Codec
 from services.common.grpc.server import RpcContext
@@ -16,27 +16,27 @@ from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPar
 from services.scheduler.rollouts.artifacts.errors import ArtifactNotFound
 from services.scheduler.rollouts.artifacts.show_artifacts import ShowArtifacts
 
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["ArtifactService"].full_name
-_ARTIFACT = Codec(Artifact, messages.Artifact)
+SERVICE_NAME = artifact_pb2.DESCRIPTOR.services_by_name["ArtifactService"].full_name
+_ARTIFACT = Codec(Artifact, artifact_pb2.Artifact)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcArtifactApi(artifact_service_pb2_grpc.ArtifactServiceServicer):
+class GrpcArtifactApi(artifact_grpc.ArtifactServiceServicer):
     show_artifacts: ShowArtifacts
 
     def register(self, server: grpc.aio.Server) -> None:
-        artifact_service_pb2_grpc.add_ArtifactServiceServicer_to_server(self, server)
+        artifact_grpc.add_ArtifactServiceServicer_to_server(self, server)
 
     async def ListArtifacts(
-        self, request: messages.ListArtifactsRequest, context: RpcContext
-    ) -> messages.ListArtifactsResponse:
+        self, request: artifact_pb2.ListArtifactsRequest, context: RpcContext
+    ) -> artifact_pb2.ListArtifactsResponse:
         run_id = _run_id(request.run_id, "")
         found = await self.show_artifacts.list_of_rollout(run_id, request.sample, request.rollout)
-        return messages.ListArtifactsResponse(artifacts=[_ARTIFACT.to_proto(each) for each in found])
+        return artifact_pb2.ListArtifactsResponse(artifacts=[_ARTIFACT.to_proto(each) for each in found])
 
     async def ReadArtifact(
-        self, request: messages.ReadArtifactRequest, context: RpcContext
-    ) -> messages.ReadArtifactResponse:
+        self, request: artifact_pb2.ReadArtifactRequest, context: RpcContext
+    ) -> artifact_pb2.ReadArtifactResponse:
         part = ArtifactPart(
             run_id=_run_id(request.run_id, request.name),
             sample=request.sample,
@@ -46,7 +46,7 @@ class GrpcArtifactApi(artifact_service_pb2_grpc.ArtifactServiceServicer):
             part=request.part,
         )
         artifact, content = await self.show_artifacts.show_part(part)
-        return messages.ReadArtifactResponse(content=content, artifact=_ARTIFACT.to_proto(artifact))
+        return artifact_pb2.ReadArtifactResponse(content=content, artifact=_ARTIFACT.to_proto(artifact))
 
 
 def _run_id(text: str, name: str) -> RunId:

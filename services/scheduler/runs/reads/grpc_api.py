@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import grpc
 
-from proctor.v1 import queue_service_pb2 as messages
-from proctor.v1 import queue_service_pb2_grpc, request_count_service_pb2_grpc
-from proctor.v1 import request_count_service_pb2 as count_messages
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
+from proctor.v1 import request_count_service_pb2 as request_count_pb2
+from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
 from proctor.values.priority import Priority
 from proctor.values.run import LOCAL_USER
 from proctor.wire.convert import Codec
@@ -37,32 +38,32 @@ from services.scheduler.workers.worker import Worker
 
 # Some 32 years: more than any limit allows, and far within what `timedelta` holds.
 _MAX_SECONDS = 10**9
-_LIMITS = Codec(QueueLimits, messages.QueueLimits, unpaired={"highest_priorities", "max_reads_per_minute"})
-_CHANGES = Codec(LimitChanges, messages.QueueLimits, unpaired={"highest_priorities", "reset"})
+_LIMITS = Codec(QueueLimits, queue_pb2.QueueLimits, unpaired={"highest_priorities", "max_reads_per_minute"})
+_CHANGES = Codec(LimitChanges, queue_pb2.QueueLimits, unpaired={"highest_priorities", "reset"})
 SERVICE_NAMES = (
-    messages.DESCRIPTOR.services_by_name["QueueService"].full_name,
-    count_messages.DESCRIPTOR.services_by_name["RequestCountService"].full_name,
+    queue_pb2.DESCRIPTOR.services_by_name["QueueService"].full_name,
+    request_count_pb2.DESCRIPTOR.services_by_name["RequestCountService"].full_name,
 )
 DEFAULT_PAGE_SIZE = 100
-_USER_COUNTS = Codec(UserRunCounts, messages.UserRunCounts)
-_RATE = Codec(ProviderRate, messages.ProviderRate)
+_USER_COUNTS = Codec(UserRunCounts, queue_pb2.UserRunCounts)
+_RATE = Codec(ProviderRate, queue_pb2.ProviderRate)
 
 
-def limits_to_proto(limits: QueueLimits) -> messages.QueueLimits:
+def limits_to_proto(limits: QueueLimits) -> queue_pb2.QueueLimits:
     message = _LIMITS.to_proto(limits)
     for user, highest in sorted(limits.highest_priorities.items()):
         message.highest_priorities.add(user=user, highest=number_of(highest))
     return message
 
 
-def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
+def changes_from_proto(request: queue_pb2.SetLimitsRequest) -> LimitChanges:
     for name in request.reset:
         if name not in LIMIT_NAMES:
             sentence = (
                 f'reset names "{name}", but there is no such limit: there are {", ".join(LIMIT_NAMES)}.'
             )
             raise InvalidParameter(field="reset", sentence=sentence)
-    limits = messages.QueueLimits()
+    limits = queue_pb2.QueueLimits()
     limits.CopyFrom(request.limits)
     # A time that Python cannot hold is refused like any other that is too long.
     for name in {"run_time_limit", "min_run_time"} & {field.name for field, _ in limits.ListFields()}:
@@ -75,7 +76,7 @@ def changes_from_proto(request: messages.SetLimitsRequest) -> LimitChanges:
     )
 
 
-def _priority(each: messages.UserPriority) -> Priority:
+def _priority(each: queue_pb2.UserPriority) -> Priority:
     highest = member_of(Priority, each.highest)
     if highest is None:
         known = ", ".join(Priority)
@@ -96,9 +97,7 @@ class RunReads:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcQueueApi(
-    queue_service_pb2_grpc.QueueServiceServicer, request_count_service_pb2_grpc.RequestCountServiceServicer
-):
+class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCountServiceServicer):
     """The queue, and the limits that order it."""
 
     list_runs: ListRuns
@@ -109,14 +108,14 @@ class GrpcQueueApi(
     clock: Clock
 
     def register(self, server: grpc.aio.Server) -> None:
-        queue_service_pb2_grpc.add_QueueServiceServicer_to_server(self, server)
-        request_count_service_pb2_grpc.add_RequestCountServiceServicer_to_server(self, server)
+        queue_grpc.add_QueueServiceServicer_to_server(self, server)
+        request_count_grpc.add_RequestCountServiceServicer_to_server(self, server)
 
     async def GetQueue(
-        self, request: messages.GetQueueRequest, context: RpcContext
-    ) -> messages.GetQueueResponse:
+        self, request: queue_pb2.GetQueueRequest, context: RpcContext
+    ) -> queue_pb2.GetQueueResponse:
         queue = await self.list_runs.show_queue(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
-        return messages.GetQueueResponse(
+        return queue_pb2.GetQueueResponse(
             running=[brief_to_proto(run) for run in queue.running],
             waiting=[brief_to_proto(run) for run in queue.waiting],
             waiting_total=queue.waiting_total,
@@ -133,25 +132,25 @@ class GrpcQueueApi(
         return provider_rates(self.rates, pool_of, self.clock.monotonic(), self.clock.now())
 
     async def GetLimits(
-        self, request: messages.GetLimitsRequest, context: RpcContext
-    ) -> messages.GetLimitsResponse:
+        self, request: queue_pb2.GetLimitsRequest, context: RpcContext
+    ) -> queue_pb2.GetLimitsResponse:
         limits = limits_to_proto(await self.limits.limits())
         latest = (await self.changes.page(1, None, kind=ObjectKind.LIMITS)).changes
         last_change = change_to_proto(latest[0]) if latest else None
-        return messages.GetLimitsResponse(limits=limits, last_change=last_change)
+        return queue_pb2.GetLimitsResponse(limits=limits, last_change=last_change)
 
     async def SetLimits(
-        self, request: messages.SetLimitsRequest, context: RpcContext
-    ) -> messages.SetLimitsResponse:
+        self, request: queue_pb2.SetLimitsRequest, context: RpcContext
+    ) -> queue_pb2.SetLimitsResponse:
         author = Author(principal_of(context.invocation_metadata()).name, self.clock.now())
         limits = await self.change.change(changes_from_proto(request), author)
-        return messages.SetLimitsResponse(limits=limits_to_proto(limits))
+        return queue_pb2.SetLimitsResponse(limits=limits_to_proto(limits))
 
     async def CountRequest(
-        self, request: count_messages.CountRequestRequest, context: RpcContext
-    ) -> count_messages.CountRequestResponse:
+        self, request: request_count_pb2.CountRequestRequest, context: RpcContext
+    ) -> request_count_pb2.CountRequestResponse:
         user, now = request.user or LOCAL_USER, self.clock.now()
         left = await self.limits.count_request(user, now, is_read=request.is_read)
-        response = count_messages.CountRequestResponse(remaining=left.remaining, limit=left.limit)
+        response = request_count_pb2.CountRequestResponse(remaining=left.remaining, limit=left.limit)
         response.resets_in.FromTimedelta(left.resets_in)
         return response

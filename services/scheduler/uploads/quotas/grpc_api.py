@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import grpc
 
-from proctor.v1 import storage_service_pb2 as messages
-from proctor.v1 import storage_service_pb2_grpc
+from proctor.v1 import storage_service_pb2 as storage_pb2
+from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from proctor.wire.convert import Codec
 from services.common.checked_fields import refuse
 from services.common.grpc.principal import principal_of
@@ -16,31 +16,31 @@ from services.common.requests.request_fields import user_problem
 from services.scheduler.uploads.quotas.ports import StorageSource
 from services.scheduler.uploads.quotas.storage_use import StorageUse
 
-SERVICE_NAME = messages.DESCRIPTOR.services_by_name["StorageService"].full_name
-_USE = Codec(StorageUse, messages.StorageUse)
+SERVICE_NAME = storage_pb2.DESCRIPTOR.services_by_name["StorageService"].full_name
+_USE = Codec(StorageUse, storage_pb2.StorageUse)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrpcStorageApi(storage_service_pb2_grpc.StorageServiceServicer):
+class GrpcStorageApi(storage_grpc.StorageServiceServicer):
     """`StorageService` over gRPC."""
 
     storage: StorageSource
 
     def register(self, server: grpc.aio.Server) -> None:
-        storage_service_pb2_grpc.add_StorageServiceServicer_to_server(self, server)
+        storage_grpc.add_StorageServiceServicer_to_server(self, server)
 
     async def GetStorage(
-        self, request: messages.GetStorageRequest, context: RpcContext
-    ) -> messages.GetStorageResponse:
+        self, request: storage_pb2.GetStorageRequest, context: RpcContext
+    ) -> storage_pb2.GetStorageResponse:
         user = request.user or principal_of(context.invocation_metadata()).name
         refuse(user_problem(user))
         stored = await self.storage.of(user)
-        return messages.GetStorageResponse(
+        return storage_pb2.GetStorageResponse(
             user=user,
             used=_USE.to_proto(stored.quota.used),
             limit=_USE.to_proto(stored.limit),
             shares=[
-                messages.StorageShare(kind=kind, used=_USE.to_proto(used))
+                storage_pb2.StorageShare(kind=kind, used=_USE.to_proto(used))
                 for kind, used in sorted(stored.shares.items())
             ],
         )

@@ -7,7 +7,8 @@ import aiohttp
 import grpc
 import pytest
 
-from proctor.v1 import queue_service_pb2, queue_service_pb2_grpc
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from services.common.clock import Clock
 from services.gateway.auth import request_counts
 from services.gateway.auth.request_counts import RequestCounts, WrongKeys
@@ -59,8 +60,8 @@ async def at_sign_in(harness: GatewayHarness, key: str) -> int:
 async def over_grpc(harness: GatewayHarness, key: str) -> int:
     codes = {grpc.StatusCode.UNAUTHENTICATED: 401, grpc.StatusCode.RESOURCE_EXHAUSTED: 429}
     async with grpc.aio.insecure_channel(harness.grpc) as channel:
-        stub = queue_service_pb2_grpc.QueueServiceStub(channel)
-        request = queue_service_pb2.GetQueueRequest()
+        stub = queue_grpc.QueueServiceStub(channel)
+        request = queue_pb2.GetQueueRequest()
         try:
             await stub.GetQueue(request, metadata=(("x-api-key", key),), timeout=20)
         except grpc.aio.AioRpcError as error:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import answer_service_pb2 as pb
+from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
-from proctor.v1 import outcome_pb2, results_service_pb2, run_record_service_pb2
+from proctor.v1 import outcome_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.outcome import Answer, Outcome
 from proctor.values.sample import ChatMessage, Prompt
 from services.results.answers import list_side_by_side
@@ -116,8 +118,8 @@ async def test_status_score_and_length_choose_together(harness: ResultsHarness) 
     assert await listed(harness, plan, status=3, min_characters=0) == []
 
     async def refused(**wanted: Any) -> tuple[str, str]:
-        chosen = results_service_pb2.OutcomeFilter(**wanted)
-        request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, filter=chosen)
+        chosen = results_pb2.OutcomeFilter(**wanted)
+        request = results_pb2.ListOutcomesRequest(run_id=plan.run_id, filter=chosen)
         return await refusal_of(harness.public.ListOutcomes(request))
 
     reason, sentence = await refused(metric="rouge", min_score=0)
@@ -132,7 +134,7 @@ async def test_failures_of_an_epoch_before_match_nothing(harness: ResultsHarness
     plan = await answered_run(harness, rows_of(["a", "b"], "e"), [said(0, "right"), failed(1)])
     assert await listed(harness, plan, status=3, row_id="e-") == [1]
     await harness.records.CloseRun(
-        run_record_service_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, allow_partial=True)
+        run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, allow_partial=True)
     )
     await harness.open(plan, epoch=2)
     assert await listed(harness, plan, row_id="e-") == [0]
@@ -159,9 +161,9 @@ async def test_rows_of_several_runs_stand_side_by_side_and_only_those_that_diffe
     assert (rows[4].answers[1].HasField("outcome"), rows[0].answers[0].outcome.prompt) == (False, "")
     differing = await side_by_side(harness, [first, second], only_differing=True)
     assert [one.row_id for one in differing] == ["q-1"]
-    wanted = results_service_pb2.OutcomeFilter(text="OTHER")
+    wanted = results_pb2.OutcomeFilter(text="OTHER")
     assert [one.row_id for one in await side_by_side(harness, [second, first], filter=wanted)] == ["q-1"]
-    wanted = results_service_pb2.OutcomeFilter(row_id="-3")
+    wanted = results_pb2.OutcomeFilter(row_id="-3")
     assert [one.row_id for one in await side_by_side(harness, [first, second], filter=wanted)] == ["q-3"]
 
 
@@ -203,7 +205,7 @@ async def test_what_cannot_stand_side_by_side_is_refused(harness: ResultsHarness
     several = await harness.open_run_of(1, 1)
 
     async def refused(*plans: RunPlan, **asked: Any) -> str:
-        request = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], **asked)
+        request = answer_pb2.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], **asked)
         return (await refusal_of(harness.answers.ListSideBySide(request)))[0]
 
     assert await refused(first, other) == "NO_COMMON_SAMPLES"
@@ -212,7 +214,7 @@ async def test_what_cannot_stand_side_by_side_is_refused(harness: ResultsHarness
     assert await refused(first, several) == "INVALID_PARAMETER"
     assert await refused(first, other, page_size=201) == "INVALID_PARAMETER"
     assert await refused(first, plan_of([1])) == "RUN_NOT_FOUND"
-    wanted = results_service_pb2.OutcomeFilter(metric="nothing")
+    wanted = results_pb2.OutcomeFilter(metric="nothing")
     second = await answered_run(harness, rows_of(["here"], "h"), [said(0, "b")])
     assert await refused(first, second, filter=wanted) == "UNKNOWN_METRIC"
 
@@ -225,12 +227,14 @@ async def mark(
     rollout: int = 0,
 ) -> int:
     named = [
-        pb.AnswerKey(row_id=key, rollout=rollout)
+        answer_pb2.AnswerKey(row_id=key, rollout=rollout)
         if isinstance(key, str)
-        else pb.AnswerKey(sample=key, rollout=rollout)
+        else answer_pb2.AnswerKey(sample=key, rollout=rollout)
         for key in keys
     ]
-    request = pb.MarkAnswersRequest(run_id=plan.run_id, answers=named, is_golden=is_golden, user="ann")
+    request = answer_pb2.MarkAnswersRequest(
+        run_id=plan.run_id, answers=named, is_golden=is_golden, user="ann"
+    )
     return (await harness.answers.MarkAnswers(request)).golden_count
 
 
@@ -246,12 +250,12 @@ async def test_answers_are_marked_all_or_none_and_again_without_harm(harness: Re
     assert await listed(harness, plan, is_golden=True, text="MARK 1") == [1]
     assert await mark(harness, plan, 0, is_golden=False) == 1
     assert await mark(harness, plan, 0, is_golden=False) == 1
-    page = await harness.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=plan.run_id))
+    page = await harness.public.ListOutcomes(results_pb2.ListOutcomesRequest(run_id=plan.run_id))
     assert [one.is_golden for one in page.outcomes] == [False, True, False]
     many = await refusal_of(mark(harness, plan, *range(1001)))
     assert many[0] == "INVALID_PARAMETER"
     assert (await refusal_of(mark(harness, plan_of([1]), 0)))[0] == "RUN_NOT_FOUND"
-    await harness.records.DeleteRunRecord(run_record_service_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
+    await harness.records.DeleteRunRecord(run_record_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
     async with harness.database() as database:
         assert (
             await database.fetchval("SELECT count(*) FROM golden_answers WHERE run_id = $1", plan.run_id) == 0
@@ -263,7 +267,7 @@ async def mark_changes(harness: ResultsHarness, plan: RunPlan, page_size: int) -
     found: list[tuple[int, bool, str]] = []
     token = ""
     while True:
-        request = pb.ListMarkChangesRequest(run_id=plan.run_id, page_size=page_size, page_token=token)
+        request = answer_pb2.ListMarkChangesRequest(run_id=plan.run_id, page_size=page_size, page_token=token)
         page = await harness.answers.ListMarkChanges(request)
         assert len(page.changes) <= page_size
         found += [(change.sample, change.is_golden, change.user) for change in page.changes]
@@ -281,7 +285,9 @@ async def test_who_marked_and_who_removed_a_mark_is_recorded_once_and_goes_with_
     await mark(harness, plan, 0, 1)
     await mark(harness, plan, 0, 1)
     assert (await refusal_of(mark(harness, plan, 2)))[0] == "UNSUPPORTED"
-    request = pb.MarkAnswersRequest(run_id=plan.run_id, answers=[pb.AnswerKey(sample=1)], user="eve")
+    request = answer_pb2.MarkAnswersRequest(
+        run_id=plan.run_id, answers=[answer_pb2.AnswerKey(sample=1)], user="eve"
+    )
     for _ in range(2):
         await harness.answers.MarkAnswers(request)
     expected = [(1, False, "eve"), (1, True, "ann"), (0, True, "ann")]
@@ -289,7 +295,7 @@ async def test_who_marked_and_who_removed_a_mark_is_recorded_once_and_goes_with_
         assert await mark_changes(harness, plan, page_size) == expected
     unknown = mark_changes(harness, plan_of([1]), 1)
     assert (await refusal_of(unknown))[0] == "RUN_NOT_FOUND"
-    await harness.records.DeleteRunRecord(run_record_service_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
+    await harness.records.DeleteRunRecord(run_record_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
     async with harness.database() as database:
         rows = await database.fetchval("SELECT count(*) FROM mark_changes WHERE run_id = $1", plan.run_id)
     assert rows == 0
@@ -389,6 +395,6 @@ async def test_long_texts_are_looked_through_a_few_at_a_time(
     samples = rows_of([f"long {at}" for at in range(9)], "l")
     first = await answered_run(harness, samples, [said(at, f"{at}") for at in range(9)])
     second = await answered_run(harness, samples, [said(at, f"-{at}") for at in range(0, 9, 2)])
-    wanted = results_service_pb2.OutcomeFilter(text="-")
+    wanted = results_pb2.OutcomeFilter(text="-")
     rows = await side_by_side(harness, [first, second], filter=wanted)
     assert [one.doc_id for one in rows] == [0, 2, 4, 6, 8]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import results_service_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import Answer, Outcome
 from tests.fakes.refusals import refusal_of
 from tests.fakes.results.answered_runs import answered_run, rows_of
@@ -30,7 +30,7 @@ async def test_a_brief_list_has_no_texts_and_may_begin_at_a_rollout(harness: Res
         for rollout in range(3)
     ]
     plan = await answered_run(harness, rows_of(["first", "second"]), outcomes)
-    request = results_service_pb2.ListOutcomesRequest(
+    request = results_pb2.ListOutcomesRequest(
         run_id=plan.run_id, is_brief=True, first_sample=0, first_rollout=1
     )
     page = await harness.public.ListOutcomes(request)
@@ -41,7 +41,7 @@ async def test_a_brief_list_has_no_texts_and_may_begin_at_a_rollout(harness: Res
         assert (answer.text, answer.body_json, one.prompt, one.target) == ("", "", "", "")
         assert (answer.finish_reason, one.doc_id) == ("submitted", one.outcome.sample)
         assert one.scores
-    request = results_service_pb2.ListOutcomesRequest(
+    request = results_pb2.ListOutcomesRequest(
         run_id=plan.run_id, page_size=1, first_sample=1, first_rollout=2
     )
     [whole] = (await harness.public.ListOutcomes(request)).outcomes
@@ -53,6 +53,6 @@ async def test_a_brief_list_has_no_texts_and_may_begin_at_a_rollout(harness: Res
 @pytest.mark.parametrize("field", ["first_sample", "first_rollout"])
 async def test_a_list_cannot_begin_before_the_first(harness: ResultsHarness, field: str) -> None:
     plan = await answered_run(harness, rows_of(["first"]), [said(0, "yes")])
-    request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id)
+    request = results_pb2.ListOutcomesRequest(run_id=plan.run_id)
     setattr(request, field, -1)
     assert field in str(await refusal_of(harness.public.ListOutcomes(request)))

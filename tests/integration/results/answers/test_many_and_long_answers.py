@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import answer_service_pb2 as pb
+from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
-from proctor.v1 import results_service_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from services.results.answers import postgres as postgres_answers
 from services.results.answers import postgres as postgres_exports
 from services.results.answers.side_by_side import MAX_SAME
@@ -54,7 +54,7 @@ async def test_sets_without_a_common_sample_are_distinguished_at_once(harness: R
                 " FROM generate_series(1, 100000) AS n",
                 plan.tasks[0].sample_set_id,
             )
-    asked = pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans])
+    asked = answer_pb2.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans])
     # Of the call, so that what it does ends with it.
     assert (await refusal_of(harness.answers.ListSideBySide(asked, timeout=60)))[0] == "NO_COMMON_SAMPLES"
 
@@ -64,7 +64,9 @@ async def test_rows_without_ids_are_found_and_marked_by_their_numbers(harness: R
     plan = await answered_run(harness, samples, [said(at, "a") for at in range(12)])
     assert await listed(harness, plan, row_id="11") == [11]
     await harness.answers.MarkAnswers(
-        pb.MarkAnswersRequest(run_id=plan.run_id, is_golden=True, answers=[pb.AnswerKey(row_id="7")])
+        answer_pb2.MarkAnswersRequest(
+            run_id=plan.run_id, is_golden=True, answers=[answer_pb2.AnswerKey(row_id="7")]
+        )
     )
     assert await listed(harness, plan, is_golden=True) == [7]
 
@@ -89,12 +91,12 @@ async def test_of_long_answers_no_more_are_read_than_fit_into_a_message(
 
     monkeypatch.setattr(postgres_answers, "scored_outcome", counted)
     monkeypatch.setattr(postgres_exports, "scored_outcome", counted)
-    request = results_service_pb2.ListOutcomesRequest(run_id=plans[0].run_id, page_size=1000)
+    request = results_pb2.ListOutcomesRequest(run_id=plans[0].run_id, page_size=1000)
     page = await harness.public.ListOutcomes(request)
     assert (len(page.outcomes), len(read), bool(page.next_page_token)) == (2, 2, True)
     read.clear()
     beside = await harness.answers.ListSideBySide(
-        pb.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], page_size=200)
+        answer_pb2.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans], page_size=200)
     )
     assert (len(beside.rows), len(read), bool(beside.next_page_token)) == (1, 2, True)
     assert len(await side_by_side(harness, plans)) == 12

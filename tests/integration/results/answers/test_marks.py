@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import answer_service_pb2 as pb
-from proctor.v1 import results_service_pb2
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.refusals import refusal_of
 from tests.fakes.results.answered_runs import answered_run, listed, rows_of
@@ -27,9 +27,9 @@ async def marked(
 ) -> tuple[int, int]:
     """Golden and wrong answers of the run afterwards."""
     response = await harness.answers.MarkAnswers(
-        pb.MarkAnswersRequest(
+        answer_pb2.MarkAnswersRequest(
             run_id=plan.run_id,
-            answers=[pb.AnswerKey(sample=sample) for sample in samples],
+            answers=[answer_pb2.AnswerKey(sample=sample) for sample in samples],
             is_golden=golden,
             is_wrong=wrong,
             user="ann",
@@ -43,7 +43,7 @@ async def test_an_answer_has_one_mark_at_most(harness: ResultsHarness) -> None:
     assert await marked(harness, plan, 0, 1, golden=True) == (2, 0)
     assert await marked(harness, plan, 1, wrong=True) == (1, 1)
     assert await marked(harness, plan, 1, wrong=True) == (1, 1)
-    page = await harness.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=plan.run_id))
+    page = await harness.public.ListOutcomes(results_pb2.ListOutcomesRequest(run_id=plan.run_id))
     marks = [(one.is_golden, one.is_marked_wrong) for one in page.outcomes]
     assert marks == [(True, False), (False, True), (False, False)]
     assert await listed(harness, plan, is_golden=True) == [0]
@@ -51,7 +51,7 @@ async def test_an_answer_has_one_mark_at_most(harness: ResultsHarness) -> None:
     assert await listed(harness, plan, is_marked_wrong=True, text="nowhere") == []
     assert await marked(harness, plan, 0, wrong=True) == (0, 2)
     assert await marked(harness, plan, 0, 1) == (0, 0)
-    request = pb.ListMarkChangesRequest(run_id=plan.run_id, page_size=10)
+    request = answer_pb2.ListMarkChangesRequest(run_id=plan.run_id, page_size=10)
     changes = (await harness.answers.ListMarkChanges(request)).changes
     assert [(each.sample, each.is_golden, each.is_wrong) for each in reversed(changes)] == [
         (0, True, False),
@@ -67,7 +67,7 @@ async def test_what_cannot_be_marked_is_refused(harness: ResultsHarness) -> None
     plan = await answered_run(harness, rows_of(["a", "b"], "x"), [said(0, "a"), failed(1)])
     assert (await refusal_of(marked(harness, plan, 0, golden=True, wrong=True)))[0] == "INVALID_PARAMETER"
     assert (await refusal_of(marked(harness, plan, 0, 1, wrong=True)))[0] == "UNSUPPORTED"
-    both = results_service_pb2.OutcomeFilter(is_golden=True, is_marked_wrong=True)
-    request = results_service_pb2.ListOutcomesRequest(run_id=plan.run_id, filter=both)
+    both = results_pb2.OutcomeFilter(is_golden=True, is_marked_wrong=True)
+    request = results_pb2.ListOutcomesRequest(run_id=plan.run_id, filter=both)
     assert (await refusal_of(harness.public.ListOutcomes(request)))[0] == "INVALID_PARAMETER"
     assert await marked(harness, plan) == (0, 0)

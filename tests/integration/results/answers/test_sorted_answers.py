@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import outcome_pb2
-from proctor.v1 import results_service_pb2 as pb
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import Outcome
 from proctor.values.usage import Timing
 from services.results.answers import list_outcomes
@@ -47,7 +47,7 @@ async def plan(harness: ResultsHarness) -> RunPlan:
 
 async def ordered(harness: ResultsHarness, plan: RunPlan, **asked: Any) -> list[int]:
     """Samples over all pages of two."""
-    request = pb.ListOutcomesRequest(run_id=plan.run_id, page_size=2, **asked)
+    request = results_pb2.ListOutcomesRequest(run_id=plan.run_id, page_size=2, **asked)
     found: list[int] = []
     while True:
         page = await harness.public.ListOutcomes(request)
@@ -61,11 +61,11 @@ async def ordered(harness: ResultsHarness, plan: RunPlan, **asked: Any) -> list[
 @pytest.mark.parametrize(
     ("sort", "up", "down"),
     [
-        (pb.OUTCOME_SORT_SAMPLE, [0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]),
+        (results_pb2.OUTCOME_SORT_SAMPLE, [0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]),
         # Failures have neither a score nor a length nor a time; equal values are in the order of samples.
-        (pb.OUTCOME_SORT_SCORE, [1, 2, 5, 0, 3], [0, 3, 1, 2, 5]),
-        (pb.OUTCOME_SORT_LENGTH, [5, 0, 3, 1, 2], [2, 1, 0, 3, 5]),
-        (pb.OUTCOME_SORT_TIME, [1, 0, 5, 3, 2], [2, 3, 0, 5, 1]),
+        (results_pb2.OUTCOME_SORT_SCORE, [1, 2, 5, 0, 3], [0, 3, 1, 2, 5]),
+        (results_pb2.OUTCOME_SORT_LENGTH, [5, 0, 3, 1, 2], [2, 1, 0, 3, 5]),
+        (results_pb2.OUTCOME_SORT_TIME, [1, 0, 5, 3, 2], [2, 3, 0, 5, 1]),
     ],
 )
 async def test_pages_go_on_where_the_last_ended_in_both_directions(
@@ -76,29 +76,38 @@ async def test_pages_go_on_where_the_last_ended_in_both_directions(
 
 
 async def test_filters_hold_in_every_order(harness: ResultsHarness, plan: RunPlan) -> None:
-    slowest = {"sort": pb.OUTCOME_SORT_TIME, "is_descending": True}
-    assert await ordered(harness, plan, filter=pb.OutcomeFilter(max_score=0.5), **slowest) == [2, 5, 1]
-    assert await ordered(harness, plan, filter=pb.OutcomeFilter(min_characters=5), **slowest) == [2, 3, 0, 1]
-    assert await ordered(harness, plan, filter=pb.OutcomeFilter(text="wrong"), **slowest) == [2, 1]
-    assert await ordered(harness, plan, filter=pb.OutcomeFilter(row_id="s-5"), **slowest) == [5]
-    assert await ordered(harness, plan, filter=pb.OutcomeFilter(is_golden=True), **slowest) == []
-    assert await ordered(harness, plan, task="rows", status=3, sort=pb.OUTCOME_SORT_SAMPLE) == [4]
+    slowest = {"sort": results_pb2.OUTCOME_SORT_TIME, "is_descending": True}
+    assert await ordered(harness, plan, filter=results_pb2.OutcomeFilter(max_score=0.5), **slowest) == [
+        2,
+        5,
+        1,
+    ]
+    assert await ordered(harness, plan, filter=results_pb2.OutcomeFilter(min_characters=5), **slowest) == [
+        2,
+        3,
+        0,
+        1,
+    ]
+    assert await ordered(harness, plan, filter=results_pb2.OutcomeFilter(text="wrong"), **slowest) == [2, 1]
+    assert await ordered(harness, plan, filter=results_pb2.OutcomeFilter(row_id="s-5"), **slowest) == [5]
+    assert await ordered(harness, plan, filter=results_pb2.OutcomeFilter(is_golden=True), **slowest) == []
+    assert await ordered(harness, plan, task="rows", status=3, sort=results_pb2.OUTCOME_SORT_SAMPLE) == [4]
 
 
 async def test_failures_are_listed_by_their_class(harness: ResultsHarness, plan: RunPlan) -> None:
-    others = pb.OutcomeFilter(failure_class=outcome_pb2.FAILURE_CLASS_RATE_LIMIT)
+    others = results_pb2.OutcomeFilter(failure_class=outcome_pb2.FAILURE_CLASS_RATE_LIMIT)
     assert await ordered(harness, plan, filter=others) == []
-    chosen = pb.OutcomeFilter(failure_class=outcome_pb2.FAILURE_CLASS_TIMEOUT)
+    chosen = results_pb2.OutcomeFilter(failure_class=outcome_pb2.FAILURE_CLASS_TIMEOUT)
     assert await ordered(harness, plan, filter=chosen) == [4]
-    assert await ordered(harness, plan, filter=chosen, sort=pb.OUTCOME_SORT_SAMPLE) == [4]
+    assert await ordered(harness, plan, filter=chosen, sort=results_pb2.OUTCOME_SORT_SAMPLE) == [4]
 
 
 async def test_a_text_is_looked_for_window_by_window(
     harness: ResultsHarness, plan: RunPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_outcomes, "MAX_WINDOW", 2)
-    chosen = pb.OutcomeFilter(text="right")
-    assert await ordered(harness, plan, filter=chosen, sort=pb.OUTCOME_SORT_TIME) == [0, 3]
+    chosen = results_pb2.OutcomeFilter(text="right")
+    assert await ordered(harness, plan, filter=chosen, sort=results_pb2.OUTCOME_SORT_TIME) == [0, 3]
 
 
 async def test_what_cannot_be_sorted_is_refused(
@@ -106,13 +115,17 @@ async def test_what_cannot_be_sorted_is_refused(
 ) -> None:
     async def refused(**asked: Any) -> tuple[str, str]:
         return await refusal_of(
-            harness.public.ListOutcomes(pb.ListOutcomesRequest(run_id=plan.run_id, **asked))
+            harness.public.ListOutcomes(results_pb2.ListOutcomesRequest(run_id=plan.run_id, **asked))
         )
 
-    by_time = pb.ListOutcomesRequest(run_id=plan.run_id, page_size=1, sort=pb.OUTCOME_SORT_TIME)
+    by_time = results_pb2.ListOutcomesRequest(
+        run_id=plan.run_id, page_size=1, sort=results_pb2.OUTCOME_SORT_TIME
+    )
     token = (await harness.public.ListOutcomes(by_time)).next_page_token
-    assert (await refused(sort=pb.OUTCOME_SORT_LENGTH, page_token=token))[0] == "INVALID_PAGE_TOKEN"
+    assert (await refused(sort=results_pb2.OUTCOME_SORT_LENGTH, page_token=token))[0] == "INVALID_PAGE_TOKEN"
     assert (await refused(sort=9))[0] == "INVALID_PARAMETER"
-    assert (await refused(sort=pb.OUTCOME_SORT_SCORE, filter={"metric": "rouge"}))[0] == "UNKNOWN_METRIC"
+    assert (await refused(sort=results_pb2.OUTCOME_SORT_SCORE, filter={"metric": "rouge"}))[
+        0
+    ] == "UNKNOWN_METRIC"
     monkeypatch.setattr(list_outcomes, "MAX_SORTED", 5)
-    assert "too many to sort" in (await refused(sort=pb.OUTCOME_SORT_TIME))[1]
+    assert "too many to sort" in (await refused(sort=results_pb2.OUTCOME_SORT_TIME))[1]

@@ -8,9 +8,9 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import comparison_pb2, run_pb2, run_record_service_pb2
-from proctor.v1 import comparison_service_pb2 as pb
-from proctor.v1 import comparison_service_pb2_grpc as pb_grpc
+from proctor.v1 import comparison_pb2, comparison_service_pb2, run_pb2
+from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.scoring import TaskGroup
 from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
@@ -31,9 +31,11 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 
 
 @asynccontextmanager
-async def comparisons_of(harness: ResultsHarness) -> "AsyncIterator[pb_grpc.ComparisonServiceAsyncStub]":
+async def comparisons_of(
+    harness: ResultsHarness,
+) -> "AsyncIterator[comparison_grpc.ComparisonServiceAsyncStub]":
     async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
-        yield pb_grpc.ComparisonServiceStub(channel)
+        yield comparison_grpc.ComparisonServiceStub(channel)
 
 
 async def recorded(harness: ResultsHarness, suite: str, right: int) -> RunPlan:
@@ -54,9 +56,7 @@ async def recorded(harness: ResultsHarness, suite: str, right: int) -> RunPlan:
 
 async def closed(harness: ResultsHarness, suite: str, right: int) -> str:
     plan = await recorded(harness, suite, right)
-    request = run_record_service_pb2.CloseRunRequest(
-        run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
-    )
+    request = run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     await harness.records.CloseRun(request)
     return plan.run_id
 
@@ -65,9 +65,11 @@ async def test_runs_are_compared_with_what_that_proves(harness: ResultsHarness) 
     suite = new_id()
     runs = [await closed(harness, suite, right) for right in (38, 20)]
     async with comparisons_of(harness) as comparisons:
-        request = pb.CompareRunsRequest(run_ids=runs, metrics=["accuracy"])
+        request = comparison_service_pb2.CompareRunsRequest(run_ids=runs, metrics=["accuracy"])
         comparison = (await comparisons.CompareRuns(request)).comparison
-        by_model = pb.CompareRunsRequest(models=["p/38", "p/20"], suite=suite, metrics=["accuracy"])
+        by_model = comparison_service_pb2.CompareRunsRequest(
+            models=["p/38", "p/20"], suite=suite, metrics=["accuracy"]
+        )
         assert (await comparisons.CompareRuns(by_model)).comparison == comparison
     assert [(run.model, run.score) for run in comparison.runs] == [("p/38", 0.95), ("p/20", 0.5)]
     assert {run.scoring_method for run in comparison.runs} == {run_pb2.SCORING_METHOD_LOGLIKELIHOOD}
@@ -85,7 +87,7 @@ async def test_runs_are_compared_with_what_that_proves(harness: ResultsHarness) 
 async def test_what_is_undefined_is_unset(harness: ResultsHarness) -> None:
     runs = [await closed(harness, "twins", 20) for _ in range(2)]
     async with comparisons_of(harness) as comparisons:
-        request = pb.CompareRunsRequest(run_ids=runs, metrics=["mcc"])
+        request = comparison_service_pb2.CompareRunsRequest(run_ids=runs, metrics=["mcc"])
         comparison = (await comparisons.CompareRuns(request)).comparison
     [task, _] = comparison.differences
     assert (task.difference, task.p_value, task.verdict) == (0.0, 1.0, comparison_pb2.VERDICT_NOT_SHOWN)
@@ -97,7 +99,9 @@ async def test_what_is_undefined_is_unset(harness: ResultsHarness) -> None:
 
 async def test_flips_are_paged_with_prompts_targets_and_predictions(harness: ResultsHarness) -> None:
     first, second = [await closed(harness, "flips", right) for right in (38, 20)]
-    request = pb.ListFlipsRequest(first_run_id=first, second_run_id=second, task="t0", page_size=10)
+    request = comparison_service_pb2.ListFlipsRequest(
+        first_run_id=first, second_run_id=second, task="t0", page_size=10
+    )
     async with comparisons_of(harness) as comparisons:
         page = await comparisons.ListFlips(request)
         request.page_token = page.next_page_token
@@ -128,7 +132,9 @@ async def test_refusals_say_why(harness: ResultsHarness) -> None:
     ):
         async with comparisons_of(harness) as comparisons:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await comparisons.CompareRuns(pb.CompareRunsRequest(run_ids=run_ids, metrics=metrics))
+                await comparisons.CompareRuns(
+                    comparison_service_pb2.CompareRunsRequest(run_ids=run_ids, metrics=metrics)
+                )
         assert (refused.value.code(), remote_error(refused.value).reason) == (code, reason)
 
 
@@ -148,11 +154,17 @@ async def test_a_closed_run_is_compared_with_the_others_soon(harness: ResultsHar
 
 
 async def test_a_name_that_postgres_cannot_hold_is_refused(harness: ResultsHarness) -> None:
-    flips = pb.ListFlipsRequest(first_run_id=new_id(), second_run_id=new_id(), task="t0", metric="\0")
+    flips = comparison_service_pb2.ListFlipsRequest(
+        first_run_id=new_id(), second_run_id=new_id(), task="t0", metric="\0"
+    )
     async with comparisons_of(harness) as comparisons:
         for asked in (
-            comparisons.CompareRuns(pb.CompareRunsRequest(suite="glue", models=["p/m", "p/m\0"])),
-            comparisons.CompareRuns(pb.CompareRunsRequest(suite="\0", models=["p/m", "p/n"])),
+            comparisons.CompareRuns(
+                comparison_service_pb2.CompareRunsRequest(suite="glue", models=["p/m", "p/m\0"])
+            ),
+            comparisons.CompareRuns(
+                comparison_service_pb2.CompareRunsRequest(suite="\0", models=["p/m", "p/n"])
+            ),
             comparisons.ListFlips(flips),
         ):
             with pytest.raises(grpc.aio.AioRpcError, match="holds a NUL character") as refused:

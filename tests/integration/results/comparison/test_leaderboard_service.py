@@ -8,9 +8,9 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import leaderboard_pb2, run_pb2, run_record_service_pb2
-from proctor.v1 import leaderboard_service_pb2 as pb
-from proctor.v1 import leaderboard_service_pb2_grpc as pb_grpc
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
+from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.scoring import TaskGroup
 from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
@@ -31,9 +31,11 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 
 
 @asynccontextmanager
-async def entries_of(harness: ResultsHarness) -> "AsyncIterator[pb_grpc.LeaderboardServiceAsyncStub]":
+async def entries_of(
+    harness: ResultsHarness,
+) -> "AsyncIterator[leaderboard_grpc.LeaderboardServiceAsyncStub]":
     async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
-        yield pb_grpc.LeaderboardServiceStub(channel)
+        yield leaderboard_grpc.LeaderboardServiceStub(channel)
 
 
 async def examined(
@@ -53,7 +55,7 @@ async def examined(
         return await harness.recorded(plan.run_id) == SAMPLES
 
     await eventually(is_recorded, "all outcomes are recorded")
-    request = run_record_service_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=state)
+    request = run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=state)
     await harness.records.CloseRun(request)
     return plan
 
@@ -66,7 +68,7 @@ async def test_models_are_ranked_with_ties_trend_and_floor(harness: ResultsHarne
     await examined(harness, RunFacts(suite, model="p/poor"), right=5)
     await examined(harness, RunFacts(suite, model="p/short", limit=3), right=40)
     async with entries_of(harness) as stub:
-        request = pb.GetLeaderboardRequest(suite=suite, metric="accuracy")
+        request = leaderboard_service_pb2.GetLeaderboardRequest(suite=suite, metric="accuracy")
 
         async def is_compared() -> bool:
             leaderboard = await stub.GetLeaderboard(request)
@@ -105,9 +107,13 @@ async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:
     whole = await examined(harness, facts, right=10)
     failed = await examined(harness, facts, right=20, state=run_pb2.RUN_STATE_FAILED)
     async with entries_of(harness) as stub:
-        first = await stub.GetHistory(pb.GetHistoryRequest(suite=facts.suite, page_size=1))
+        first = await stub.GetHistory(
+            leaderboard_service_pb2.GetHistoryRequest(suite=facts.suite, page_size=1)
+        )
         second = await stub.GetHistory(
-            pb.GetHistoryRequest(suite=facts.suite, page_size=1, page_token=first.next_page_token)
+            leaderboard_service_pb2.GetHistoryRequest(
+                suite=facts.suite, page_size=1, page_token=first.next_page_token
+            )
         )
     [newest], [oldest] = first.entries, second.entries
     assert (newest.run_id, newest.state, newest.figure.mean) == (
@@ -129,8 +135,10 @@ async def test_a_suite_that_was_never_run_has_an_empty_leaderboard_and_history(
     harness: ResultsHarness,
 ) -> None:
     async with entries_of(harness) as stub:
-        leaderboard = await stub.GetLeaderboard(pb.GetLeaderboardRequest(suite="nothing"))
-        history = await stub.GetHistory(pb.GetHistoryRequest(suite="nothing"))
+        leaderboard = await stub.GetLeaderboard(
+            leaderboard_service_pb2.GetLeaderboardRequest(suite="nothing")
+        )
+        history = await stub.GetHistory(leaderboard_service_pb2.GetHistoryRequest(suite="nothing"))
     assert (list(leaderboard.entries), leaderboard.total_models, leaderboard.HasField("last_updated")) == (
         [],
         0,
@@ -144,9 +152,18 @@ async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(harness: R
     await examined(harness, facts, right=10)
     async with entries_of(harness) as stub:
         for request, reason in (
-            (pb.GetLeaderboardRequest(suite=facts.suite, metric="beauty"), "UNKNOWN_METRIC"),
-            (pb.GetLeaderboardRequest(suite=facts.suite, limit=101), "INVALID_PARAMETER"),
-            (pb.GetLeaderboardRequest(suite=facts.suite, scoring_method=9), "INVALID_PARAMETER"),  # type: ignore[arg-type]  # a number that no enum has
+            (
+                leaderboard_service_pb2.GetLeaderboardRequest(suite=facts.suite, metric="beauty"),
+                "UNKNOWN_METRIC",
+            ),
+            (
+                leaderboard_service_pb2.GetLeaderboardRequest(suite=facts.suite, limit=101),
+                "INVALID_PARAMETER",
+            ),
+            (
+                leaderboard_service_pb2.GetLeaderboardRequest(suite=facts.suite, scoring_method=9),  # type: ignore[arg-type]  # a number that no enum has
+                "INVALID_PARAMETER",
+            ),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await stub.GetLeaderboard(request)
@@ -156,10 +173,10 @@ async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(harness: R
 async def test_a_name_that_postgres_cannot_hold_is_refused(harness: ResultsHarness) -> None:
     async with entries_of(harness) as entries:
         for asked in (
-            entries.GetLeaderboard(pb.GetLeaderboardRequest(suite="\0")),
-            entries.GetLeaderboard(pb.GetLeaderboardRequest(suite="glue", metric="\0")),
-            entries.GetHistory(pb.GetHistoryRequest(model="p/m\0")),
-            entries.GetHistory(pb.GetHistoryRequest(suite="\0")),
+            entries.GetLeaderboard(leaderboard_service_pb2.GetLeaderboardRequest(suite="\0")),
+            entries.GetLeaderboard(leaderboard_service_pb2.GetLeaderboardRequest(suite="glue", metric="\0")),
+            entries.GetHistory(leaderboard_service_pb2.GetHistoryRequest(model="p/m\0")),
+            entries.GetHistory(leaderboard_service_pb2.GetHistoryRequest(suite="\0")),
         ):
             with pytest.raises(grpc.aio.AioRpcError, match="holds a NUL character") as refused:
                 await asked

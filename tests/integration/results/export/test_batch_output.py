@@ -10,8 +10,10 @@ import pytest_asyncio
 from openai.types.chat import ChatCompletion
 from openai.types.completion import Completion
 
-from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.outcome import Answer, FailureClass, Outcome
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import OutputType, TaskScoring
@@ -67,7 +69,7 @@ async def ran(
     await eventually(all_recorded, "everything is recorded")
     if is_closed:
         await harness.records.CloseRun(
-            run_record_service_pb2.CloseRunRequest(
+            run_record_pb2.CloseRunRequest(
                 run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_CANCELLED, allow_partial=True
             )
         )
@@ -77,9 +79,9 @@ async def ran(
 async def file_of(
     harness: ResultsHarness, plan: RunPlan, word: str, code: str = "", message: str = ""
 ) -> bytes:
-    request = pb.ExportRunRequest(
+    request = export_pb2.ExportRunRequest(
         run_id=plan.run_id,
-        format=pb.ExportFormat.Value(f"EXPORT_FORMAT_BATCH_{word}"),
+        format=export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_BATCH_{word}"),
         missing_code=code,
         missing_message=message,
     )
@@ -104,7 +106,7 @@ async def test_an_answer_is_a_completion_as_the_official_client_reads_it(harness
     assert (response["status_code"], bool(response["request_id"])) == (200, True)
     completion = ChatCompletion.model_validate(response["body"], strict=True)
     assert completion.model == FACTS.model
-    listed = await harness.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=plan.run_id))
+    listed = await harness.public.ListOutcomes(results_pb2.ListOutcomesRequest(run_id=plan.run_id))
     assert completion.created == listed.outcomes[0].recorded_at.seconds
     [choice] = completion.choices
     assert (choice.message.role, choice.message.content, choice.finish_reason) == (

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import run_pb2, run_record_service_pb2
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import OutputType, TaskScoring
@@ -89,8 +90,8 @@ async def ran(
 
 
 async def file_of(harness: ResultsHarness, plan: RunPlan, word: str) -> bytes:
-    form = pb.ExportFormat.Value(f"EXPORT_FORMAT_{word}")
-    request = pb.ExportRunRequest(run_id=plan.run_id, format=form)
+    form = export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{word}")
+    request = export_pb2.ExportRunRequest(run_id=plan.run_id, format=form)
     return b"".join([piece.data async for piece in harness.exports.ExportRun(request)])
 
 
@@ -282,7 +283,7 @@ async def test_a_run_that_is_opened_again_breaks_its_export_off(
 
     await eventually(all_recorded, "everything is recorded")
     await harness.records.CloseRun(
-        run_record_service_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
+        run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     )
     chunks = PostgresExportRows(session).chunks(await rows_wanted(session, plan), BEFORE_ALL)
     await anext(chunks)

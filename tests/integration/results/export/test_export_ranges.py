@@ -10,8 +10,9 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import run_pb2, run_record_service_pb2
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.sample import Prompt
 from services.results.export import export_run
 from services.results.runs.run_plan import RunFacts, RunPlan
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SIZES = (1500, 900)
 ROLLOUTS = 2
-FORMATS = (pb.EXPORT_FORMAT_JSONL, pb.EXPORT_FORMAT_CSV)
+FORMATS = (export_pb2.EXPORT_FORMAT_JSONL, export_pb2.EXPORT_FORMAT_CSV)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -70,15 +71,17 @@ def asked(at: int, task: int) -> StoredSample:
 
 async def close(harness: ResultsHarness, plan: RunPlan, epoch: int = 1) -> None:
     await harness.records.CloseRun(
-        run_record_service_pb2.CloseRunRequest(
+        run_record_pb2.CloseRunRequest(
             run_id=plan.run_id, epoch=epoch, state=run_pb2.RUN_STATE_COMPLETED, allow_partial=True
         )
     )
 
 
-async def sent(harness: ResultsHarness, plan: RunPlan, **asked: object) -> tuple[pb.ExportRunResponse, bytes]:
+async def sent(
+    harness: ResultsHarness, plan: RunPlan, **asked: object
+) -> tuple[export_pb2.ExportRunResponse, bytes]:
     """The first piece, and the bytes of all."""
-    request = pb.ExportRunRequest(run_id=plan.run_id, format=pb.EXPORT_FORMAT_JSONL)
+    request = export_pb2.ExportRunRequest(run_id=plan.run_id, format=export_pb2.EXPORT_FORMAT_JSONL)
     for name, value in asked.items():
         setattr(request, name, value)
     pieces = [piece async for piece in harness.exports.ExportRun(request)]

@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import export_service_pb2 as pb
-from proctor.v1 import results_service_pb2, run_pb2, run_record_service_pb2
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.sample import Prompt
 from services.results.answers import postgres as postgres_exports
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
@@ -62,9 +64,7 @@ async def plan(harness: ResultsHarness) -> RunPlan:
 
     await eventually(all_recorded, "everything is recorded")
     await harness.records.CloseRun(
-        run_record_service_pb2.CloseRunRequest(
-            run_id=ordered.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
-        )
+        run_record_pb2.CloseRunRequest(run_id=ordered.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     )
     return ordered
 
@@ -77,8 +77,8 @@ def text_sample(at: int) -> StoredSample:
 
 
 async def exported(harness: ResultsHarness, plan: RunPlan, form: str, task: str = "") -> tuple[str, bytes]:
-    request = pb.ExportRunRequest(
-        run_id=plan.run_id, format=pb.ExportFormat.Value(f"EXPORT_FORMAT_{form}"), task=task
+    request = export_pb2.ExportRunRequest(
+        run_id=plan.run_id, format=export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}"), task=task
     )
     pieces = [piece async for piece in harness.exports.ExportRun(request)]
     return pieces[0].file_name, b"".join(piece.data for piece in pieces)
@@ -182,14 +182,17 @@ async def test_what_cannot_be_exported_is_reported_before_the_first_piece(
     harness: ResultsHarness, plan: RunPlan
 ) -> None:
     for request, code in (
-        (pb.ExportRunRequest(run_id=plan.run_id), grpc.StatusCode.INVALID_ARGUMENT),
-        (pb.ExportRunRequest(run_id=new_id(), format=pb.EXPORT_FORMAT_CSV), grpc.StatusCode.NOT_FOUND),
+        (export_pb2.ExportRunRequest(run_id=plan.run_id), grpc.StatusCode.INVALID_ARGUMENT),
         (
-            pb.ExportRunRequest(run_id=plan.run_id, format=pb.EXPORT_FORMAT_CSV, task="t9"),
+            export_pb2.ExportRunRequest(run_id=new_id(), format=export_pb2.EXPORT_FORMAT_CSV),
+            grpc.StatusCode.NOT_FOUND,
+        ),
+        (
+            export_pb2.ExportRunRequest(run_id=plan.run_id, format=export_pb2.EXPORT_FORMAT_CSV, task="t9"),
             grpc.StatusCode.INVALID_ARGUMENT,
         ),
         (
-            pb.ExportRunRequest(run_id=plan.run_id, format=pb.EXPORT_FORMAT_LM_EVAL),
+            export_pb2.ExportRunRequest(run_id=plan.run_id, format=export_pb2.EXPORT_FORMAT_LM_EVAL),
             grpc.StatusCode.INVALID_ARGUMENT,
         ),
     ):
@@ -227,6 +230,6 @@ async def test_an_answer_that_could_not_be_scored_is_exported_beside_its_failure
     assert (line["status"], line["failure_class"], line["answer"]) == ("failed", "scoring", "without weights")
     assert line["finish_reason"] == "stop"
 
-    page = await harness.public.ListOutcomes(results_service_pb2.ListOutcomesRequest(run_id=ordered.run_id))
+    page = await harness.public.ListOutcomes(results_pb2.ListOutcomesRequest(run_id=ordered.run_id))
     [listed] = page.outcomes
     assert listed.outcome.failure.answer.text == "without weights"

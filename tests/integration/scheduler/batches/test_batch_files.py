@@ -14,8 +14,9 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import batch_service_pb2 as messages
-from proctor.v1 import file_service_pb2, scheduler_service_pb2
+from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
@@ -68,7 +69,7 @@ async def test_files_stay_as_long_as_the_batch_says_from_when_they_are_written(h
     await end_run(harness, batch)
     ended = await harness.reaches(batch.batch_id, "completed")
     for file_id in (ended.output_file_id, ended.error_file_id):
-        request = file_service_pb2.GetFileRequest(file_id=file_id)
+        request = file_pb2.GetFileRequest(file_id=file_id)
         file = (await harness.files.GetFile(request)).file
         assert file.expires_at.ToDatetime() - file.created_at.ToDatetime() == timedelta(hours=1)
         assert file.created_at.ToDatetime() > batch.created_at.ToDatetime()
@@ -92,11 +93,11 @@ async def test_files_are_written_once_the_run_is_over(harness: BatchHarness) -> 
     assert ended.finalizing_at.ToDatetime() <= ended.completed_at.ToDatetime()
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
     assert await harness.read(ended.error_file_id) == b"".join(ERRORS)
-    request = file_service_pb2.GetFileRequest(file_id=ended.output_file_id)
+    request = file_pb2.GetFileRequest(file_id=ended.output_file_id)
     file = (await harness.files.GetFile(request)).file
     assert (file.name, file.user) == (f"{batch.batch_id}_output.jsonl", "ann")
     assert (file.purpose, file.size_bytes) == (
-        file_service_pb2.FILE_PURPOSE_BATCH_OUTPUT,
+        file_pb2.FILE_PURPOSE_BATCH_OUTPUT,
         sum(map(len, OUTPUT)),
     )
     for file_id in (ended.output_file_id, ended.error_file_id, ended.input_file_id):
@@ -220,13 +221,13 @@ async def test_run_is_not_deleted_before_its_files_are_written(harness: BatchHar
     await harness.reaches(batch.batch_id, "finalizing")
     async with refused() as reported:
         await harness.runs.DeleteRun(
-            scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
+            scheduler_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
         )
     assert reported[0].reason == "RUN_STILL_ACTIVE"
     harness.results.gate.set()
     await harness.reaches(batch.batch_id, "completed")
     await harness.runs.DeleteRun(
-        scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
+        scheduler_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
     )
 
 
@@ -257,7 +258,7 @@ def bucket_environment(endpoint: str) -> dict[str, str]:
     }
 
 
-async def was_tried_twice(harness: BatchHarness, batch: messages.Batch) -> None:
+async def was_tried_twice(harness: BatchHarness, batch: batch_pb2.Batch) -> None:
     def was_tried() -> bool:
         return len([one for one in harness.results.asked if one.run_id == batch.run_id]) >= 2
 

@@ -9,8 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import batch_service_pb2 as messages
-from proctor.v1 import run_pb2, scheduler_service_pb2
+from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import (
     OUTPUT,
@@ -36,7 +37,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bat
 
 
 async def run_of(harness: BatchHarness, run_id: str) -> run_pb2.Run:
-    return (await harness.runs.GetRun(scheduler_service_pb2.GetRunRequest(run_id=run_id))).run
+    return (await harness.runs.GetRun(scheduler_pb2.GetRunRequest(run_id=run_id))).run
 
 
 # Making batches
@@ -186,7 +187,7 @@ async def test_pages_go_from_the_newest_to_the_oldest(harness: BatchHarness) -> 
     made = [(await created(harness)).batch_id for _ in range(5)][::-1]
     shown, after = [], ""
     while True:
-        request = messages.ListBatchesRequest(page_size=2, after_batch_id=after)
+        request = batch_pb2.ListBatchesRequest(page_size=2, after_batch_id=after)
         page = await harness.batches.ListBatches(request)
         shown += [batch.batch_id for batch in page.batches]
         if not page.has_more:
@@ -195,7 +196,7 @@ async def test_pages_go_from_the_newest_to_the_oldest(harness: BatchHarness) -> 
     assert shown[:5] == made
     assert len(set(shown)) == len(shown)
     async with refused() as reported:
-        await harness.batches.ListBatches(messages.ListBatchesRequest(after_batch_id=f"batch_{uuid4().hex}"))
+        await harness.batches.ListBatches(batch_pb2.ListBatchesRequest(after_batch_id=f"batch_{uuid4().hex}"))
     assert reported[0].reason == "BATCH_NOT_FOUND"
 
 
@@ -243,7 +244,7 @@ async def test_run_of_a_batch_is_not_retried(harness: BatchHarness) -> None:
     await harness.reaches(batch.batch_id, "expired")
     async with refused() as reported:
         await harness.runs.RetryRun(
-            scheduler_service_pb2.RetryRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
+            scheduler_pb2.RetryRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
         )
     assert reported[0].reason == "RUN_NOT_RETRYABLE"
     assert reported[0].message.endswith("Make a new batch.")
@@ -255,7 +256,7 @@ async def test_batch_goes_with_its_run_and_its_files_stay(harness: BatchHarness)
     await end_run(harness, batch)
     ended = await harness.reaches(batch.batch_id, "completed")
     await harness.runs.DeleteRun(
-        scheduler_service_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
+        scheduler_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
     )
     async with refused() as reported:
         await harness.get(batch.batch_id)

@@ -6,7 +6,8 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import change_service_pb2, file_service_pb2
+from proctor.v1 import change_service_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import Principal
 from services.common.clock import SystemClock
@@ -57,7 +58,7 @@ async def test_run_shows_who_paused_resumed_and_cancelled_it(harness: BatchHarne
 
 async def test_deleted_file_leaves_the_name_of_who_deleted_it(harness: BatchHarness) -> None:
     file = await harness.upload(lines(1), name="mine.jsonl")
-    request = file_service_pb2.DeleteFileRequest(file_id=file.file_id)
+    request = file_pb2.DeleteFileRequest(file_id=file.file_id)
     await harness.files.DeleteFile(request, metadata=OWNER)
     listed = change_service_pb2.ListChangesRequest(object_id=file.file_id)
     [change] = (await harness.changes.ListChanges(listed)).changes

@@ -8,11 +8,9 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 
-from proctor.v1 import (
-    artifact_service_pb2,
-    queue_service_pb2,
-    storage_service_pb2,
-)
+from proctor.v1 import artifact_service_pb2 as artifact_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1.work_messages_pb2 import DispatchProof, PutArtifactRequest, PutArtifactResponse, SampleRange
 from proctor.values import messaging
 from proctor.wire.proofs import DispatchedShard
@@ -78,13 +76,13 @@ async def put(connection: Client, sent: PutArtifactRequest) -> PutArtifactRespon
     return PutArtifactResponse.FromString(reply.data)
 
 
-async def listed(harness: BatchHarness, run_id: str, rollout: int = 1) -> list[artifact_service_pb2.Artifact]:
-    wanted = artifact_service_pb2.ListArtifactsRequest(run_id=run_id, sample=4, rollout=rollout)
+async def listed(harness: BatchHarness, run_id: str, rollout: int = 1) -> list[artifact_pb2.Artifact]:
+    wanted = artifact_pb2.ListArtifactsRequest(run_id=run_id, sample=4, rollout=rollout)
     return list((await harness.artifacts.ListArtifacts(wanted)).artifacts)
 
 
 async def used(harness: BatchHarness) -> int:
-    found = await harness.storage.GetStorage(storage_service_pb2.GetStorageRequest(user="ann"))
+    found = await harness.storage.GetStorage(storage_pb2.GetStorageRequest(user="ann"))
     return sum(share.used.bytes for share in found.shares if share.kind == "artifacts")
 
 
@@ -130,7 +128,7 @@ async def test_artifacts_count_are_read_and_go_with_their_run(
     )
     assert await listed(harness, run_id, rollout=0) == []
     assert await used(harness) == before + 17
-    wanted = artifact_service_pb2.ReadArtifactRequest(
+    wanted = artifact_pb2.ReadArtifactRequest(
         run_id=run_id, sample=4, rollout=1, execution=EXECUTION, name="diff.patch", part=1
     )
     read = await harness.artifacts.ReadArtifact(wanted)
@@ -147,13 +145,13 @@ async def test_a_user_or_project_without_room_stores_no_artifact(
     user, project_id = f"user-{uuid4().hex}", uuid4().int >> 80
     file = await harness.upload(lines(3, user), user=user, project_id=project_id)
     batch = await harness.create(file.file_id, user=user)
-    limits = queue_service_pb2.SetLimitsRequest()
+    limits = queue_pb2.SetLimitsRequest()
     setattr(limits.limits, limit, 1)
     await harness.queue.SetLimits(limits, metadata=OPERATOR_METADATA)
     try:
         answer = await put(connection, request(batch.run_id))
     finally:
-        reset = queue_service_pb2.SetLimitsRequest(reset=[limit])
+        reset = queue_pb2.SetLimitsRequest(reset=[limit])
         await harness.queue.SetLimits(reset, metadata=OPERATOR_METADATA)
     assert answer.is_refused
     full = f"project {project_id}" if limit.endswith("project") else user
@@ -189,7 +187,7 @@ async def test_a_proof_ends_with_its_epoch_and_its_run(
     answer = await put(connection, request(run_id, content=b"another"))
     assert answer.is_refused
     assert "its run is over" in answer.problem
-    wanted = artifact_service_pb2.ReadArtifactRequest(
+    wanted = artifact_pb2.ReadArtifactRequest(
         run_id=run_id, sample=4, rollout=1, execution=EXECUTION, name="diff.patch"
     )
     assert (await harness.artifacts.ReadArtifact(wanted)).content == b"graded"
@@ -235,7 +233,7 @@ async def test_artifact_of_a_name_that_there_cannot_be_is_not_found(
     harness: BatchHarness, run_id: str, changes: dict[str, str]
 ) -> None:
     names = {"execution": EXECUTION, "name": "diff.patch", **changes}
-    wanted = artifact_service_pb2.ReadArtifactRequest(
+    wanted = artifact_pb2.ReadArtifactRequest(
         run_id=run_id, sample=4, rollout=1, execution=names["execution"], name=names["name"]
     )
     with pytest.raises(grpc.aio.AioRpcError, match="has no artifact") as raised:

@@ -12,8 +12,10 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import queue_service_pb2, storage_service_pb2, suite_service_pb2
-from proctor.v1 import rollout_service_pb2 as messages
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import rollout_service_pb2
+from proctor.v1 import storage_service_pb2 as storage_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1.work_messages_pb2 import ReadBundleRequest, ReadBundleResponse
 from proctor.values import messaging
 from services.common.clock import SystemClock
@@ -59,20 +61,22 @@ def tasks_in(folder: Path, count: int = 1, extra: bytes = b"") -> bytes:
 
 async def upload(
     harness: BatchHarness, content: bytes, user: str, *, is_whole: bool = True
-) -> messages.UploadTasksResponse:
-    async def chunks() -> AsyncIterator[messages.UploadTasksRequest]:
-        yield messages.UploadTasksRequest(header=messages.TasksHeader(name="mine.tar.gz", user=user))
+) -> rollout_service_pb2.UploadTasksResponse:
+    async def chunks() -> AsyncIterator[rollout_service_pb2.UploadTasksRequest]:
+        yield rollout_service_pb2.UploadTasksRequest(
+            header=rollout_service_pb2.TasksHeader(name="mine.tar.gz", user=user)
+        )
         for start in range(0, len(content), 1024 * 1024):
-            yield messages.UploadTasksRequest(content=content[start : start + 1024 * 1024])
+            yield rollout_service_pb2.UploadTasksRequest(content=content[start : start + 1024 * 1024])
         if is_whole:
-            yield messages.UploadTasksRequest(end=messages.TasksEnd())
+            yield rollout_service_pb2.UploadTasksRequest(end=rollout_service_pb2.TasksEnd())
 
     return await harness.rollouts.UploadTasks(chunks())
 
 
-def order(digest: str, user: str, **changes: object) -> messages.OrderRolloutsRequest:
+def order(digest: str, user: str, **changes: object) -> rollout_service_pb2.OrderRolloutsRequest:
     fields = {"name": f"of-{user}", "tasks_digest": digest, "models": ["openai/m"], "user": user, **changes}
-    return messages.OrderRolloutsRequest(**fields)  # type: ignore[arg-type]  # fields of a message
+    return rollout_service_pb2.OrderRolloutsRequest(**fields)  # type: ignore[arg-type]  # fields of a message
 
 
 def stored(harness: BatchHarness) -> dict[str, int]:
@@ -84,7 +88,7 @@ def stored(harness: BatchHarness) -> dict[str, int]:
 
 
 async def used(harness: BatchHarness, user: str) -> tuple[int, int]:
-    found = await harness.storage.GetStorage(storage_service_pb2.GetStorageRequest(user=user))
+    found = await harness.storage.GetStorage(storage_pb2.GetStorageRequest(user=user))
     of_tasks = [share.used for share in found.shares if share.kind == "tasks"]
     return sum(each.bytes for each in of_tasks), sum(each.files for each in of_tasks)
 
@@ -144,7 +148,7 @@ async def test_an_order_names_tasks_by_digest_and_keeps_them_as_long_as_its_suit
     assert await used(harness, user) == (uploaded.stored_bytes, 1)
     await harness.execute("DELETE FROM runs WHERE suite = $1", f"of-{user}")
     for number in (1, 2):
-        request = suite_service_pb2.DeleteSuiteRequest(suite=f"of-{user}", version=number)
+        request = suite_pb2.DeleteSuiteRequest(suite=f"of-{user}", version=number)
         await harness.suites.DeleteSuite(request, metadata=OPERATOR_METADATA)
     await collect(harness, timedelta(days=3))
     assert await used(harness, user) == (0, 0)
@@ -209,14 +213,14 @@ async def test_tasks_that_do_not_fit_the_quota_are_refused_whole(
     harness: BatchHarness, user: str, tmp_path: Path
 ) -> None:
     before = stored(harness)
-    limits = queue_service_pb2.SetLimitsRequest()
+    limits = queue_pb2.SetLimitsRequest()
     limits.limits.max_stored_bytes_per_user = 500
     await harness.queue.SetLimits(limits, metadata=OPERATOR_METADATA)
     try:
         async with refused() as reported:
             await upload(harness, tasks_in(tmp_path), user)
     finally:
-        reset = queue_service_pb2.SetLimitsRequest(reset=["max_stored_bytes_per_user"])
+        reset = queue_pb2.SetLimitsRequest(reset=["max_stored_bytes_per_user"])
         await harness.queue.SetLimits(reset, metadata=OPERATOR_METADATA)
     assert reported[0].reason == "STORAGE_QUOTA_EXCEEDED"
     assert stored(harness) == before

@@ -18,8 +18,8 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from proctor.v1 import dataset_service_pb2 as messages
-from proctor.v1 import dataset_service_pb2_grpc
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from services.common.clock import SystemClock
 from services.common.errors import RemoteError
 from services.common.grpc.client import open_channel
@@ -50,7 +50,7 @@ MAX_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class Stand:
-    stub: "dataset_service_pb2_grpc.DatasetServiceAsyncStub"
+    stub: "dataset_grpc.DatasetServiceAsyncStub"
     folder: Path
     postgres: str
 
@@ -58,20 +58,20 @@ class Stand:
         """All that lies in the object store, also what the library would not list."""
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
 
-    def files_of(self, dataset: messages.Dataset) -> list[str]:
+    def files_of(self, dataset: dataset_pb2.Dataset) -> list[str]:
         return [name for name in self.files() if dataset.dataset_id in name]
 
-    async def preview(self, dataset_id: str, first: int = 0, count: int = 0) -> list[messages.DatasetRow]:
-        request = messages.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=count)
+    async def preview(self, dataset_id: str, first: int = 0, count: int = 0) -> list[dataset_pb2.DatasetRow]:
+        request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=count)
         return list((await self.stub.PreviewDataset(request)).rows)
 
     async def delete(self, dataset_id: str) -> None:
         await self.stub.DeleteDataset(
-            messages.DeleteDatasetRequest(dataset_id=dataset_id), metadata=OPERATOR_METADATA
+            dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id), metadata=OPERATOR_METADATA
         )
 
     async def names(self) -> list[str]:
-        listed = await self.stub.ListDatasets(messages.ListDatasetsRequest(page_size=500))
+        listed = await self.stub.ListDatasets(dataset_pb2.ListDatasetsRequest(page_size=500))
         return [dataset.name for dataset in listed.datasets]
 
 
@@ -95,7 +95,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
         )
         scheduler = await opened.enter_async_context(running_scheduler(settings))
         channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
-        stub = dataset_service_pb2_grpc.DatasetServiceStub(channel)
+        stub = dataset_grpc.DatasetServiceStub(channel)
         yield Stand(stub, folder / "objects", postgres.address)
 
 
@@ -117,10 +117,12 @@ async def test_uploaded_file_is_listed_shown_and_deleted(harness: Stand) -> None
         for number in range(2500)
     )
     uploaded = (await upload(harness.stub, cut(content), name="sums.jsonl")).dataset
-    got = (await harness.stub.GetDataset(messages.GetDatasetRequest(dataset_id=uploaded.dataset_id))).dataset
+    got = (
+        await harness.stub.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=uploaded.dataset_id))
+    ).dataset
     assert got == uploaded
     assert (got.name, got.user, got.row_count, got.target_count) == ("sums.jsonl", "ann", 2500, 2500)
-    assert (got.size_bytes, got.format) == (len(content), messages.DATASET_FORMAT_JSONL)
+    assert (got.size_bytes, got.format) == (len(content), dataset_pb2.DATASET_FORMAT_JSONL)
     rows = await harness.preview(got.dataset_id, 1998, 4)
     assert [(row.row, row.id, row.target) for row in rows] == [
         (number, f"q{number}", str(number + 1)) for number in range(1998, 2002)
@@ -218,7 +220,7 @@ async def test_pages_go_from_the_newest_to_the_oldest(harness: Stand) -> None:
         await upload(harness.stub, cut(lines(1, f"page {number}")), name=f"page {number}")
     names, token, totals = [], "", set()
     while True:
-        request = messages.ListDatasetsRequest(page_size=2, page_token=token)
+        request = dataset_pb2.ListDatasetsRequest(page_size=2, page_token=token)
         page = await harness.stub.ListDatasets(request)
         names += [dataset.name for dataset in page.datasets]
         totals.add(page.total)
@@ -228,7 +230,7 @@ async def test_pages_go_from_the_newest_to_the_oldest(harness: Stand) -> None:
     assert names[:5] == [f"page {number}" for number in (4, 3, 2, 1, 0)]
     assert totals == {len(names)}
     async with refused() as reported:
-        await harness.stub.ListDatasets(messages.ListDatasetsRequest(page_token="x"))
+        await harness.stub.ListDatasets(dataset_pb2.ListDatasetsRequest(page_token="x"))
     assert reported[0].reason == "INVALID_PAGE_TOKEN"
 
 

@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import dataset_service_pb2
-from proctor.v1 import file_service_pb2 as messages
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.postgres import QUERIES, SCHEMA
@@ -45,8 +45,8 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bat
         yield opened
 
 
-async def listed(harness: BatchHarness, **wanted: Any) -> messages.ListFilesResponse:
-    return await harness.files.ListFiles(messages.ListFilesRequest(**wanted))
+async def listed(harness: BatchHarness, **wanted: Any) -> file_pb2.ListFilesResponse:
+    return await harness.files.ListFiles(file_pb2.ListFilesRequest(**wanted))
 
 
 def heavy_lines(megabytes: int) -> bytes:
@@ -62,9 +62,9 @@ async def test_file_comes_back_byte_by_byte_from_any_byte(harness: BatchHarness)
     content = heavy_lines(18)
     file = await harness.upload(content, name="heavy.jsonl")
     assert (file.size_bytes, file.row_count, file.fault_count) == (len(content), 18, 0)
-    assert (file.name, file.user, file.purpose) == ("heavy.jsonl", "ann", messages.FILE_PURPOSE_BATCH)
+    assert (file.name, file.user, file.purpose) == ("heavy.jsonl", "ann", file_pb2.FILE_PURPOSE_BATCH)
     assert not file.HasField("expires_at")
-    got = (await harness.files.GetFile(messages.GetFileRequest(file_id=file.file_id))).file
+    got = (await harness.files.GetFile(file_pb2.GetFileRequest(file_id=file.file_id))).file
     assert got == file
     for first in (0, 1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, len(content) - 1, len(content)):
         assert await harness.read(file.file_id, first) == content[first:]
@@ -137,11 +137,11 @@ async def test_rows_are_shared_by_files_and_data_sets_and_go_with_the_last(harne
     await harness.delete(second.file_id)
     assert harness.objects_of(first.file_id) == rows
     shown = await harness.datasets.PreviewDataset(
-        dataset_service_pb2.PreviewDatasetRequest(dataset_id=dataset.dataset_id)
+        dataset_pb2.PreviewDatasetRequest(dataset_id=dataset.dataset_id)
     )
     assert len(shown.rows) == 10
     await harness.datasets.DeleteDataset(
-        dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset.dataset_id), metadata=OPERATOR_METADATA
+        dataset_pb2.DeleteDatasetRequest(dataset_id=dataset.dataset_id), metadata=OPERATOR_METADATA
     )
     assert harness.objects_of(first.file_id) == []
 
@@ -189,7 +189,7 @@ async def test_pages_go_both_ways_and_by_purpose(harness: BatchHarness) -> None:
         await harness.upload(lines(1, f"page {number}"), name=f"page {number}")
     names, after = [], ""
     while True:
-        page = await listed(harness, page_size=2, after_file_id=after, purpose=messages.FILE_PURPOSE_BATCH)
+        page = await listed(harness, page_size=2, after_file_id=after, purpose=file_pb2.FILE_PURPOSE_BATCH)
         names += [file.name for file in page.files]
         if not page.has_more:
             break
@@ -197,7 +197,7 @@ async def test_pages_go_both_ways_and_by_purpose(harness: BatchHarness) -> None:
     assert names[:5] == [f"page {number}" for number in (4, 3, 2, 1, 0)]
     ascending = [file.name for file in (await listed(harness, is_ascending=True)).files]
     assert ascending == names[::-1]
-    written = await listed(harness, purpose=messages.FILE_PURPOSE_BATCH_OUTPUT)
+    written = await listed(harness, purpose=file_pb2.FILE_PURPOSE_BATCH_OUTPUT)
     assert (list(written.files), written.has_more) == ([], False)
     async with refused() as reported:
         await listed(harness, after_file_id=f"file-{uuid4().hex}")
@@ -211,11 +211,11 @@ async def test_uploads_of_files_and_data_sets_share_their_slots(harness: BatchHa
     waiting = asyncio.Event()
     before = await harness.count("SELECT count(*) FROM unreferenced_prefixes WHERE prefix LIKE 'files/%'")
 
-    async def held(name: str) -> AsyncIterator[messages.UploadFileRequest]:
+    async def held(name: str) -> AsyncIterator[file_pb2.UploadFileRequest]:
         async for request in upload_requests(cut(lines(10, name)), is_whole=False):
             yield request
         await waiting.wait()
-        yield messages.UploadFileRequest(end=messages.FileEnd())
+        yield file_pb2.UploadFileRequest(end=file_pb2.FileEnd())
 
     going = [
         asyncio.ensure_future(harness.files.UploadFile(held(f"held {number}")))
@@ -279,7 +279,7 @@ async def test_expired_file_is_gone_for_all_but_the_batch_that_reads_it(harness:
             await ask
         assert reported[0].reason == "FILE_NOT_FOUND"
     for ascending in (False, True):
-        listed = await harness.files.ListFiles(messages.ListFilesRequest(is_ascending=ascending))
+        listed = await harness.files.ListFiles(file_pb2.ListFilesRequest(is_ascending=ascending))
         assert used.file_id not in [file.file_id for file in listed.files]
     assert harness.objects_of(used.file_id)
     assert (await harness.get(batch.batch_id)).input_file_id == used.file_id
@@ -312,8 +312,8 @@ class _LaterClock(SystemClock):
     [
         ({"name": ""}, "header.name"),
         ({"user": "a\0b"}, "user"),
-        ({"purpose": messages.FILE_PURPOSE_BATCH_OUTPUT}, "header.purpose"),
-        ({"purpose": messages.FILE_PURPOSE_UNSPECIFIED}, "header.purpose"),
+        ({"purpose": file_pb2.FILE_PURPOSE_BATCH_OUTPUT}, "header.purpose"),
+        ({"purpose": file_pb2.FILE_PURPOSE_UNSPECIFIED}, "header.purpose"),
         ({"expires_after_seconds": 3599}, "header.expires_after_seconds"),
         ({"expires_after_seconds": 2_592_001}, "header.expires_after_seconds"),
     ],

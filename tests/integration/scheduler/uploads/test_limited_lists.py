@@ -12,14 +12,12 @@ import pytest_asyncio
 from google.protobuf.message import Message
 from pydantic import SecretStr
 
-from proctor.v1 import (
-    artifact_service_pb2,
-    dataset_service_pb2,
-    scheduler_service_pb2,
-    storage_service_pb2,
-)
-from proctor.v1 import request_count_service_pb2 as counts
-from proctor.v1 import request_count_service_pb2_grpc as counts_grpc
+from proctor.v1 import artifact_service_pb2 as artifact_pb2
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import request_count_service_pb2 as request_count_pb2
+from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.v1 import storage_service_pb2 as storage_pb2
 from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
 from services.scheduler.postgres import SCHEMA
@@ -32,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 POOLS = "pools: [{name: remote, engine: openai, concurrency: 1, provider: openai, base_url: 'http://x'}]\n"
 READS, CALLS = 2, 12
-ARTIFACTS = artifact_service_pb2.ListArtifactsRequest(run_id="11111111-1111-4111-8111-111111111111")
+ARTIFACTS = artifact_pb2.ListArtifactsRequest(run_id="11111111-1111-4111-8111-111111111111")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -63,17 +61,17 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
 @pytest.mark.parametrize(
     ("table", "method", "asked"),
     [
-        ("datasets", "DatasetService/ListDatasets", dataset_service_pb2.ListDatasetsRequest(page_size=5)),
-        ("user_suite_versions", "SchedulerService/ListSuites", scheduler_service_pb2.ListSuitesRequest()),
+        ("datasets", "DatasetService/ListDatasets", dataset_pb2.ListDatasetsRequest(page_size=5)),
+        ("user_suite_versions", "SchedulerService/ListSuites", scheduler_pb2.ListSuitesRequest()),
         ("rollout_artifacts", "ArtifactService/ListArtifacts", ARTIFACTS),
-        ("rollout_artifacts", "StorageService/GetStorage", storage_service_pb2.GetStorageRequest(user="ann")),
+        ("rollout_artifacts", "StorageService/GetStorage", storage_pb2.GetStorageRequest(user="ann")),
     ],
 )
 async def test_slow_lists_are_refused_beyond_a_limit_and_hold_up_no_order(
     stand: tuple[grpc.aio.Channel, str], table: str, method: str, asked: Message
 ) -> None:
     channel, address = stand
-    counting = counts_grpc.RequestCountServiceStub(channel)
+    counting = request_count_grpc.RequestCountServiceStub(channel)
     call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/proctor.v1.{method}")
     send = partial(call, asked.SerializeToString())
     blocker = await asyncpg.connect(address, server_settings={"search_path": SCHEMA})
@@ -83,7 +81,9 @@ async def test_slow_lists_are_refused_beyond_a_limit_and_hold_up_no_order(
             reads = [asyncio.ensure_future(send()) for _ in range(CALLS)]
             await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
             # The first are still held up, and none of them has a connection that this needs.
-            counted = await counting.CountRequest(counts.CountRequestRequest(user="ann"), timeout=5)
+            counted = await counting.CountRequest(
+                request_count_pb2.CountRequestRequest(user="ann"), timeout=5
+            )
             assert counted.limit > 0
             refused = await asyncio.gather(*reads, return_exceptions=True)
     finally:

@@ -6,7 +6,9 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import batch_service_pb2, dataset_service_pb2, file_service_pb2
+from proctor.v1 import batch_service_pb2 as batch_pb2
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import Principal
 from services.common.grpc.errors import remote_error
@@ -46,18 +48,18 @@ async def resume_run(harness: BatchHarness) -> Change:
 
 
 async def cancel_batch(harness: BatchHarness) -> Change:
-    request = batch_service_pb2.CancelBatchRequest(batch_id=(await created(harness)).batch_id)
+    request = batch_pb2.CancelBatchRequest(batch_id=(await created(harness)).batch_id)
     return lambda caller: harness.batches.CancelBatch(request, metadata=caller)
 
 
 async def delete_file(harness: BatchHarness) -> Change:
-    request = file_service_pb2.DeleteFileRequest(file_id=(await harness.upload(lines(1))).file_id)
+    request = file_pb2.DeleteFileRequest(file_id=(await harness.upload(lines(1))).file_id)
     return lambda caller: harness.files.DeleteFile(request, metadata=caller)
 
 
 async def delete_dataset(harness: BatchHarness) -> Change:
     dataset = (await upload(harness.datasets, cut(lines(1)), user="ann")).dataset
-    request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset.dataset_id)
+    request = dataset_pb2.DeleteDatasetRequest(dataset_id=dataset.dataset_id)
     return lambda caller: harness.datasets.DeleteDataset(request, metadata=caller)
 
 

@@ -10,8 +10,11 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import dataset_service_pb2, file_service_pb2, queue_service_pb2, suite_service_pb2
-from proctor.v1 import storage_service_pb2 as messages
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import storage_service_pb2 as storage_pb2
+from proctor.v1 import suite_service_pb2 as suite_pb2
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc.errors import remote_error
 from tests.fakes.principals import OPERATOR_METADATA
@@ -68,14 +71,14 @@ async def user(harness: BatchHarness) -> AsyncIterator[str]:
 
 
 async def set_limits(harness: BatchHarness, reset: Sequence[str] = (), **limits: int) -> None:
-    request = queue_service_pb2.SetLimitsRequest(reset=reset)
+    request = queue_pb2.SetLimitsRequest(reset=reset)
     for name, limit in limits.items():
         setattr(request.limits, name, limit)
     await harness.queue.SetLimits(request, metadata=OPERATOR_METADATA)
 
 
-async def stored_by(harness: BatchHarness, user: str) -> messages.GetStorageResponse:
-    return await harness.storage.GetStorage(messages.GetStorageRequest(user=user))
+async def stored_by(harness: BatchHarness, user: str) -> storage_pb2.GetStorageResponse:
+    return await harness.storage.GetStorage(storage_pb2.GetStorageRequest(user=user))
 
 
 async def used(harness: BatchHarness, user: str) -> tuple[int, int, int]:
@@ -89,7 +92,7 @@ async def add_dataset(harness: BatchHarness, user: str, content: bytes, **header
 
 
 async def delete_dataset(harness: BatchHarness, dataset_id: str) -> None:
-    request = dataset_service_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
+    request = dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id)
     await harness.datasets.DeleteDataset(request, metadata=OPERATOR_METADATA)
 
 
@@ -253,11 +256,9 @@ async def test_versions_of_suites_count(harness: BatchHarness, user: str) -> Non
     name = f"own{uuid4().hex}"
     rows = jsonl([{"q": "1+1", "a": "2"}])
 
-    async def add(text: str) -> suite_service_pb2.AddSuiteResponse:
-        document = suite_service_pb2.SuiteDocument(
-            text=text, file_name="own.yaml", files={"rows.jsonl": rows}
-        )
-        return await harness.suites.AddSuite(suite_service_pb2.AddSuiteRequest(document=document, user=user))
+    async def add(text: str) -> suite_pb2.AddSuiteResponse:
+        document = suite_pb2.SuiteDocument(text=text, file_name="own.yaml", files={"rows.jsonl": rows})
+        return await harness.suites.AddSuite(suite_pb2.AddSuiteRequest(document=document, user=user))
 
     text = SUITE.format(name=name)
     await add(text)
@@ -273,7 +274,7 @@ async def test_lowered_limit_deletes_nothing_and_takes_nothing_more(harness: Bat
     file = await harness.upload(lines(2, user), user=user)
     await add_dataset(harness, user, lines(1, user))
     await set_limits(harness, max_stored_files_per_user=1)
-    assert (await harness.files.GetFile(file_service_pb2.GetFileRequest(file_id=file.file_id))).file == file
+    assert (await harness.files.GetFile(file_pb2.GetFileRequest(file_id=file.file_id))).file == file
     await refusal_of(harness.upload(lines(1, f"{user}-2"), user=user))
     assert (await used(harness, user))[1] == 2
     assert (await stored_by(harness, user)).limit.files == 1
@@ -334,8 +335,8 @@ async def test_batches_artifacts_and_suites_count_towards_their_project(
     await set_limits(harness, max_stored_bytes_per_project=stored)
     text = SUITE.format(name=f"own{uuid4().hex}")
     files = {"rows.jsonl": jsonl([{"q": "1+1", "a": "2"}])}
-    document = suite_service_pb2.SuiteDocument(text=text, file_name="own.yaml", files=files)
-    request = suite_service_pb2.AddSuiteRequest(document=document, user=user, project_id=project_id)
+    document = suite_pb2.SuiteDocument(text=text, file_name="own.yaml", files=files)
+    request = suite_pb2.AddSuiteRequest(document=document, user=user, project_id=project_id)
 
     async def add_suite() -> None:
         await harness.suites.AddSuite(request)

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from pydantic import BaseModel
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
-from proctor.v1 import run_pb2, scheduler_service_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.gateway.http.presentation import present
 
 
@@ -42,24 +43,24 @@ class Progress(BaseModel):
 
 
 def test_unset_fields_are_null_or_empty() -> None:
-    worker = present(Worker, scheduler_service_pb2.WorkerInfo(worker_id="w"))
+    worker = present(Worker, scheduler_pb2.WorkerInfo(worker_id="w"))
     assert worker == Worker(
         worker_id="w", provider=None, in_flight=0, cannot_load={}, ready_models=[], seen_at=None, load=None
     )
 
 
 def test_lists_maps_messages_and_times_are_converted() -> None:
-    message = scheduler_service_pb2.WorkerInfo(cannot_load={"m": "too large"}, ready_models=["a", "b"])
+    message = scheduler_pb2.WorkerInfo(cannot_load={"m": "too large"}, ready_models=["a", "b"])
     message.seen_at.FromSeconds(1_700_000_000)
     message.load.running_requests = 3
-    [worker] = present(Workers, scheduler_service_pb2.ListWorkersResponse(workers=[message])).workers
+    [worker] = present(Workers, scheduler_pb2.ListWorkersResponse(workers=[message])).workers
     assert (worker.cannot_load, worker.ready_models) == ({"m": "too large"}, ["a", "b"])
     assert worker.seen_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
     assert worker.load == Load(running_requests=3)
 
 
 def test_given_values_take_precedence() -> None:
-    worker = present(Worker, scheduler_service_pb2.WorkerInfo(worker_id="w"), worker_id="x", remark="given")
+    worker = present(Worker, scheduler_pb2.WorkerInfo(worker_id="w"), worker_id="x", remark="given")
     assert (worker.worker_id, worker.remark) == ("x", "given")
 
 

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2, summary_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import outcome_pb2, rollout_pb2, rollout_service_pb2, run_pb2, summary_pb2
 from tests.contract.gateway.pages.shown_pages import RUN_ID
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
@@ -64,7 +63,7 @@ def _run(run_id: str, model: str, state: run_pb2.RunState.ValueType) -> run_pb2.
     return run
 
 
-def put_rollouts(harness: GatewayHarness, text: str = "") -> rollouts_pb2.RolloutsOrder:
+def put_rollouts(harness: GatewayHarness, text: str = "") -> rollout_service_pb2.RolloutsOrder:
     """The first model has ended and one rollout of it failed; the second has one rollout of four."""
     first = _run(FIRST, "openai/fake", run_pb2.RUN_STATE_COMPLETED)
     second = _run(SECOND, "vllm/org/small", run_pb2.RUN_STATE_RUNNING)
@@ -74,7 +73,7 @@ def put_rollouts(harness: GatewayHarness, text: str = "") -> rollouts_pb2.Rollou
         FIRST: [_graded(0, 0, 1.0), _graded(0, 1, 0.25, text), _graded(1, 0, 0.0), _failed(1, 1, text)]
     }
     outcomes[SECOND] = [_graded(0, 0, 1.0)]
-    order = rollouts_pb2.RolloutsOrder(
+    order = rollout_service_pb2.RolloutsOrder(
         order_id=ORDER_ID, name="mine", suite_version=2, user="local", rollouts=2
     )
     order.agent.kind = rollout_pb2.AGENT_KIND_SHELL

@@ -6,8 +6,7 @@ from contextlib import AsyncExitStack
 import aiohttp
 import pytest
 
-from proctor.v1 import outcome_pb2, run_pb2
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
+from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2
 from services.gateway.pages.asset_files import Assets
 from tests.contract.gateway.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts
 from tests.contract.gateway.pages.shown_pages import show, socket
@@ -18,12 +17,12 @@ ORDER = f"/rollouts/{ORDER_ID}"
 
 
 @pytest.fixture
-def order(harness: GatewayHarness) -> rollouts_pb2.RolloutsOrder:
+def order(harness: GatewayHarness) -> rollout_service_pb2.RolloutsOrder:
     return put_rollouts(harness)
 
 
 async def test_all_pages_of_an_order_share_what_is_read(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     assert order.order_id == ORDER_ID
     async with AsyncExitStack() as opened:
@@ -36,7 +35,7 @@ async def test_all_pages_of_an_order_share_what_is_read(
 
 
 async def test_a_change_is_pushed_and_the_end_closes_normally(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     async with asyncio.timeout(30), socket(harness, f"{ORDER}/socket?from=1&{BUILD}") as ws:
         assert 'value="5" max="8"' in await ws.receive_str(timeout=10)
@@ -55,7 +54,7 @@ async def test_a_change_is_pushed_and_the_end_closes_normally(
 
 
 async def test_one_run_is_pushed_by_itself(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     assert order.runs[0].run_id == FIRST
     async with socket(harness, f"/runs/{SECOND}/rollouts/socket?from=2&{BUILD}") as ws:
@@ -65,7 +64,7 @@ async def test_one_run_is_pushed_by_itself(
 
 
 async def test_the_list_of_orders_is_pushed_with_its_filters(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     async with asyncio.timeout(30), socket(harness, f"/rollouts/socket?name=mine&{BUILD}") as ws:
         assert "5 of 8" in await ws.receive_str(timeout=10)
@@ -77,7 +76,7 @@ async def test_the_list_of_orders_is_pushed_with_its_filters(
 
 
 async def test_one_rollout_is_pushed_until_it_is_recorded(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     path = f"/runs/{SECOND}/rollouts/1/2"
     async with socket(harness, f"{path}/socket?{BUILD}") as ws:
@@ -101,7 +100,7 @@ async def test_what_does_not_exist_closes_normally(harness: GatewayHarness) -> N
 
 
 async def test_the_page_is_pushed_or_renewed_as_its_address_says(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     assert order.rollouts == 2
     pushed = (await show(harness, ORDER)).html

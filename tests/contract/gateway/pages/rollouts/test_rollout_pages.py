@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from proctor.v1 import rollout_service_pb2 as rollouts_pb2
-from proctor.v1 import run_pb2
+from proctor.v1 import rollout_service_pb2, run_pb2
 from services.gateway.pages.rollouts.record import record_of
 from tests.contract.gateway.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, SECOND, put_rollouts, record
 from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show
@@ -15,7 +14,7 @@ PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 
 
 @pytest.fixture(autouse=True)
-def order(harness: GatewayHarness) -> rollouts_pb2.RolloutsOrder:
+def order(harness: GatewayHarness) -> rollout_service_pb2.RolloutsOrder:
     return put_rollouts(harness)
 
 
@@ -92,7 +91,7 @@ async def test_a_score_has_one_form_wherever_it_is_shown(harness: GatewayHarness
 
 
 async def test_a_grid_that_is_over_is_not_renewed_and_leads_to_the_comparison(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     order.runs[1].state = run_pb2.RUN_STATE_COMPLETED
     shown = await show(harness, f"/rollouts/{ORDER_ID}")
@@ -114,7 +113,7 @@ async def test_a_name_is_looked_for_while_it_is_typed(
 
 
 async def test_many_tasks_are_shown_in_pages(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     order.task_ids.extend(f"task {number}" for number in range(3, 121))
     first = await show(harness, f"/rollouts/{ORDER_ID}")
@@ -139,11 +138,11 @@ async def test_a_run_leads_to_its_rollouts_and_they_to_it(harness: GatewayHarnes
 
 
 async def test_the_order_of_a_run_is_found_however_many_are_newer(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     for number in range(150):
-        newer = rollouts_pb2.RolloutsOrder(order_id=f"{RUN_ID[:-4]}{number:04}")
-        newer.MergeFrom(rollouts_pb2.RolloutsOrder(name=order.name, suite_version=order.suite_version))
+        newer = rollout_service_pb2.RolloutsOrder(order_id=f"{RUN_ID[:-4]}{number:04}")
+        newer.MergeFrom(rollout_service_pb2.RolloutsOrder(name=order.name, suite_version=order.suite_version))
         harness.scheduler.rollouts.orders.insert(0, newer)
     grid = await show(harness, f"/runs/{FIRST}/rollouts")
     assert f"/rollouts/{ORDER_ID}" in links(grid)
@@ -152,7 +151,7 @@ async def test_the_order_of_a_run_is_found_however_many_are_newer(
 
 
 async def test_a_run_that_was_ordered_by_itself_shows_no_order(
-    harness: GatewayHarness, order: rollouts_pb2.RolloutsOrder
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     """Its tasks are those of an order, its rollouts and its user are its own."""
     del order.runs[0]
