@@ -14,7 +14,7 @@ from proctor.v1.scheduler_service_pb2 import ListModelsRequest
 from proctor.values.names.model_name import name_of, provider_of, split_model
 from services.gateway.api.openai import ModelObject, ModelObjects
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
-from services.gateway.http.errors import AmbiguousModel, NoSuchModel
+from services.gateway.http.errors import AmbiguousModel, ModelNotFound
 from services.gateway.http.parameters import Text
 from services.gateway.http.paths import ADMIN, MODELS, OPENAI_MODELS
 from services.gateway.http.presentation import optional, present
@@ -212,4 +212,4 @@ async def get_openai_model(
     for listed in models:
         if listed.id == model:
             return listed
-    raise NoSuchModel(model=model)
+    raise ModelNotFound(model=model)

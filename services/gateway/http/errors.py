@@ -46,11 +46,11 @@ class NotForUsers(GatewayError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DEN
     """This operation is not open to callers of the gateway."""
 
 
-class NotOfRollouts(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutsOfRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
     """Run {run_id} is not over tasks of rollouts. Its answers are at /runs/{run_id}/results."""
 
 
-class NoSuchRollout(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
     """Run {run_id} has no rollout {rollout} at a task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
 
 
@@ -70,11 +70,11 @@ class FileIsWhole(GatewayError):
     """A file has all answers of the run: leave out {parameters}, or ask for pages (format=json)."""
 
 
-class NoSuchSuite(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
+class SuiteNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
     """There is no suite {suite}. Supported: {supported}."""
 
 
-class NoSuchVersion(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
+class SuiteVersionNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
     """No user's suite {suite} has a version {version}."""
 
 
@@ -82,7 +82,7 @@ class SuiteVersionNamed(GatewayError):
     """{given} names a version; runs are looked for over all versions of a suite: name it {suite}."""
 
 
-class NoSuchModel(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_MODEL"):
+class ModelNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_MODEL"):
     """There is no model {model} here; GET /v1/models lists those that there are."""
 
 

@@ -3,11 +3,11 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class NoSuchAnswer(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
+class AnswerNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
     """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
 
 
-class NoRowToMark(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
+class RowNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
     """Run {run_id} has no row {row_id!r}, so no mark was changed."""
 
 

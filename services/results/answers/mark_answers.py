@@ -7,7 +7,7 @@ from proctor.values.outcome import MAX_MARKED_ANSWERS
 from proctor.values.run import LOCAL_USER
 from services.common.checked_fields import invalid_field
 from services.common.requests.page_tokens import number_token, read_number_token
-from services.results.answers.errors import NoRowToMark
+from services.results.answers.errors import RowNotFound
 from services.results.answers.golden import Mark, MarkChange, MarkCounts
 from services.results.answers.ports import GoldenStore
 from services.results.outcomes.outcome import OutcomeKey
@@ -61,7 +61,7 @@ class MarkAnswers:
         found = await self.golden.positions(task.sample_set_id, row_ids)
         for row_id in row_ids:
             if row_id not in found:
-                raise NoRowToMark(run_id=plan.run_id, row_id=row_id)
+                raise RowNotFound(run_id=plan.run_id, row_id=row_id)
         return {row_id: task.first_sample + position for row_id, position in found.items()}
 
 

@@ -22,7 +22,7 @@ from services.results.comparison.comparison import (
     KeptDifferences,
     corrected,
 )
-from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, NoRunOfModel
+from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, RunOfModelNotFound
 from services.results.comparison.metric_choice import (
     ComparedMetrics,
     all_metrics,
@@ -97,7 +97,7 @@ class CompareRuns:
     kept: KeptDifferences
 
     async def compare(self, query: CompareQuery) -> Comparison:
-        """Raises RecordNotFound, NoRunOfModel, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
+        """Raises RecordNotFound, RunOfModelNotFound, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
         NothingToCompare, NoCommonSamples, UnknownMetric; InvalidParameter for anything else that is wrong."""
         run_ids = await self._run_ids(query)
         records = await asyncio.gather(*(self.records.get(run_id) for run_id in run_ids))
@@ -155,7 +155,7 @@ class CompareRuns:
         latest = await self.runs_of_models.latest_runs(query.suite, query.models)
         for model in query.models:
             if model not in latest:
-                raise NoRunOfModel(model=model, suite=query.suite)
+                raise RunOfModelNotFound(model=model, suite=query.suite)
         return [latest[model] for model in query.models]
 
     async def _compared(self, record: RunRecord, choice: ComparedMetrics) -> ComparedRun:

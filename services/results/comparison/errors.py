@@ -27,5 +27,5 @@ class ComparisonTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="NOT_COMPAR
     """Comparing runs {first} and {second} took over {seconds} s; name fewer tasks or metrics."""
 
 
-class NoRunOfModel(DomainError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):
+class RunOfModelNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):
     """Model {model} has no completed run of suite {suite}."""

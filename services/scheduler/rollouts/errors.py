@@ -8,7 +8,7 @@ class RolloutsNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_N
     """There is no order of rollouts {order_id}; perhaps its runs were deleted. List the orders there are."""
 
 
-class NoRolloutsOfRun(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutsOfRunNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
     """No order of rollouts submitted the run {run_id}. List the orders there are."""
 
 

@@ -22,7 +22,7 @@ from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import checked_page_size, checked_request_id
-from services.scheduler.rollouts.errors import NoRolloutsOfRun, RolloutsNotFound
+from services.scheduler.rollouts.errors import RolloutsNotFound, RolloutsOfRunNotFound
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.rollouts.show_orders import OrderView, ShowOrders
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
@@ -157,11 +157,11 @@ def _order_id(text: str) -> str:
 
 
 def _run_id(text: str) -> RunId:
-    """Raises NoRolloutsOfRun for a text that is no UUID."""
+    """Raises RolloutsOfRunNotFound for a text that is no UUID."""
     try:
         return RunId(str(UUID(text)))
     except ValueError as error:
-        raise NoRolloutsOfRun(run_id=text) from error
+        raise RolloutsOfRunNotFound(run_id=text) from error
 
 
 def _filter(request: rollout_service_pb2.ListRolloutsRequest) -> OrderFilter:

@@ -37,7 +37,7 @@ class ShowOrders:
         return shown
 
     async def show_of_run(self, run_id: RunId) -> OrderView:
-        """Raises `NoRolloutsOfRun`."""
+        """Raises `RolloutsOfRunNotFound`."""
         [shown] = await self._with_runs([await self.orders.of_run(run_id)])
         return shown
 

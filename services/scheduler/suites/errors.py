@@ -89,7 +89,7 @@ class SuiteInUse(DomainError, kind=ErrorKind.CONFLICT, reason="SUITE_IN_USE"):
     """Version {version} of the suite {suite} was used by a run, so it stays. Add a new version instead."""
 
 
-class NoSuchVersion(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
+class SuiteVersionNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
     """There is no version {version} of {suite} to delete. Of users' suites there are: {others}."""
 
 
@@ -97,7 +97,7 @@ class SuiteOfInstallation(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN
     """{suite} is a suite of the installation; only its files in the folder of suites can be removed."""
 
 
-class NoSuchRow(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
+class RowNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
     """Task {task} has no row {row}: it has {rows} rows, counted from 0."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import InvalidParameter
 from services.common.threads.cancellable_threads import CancellableThreads
-from services.scheduler.suites.errors import NoSuchRow, ShowingTooLong
+from services.scheduler.suites.errors import RowNotFound, ShowingTooLong
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
@@ -59,7 +59,7 @@ class ShowSample:
         rendered = open_task(task, self.rows, wanted.num_fewshot, wanted.row + 1)
         [sample] = deque(rendered.samples, maxlen=1)
         if sample.position < wanted.row:
-            raise NoSuchRow(task=task.name, row=wanted.row, rows=sample.position + 1)
+            raise RowNotFound(task=task.name, row=wanted.row, rows=sample.position + 1)
         location = rendered.provenance.location
         return SamplePreview(task, sample, location, rendered.revision, rendered.is_stand_in)
 

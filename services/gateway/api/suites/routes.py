@@ -25,7 +25,7 @@ from services.gateway.api.suites.schemas import (
 )
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
-from services.gateway.http.errors import NoSuchVersion, NotSuiteText, SuiteFault, SuiteRefused
+from services.gateway.http.errors import NotSuiteText, SuiteFault, SuiteRefused, SuiteVersionNotFound
 from services.gateway.http.parameters import ProjectQuery
 from services.gateway.http.paths import SUITES
 from services.gateway.http.presentation import Done, present
@@ -131,7 +131,7 @@ async def delete(scheduler: SchedulerCalls, suite: str, version: VersionPath) ->
     except RemoteError as error:
         if error.reason != "UNKNOWN_SUITE":
             raise
-        raise NoSuchVersion(suite=suite, version=version) from error
+        raise SuiteVersionNotFound(suite=suite, version=version) from error
     return Done(message=f"Version {version} of suite {suite} deleted")
 
 

@@ -11,7 +11,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.names.suite_name import split_name
 from services.gateway.backends.calls import Scheduler
-from services.gateway.http.errors import NoSuchSuite, SuiteVersionNamed
+from services.gateway.http.errors import SuiteNotFound, SuiteVersionNamed
 from services.gateway.http.parameters import Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_value, present
 
@@ -59,7 +59,7 @@ async def check_known_suite(scheduler: Scheduler, suite: str) -> None:
     if suite and suite not in known:
         more = len(known) - _MAX_NAMED
         named = ", ".join(known[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-        raise NoSuchSuite(suite=suite, supported=named or "none")
+        raise SuiteNotFound(suite=suite, supported=named or "none")
 
 
 def _content(given: object) -> bytes:

@@ -13,7 +13,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.plain import INT32_MAX
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Backends, Results, Scheduler
-from services.gateway.http.errors import NoSuchRollout, NotOfRollouts
+from services.gateway.http.errors import RolloutNotFound, RolloutsOfRunNotFound
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.filtered_lists import Listed, ListFilters, ListView, read_list
 from services.gateway.pages.rollouts.grid_view import GridView, RunPart, grid_view, tasks_per_page
@@ -96,14 +96,14 @@ async def run_grid(backends: Backends, run_id: str, index: int, now: datetime) -
 
 
 async def one_rollout(backends: Backends, at: RolloutAddress, now: datetime) -> RolloutView:
-    """Raises NoSuchRollout."""
+    """Raises RolloutNotFound."""
     run, order = await _run_and_order(backends.scheduler, at.job_id)
     key, rollouts = (
         RolloutPosition(whole_number(at.task), whole_number(at.rollout)),
         max(1, run.order.rollouts),
     )
     if not (1 <= key.task <= len(order.task_ids) and 1 <= key.rollout <= rollouts):
-        raise NoSuchRollout(run_id=at.job_id, task=at.task, rollout=at.rollout)
+        raise RolloutNotFound(run_id=at.job_id, task=at.task, rollout=at.rollout)
     recorded = await _recorded(backends.results, at.job_id, key)
     return rollout_view(run_row(run), order, key, recorded, (rollouts, at.start, now))
 
@@ -111,7 +111,7 @@ async def one_rollout(backends: Backends, at: RolloutAddress, now: datetime) -> 
 async def _run_and_order(
     scheduler: Scheduler, run_id: str
 ) -> tuple[run_pb2.Run, rollout_service_pb2.RolloutsOrder]:
-    """The order that submitted the run, else its tasks as one without an id. Raises NotOfRollouts."""
+    """The order that submitted the run, else its tasks as one without an id. Raises RolloutsOfRunNotFound."""
     run, order = await asyncio.gather(scheduler.run(run_id), _order_of(scheduler, run_id))
     return run, order or await _order_alone(scheduler, run)
 
@@ -128,14 +128,14 @@ async def _order_of(scheduler: Scheduler, run_id: str) -> rollout_service_pb2.Ro
 
 
 async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollout_service_pb2.RolloutsOrder:
-    """An order of this run only, over the tasks of an order of its suite. Raises NotOfRollouts."""
+    """An order of this run only, over the tasks of an order of its suite. Raises RolloutsOfRunNotFound."""
     if not run.suite_version:
-        raise NotOfRollouts(run_id=run.run_id)
+        raise RolloutsOfRunNotFound(run_id=run.run_id)
     name = f"{run.order.suite}@{run.suite_version}"
     request = rollout_service_pb2.ListRolloutsRequest(name=name, page_size=1)
     orders = (await scheduler.rollouts.ListRollouts(request)).orders
     if not orders:
-        raise NotOfRollouts(run_id=run.run_id)
+        raise RolloutsOfRunNotFound(run_id=run.run_id)
     alone = rollout_service_pb2.RolloutsOrder()
     alone.CopyFrom(orders[0])
     alone.order_id, alone.user, alone.rollouts = "", run.user, run.order.rollouts or 1

@@ -15,7 +15,7 @@ from services.gateway.api.suites.schemas import SampleShown, sample_shown
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.error_handlers import http_status
-from services.gateway.http.errors import NoSuchSuite
+from services.gateway.http.errors import SuiteNotFound
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.suites.view import (
     EXAMPLE,
@@ -143,7 +143,7 @@ async def _suite(scheduler: Scheduler, name: str) -> SuiteRow:
     for row in listed:
         if row.name == name:
             return row
-    raise NoSuchSuite(suite=name, supported=", ".join(row.name for row in listed[:_MAX_NAMED]) or "none")
+    raise SuiteNotFound(suite=name, supported=", ".join(row.name for row in listed[:_MAX_NAMED]) or "none")
 
 
 async def _sample(scheduler: Scheduler, suite: str, chosen: SampleChoice) -> tuple[SampleShown | None, str]:

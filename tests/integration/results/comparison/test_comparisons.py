@@ -13,7 +13,7 @@ from services.common.errors import InvalidParameter
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import CompareQuery
 from services.results.comparison.comparison import SUITE
-from services.results.comparison.errors import NoCommonSamples, NoRunOfModel, OtherScoring, OtherSuite
+from services.results.comparison.errors import NoCommonSamples, OtherScoring, OtherSuite, RunOfModelNotFound
 from services.results.comparison.list_flips import FlipsPage, FlipsQuery
 from services.results.runs.errors import RecordNotFound, RunNotFinished
 from services.results.runs.run_plan import RunPlan
@@ -253,7 +253,7 @@ async def test_models_are_compared_by_their_latest_run_over_all_rows(runs: Paire
     other = await runs.run(single(TEN, *[1] * 10), model="p/b")
     comparison = await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/b"), suite=runs.suite))
     assert [run.run_id for run in comparison.runs] == [latest.run_id, other.run_id]
-    with pytest.raises(NoRunOfModel):
+    with pytest.raises(RunOfModelNotFound):
         await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/c"), suite=runs.suite))
 
 

@@ -14,7 +14,7 @@ from proctor.values.run import RunState
 from services.common.postgres import PostgresSession
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
-from services.scheduler.rollouts.errors import NoRolloutsOfRun, RolloutsNotFound
+from services.scheduler.rollouts.errors import RolloutsNotFound, RolloutsOfRunNotFound
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
 from services.scheduler.runs.lifecycle.errors import QueueFull
@@ -139,7 +139,7 @@ async def test_the_order_of_a_run_is_found_while_the_run_is_there(
     await pool.execute("DELETE FROM runs WHERE run_id = $1", gone)
     assert await orders.of_run(left) == first
     for run_id in (gone, new_run().run_id):
-        with pytest.raises(NoRolloutsOfRun):
+        with pytest.raises(RolloutsOfRunNotFound):
             await orders.of_run(run_id)
 
 

@@ -14,10 +14,10 @@ from services.scheduler.suites.errors import (
     DatasetUnavailable,
     FewshotPoolTooSmall,
     InvalidSuiteFile,
-    NoSuchRow,
-    NoSuchVersion,
+    RowNotFound,
     SuiteInUse,
     SuiteOfInstallation,
+    SuiteVersionNotFound,
     UnknownSuite,
     UnknownTask,
 )
@@ -228,7 +228,7 @@ async def test_a_version_is_deleted_by_who_added_it_and_by_operators_only(harnes
 
 async def test_what_is_not_there_to_delete_is_reported(harness: Stand) -> None:
     await harness.adding.add(SUMS, ANN)
-    with pytest.raises(NoSuchVersion) as refused:
+    with pytest.raises(SuiteVersionNotFound) as refused:
         await harness.deleting.delete("sums", 9, OPERATOR)
     assert refused.value.kind is ErrorKind.NOT_FOUND
     reported = "There is no version 9 of sums to delete. Of users' suites there are: sums@1."
@@ -259,7 +259,7 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
 @pytest.mark.parametrize(
     ("wanted", "refusal"),
     [
-        (SampleRequest("sums", "sums", 5), NoSuchRow),
+        (SampleRequest("sums", "sums", 5), RowNotFound),
         (SampleRequest("sums", "sums", -1), InvalidParameter),
         (SampleRequest("sums", "sums", LAST_PREVIEWED_ROW + 1), InvalidParameter),
         (SampleRequest("sums", "sums", 0, num_fewshot=101), InvalidParameter),
@@ -274,5 +274,5 @@ async def test_a_sample_that_is_not_there_is_refused(
     await harness.adding.add(SUMS, ANN)
     with pytest.raises(refusal) as refused:
         await harness.showing.show(wanted)
-    if refusal is NoSuchRow:
+    if refusal is RowNotFound:
         assert refused.value.message == "Task sums has no row 5: it has 5 rows, counted from 0."
