@@ -1,7 +1,7 @@
 """The state file of a running stack, by which `status`, `down` and the client find it; and its lock.
 
 The file alone proves nothing (`kill -9` leaves it): a stack runs exactly while its supervisor holds the lock.
-A folder where others can write is not believed: it names processes to end and a gateway to send prompts to.
+A folder where others can write is not used: it names processes to end and a gateway to send prompts to.
 """
 
 import fcntl

@@ -126,7 +126,7 @@ class SchedulerSettings(SchemaServiceSettings):
     scale_backlog_seconds: float = Field(default=600.0, gt=0)
     """A pool gets as many workers as finish in this time what is left when they have loaded."""
     scale_load_seconds: float = Field(default=120.0, ge=0)
-    """Time that an engine is believed to load a model, until it has been seen to."""
+    """Time that an engine is assumed to take to load a model, until one has been measured."""
     mark_pods: bool = False
     """Whether the leader marks the pods of workers by how much they do (`pod-deletion-cost`), so that a pool
     that shrinks loses the emptiest first. Its service account needs the verb patch on pods."""

@@ -79,7 +79,9 @@ WORDS = {
 # Programs report and receive. Tests may have such words in what models and people say.
 SPOKEN = {
     **dict.fromkeys(("tell", "tells"), "report, show, decide"),
-    **dict.fromkeys(("hear", "hears"), "receive"),
+    **dict.fromkeys(("hear", "hears", "heard"), "receive"),
+    "wants": "needs, asks for, must have",
+    "believed": "used, assumed",
     **dict.fromkeys(("anybody", "everybody"), "any caller, all users"),
 }
 # Names of functions are sentences too.

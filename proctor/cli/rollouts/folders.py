@@ -276,7 +276,7 @@ def _json(document: object) -> str:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Writes by rename: who reads it meanwhile has the whole of it."""
+    """Writes by rename: a reader meanwhile gets the old text or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_name(f".{path.name}.{os.getpid()}")
     written.write_text(text, encoding="utf-8")

@@ -92,7 +92,7 @@ def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _masked_problem)
 
 
-def wants_page(scope: Scope) -> bool:
+def asks_for_page(scope: Scope) -> bool:
     """Whether a browser asks for a page or a part of one: what comes back is read by people."""
     headers = Headers(scope=scope)
     is_browser = "text/html" in headers.get("accept", "") or "hx-request" in headers
@@ -166,7 +166,7 @@ def plain_problem(instance: str, status: int, reason: str, detail: str) -> Probl
 
 async def _domain_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DomainError)
-    problem = problem_of(error, request.url.path, is_page_wanted=wants_page(request.scope))
+    problem = problem_of(error, request.url.path, is_page_wanted=asks_for_page(request.scope))
     return problem_response(problem, str(error.facts.get("field", "")))
 
 
@@ -202,7 +202,7 @@ async def _http_problem(request: Request, error: Exception) -> JSONResponse:
         fault = {"loc": ("body",), "msg": "it is not UTF-8"}
         return await _malformed_problem(request, RequestValidationError([fault]))
     status, path = HTTPStatus(error.status_code), request.url.path
-    is_lost = status is HTTPStatus.NOT_FOUND and wants_page(request.scope)
+    is_lost = status is HTTPStatus.NOT_FOUND and asks_for_page(request.scope)
     detail = _NO_PAGE if is_lost else str(error.detail)
     response = problem_response(plain_problem(path, status, status.name, detail))
     response.headers.update(error.headers or {})

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway.http.api_errors import NO_SUCH_PAGE
-from services.gateway.http.error_handlers import MEDIA_TYPE, wants_page
+from services.gateway.http.error_handlers import MEDIA_TYPE, asks_for_page
 from services.gateway.http.paths import is_page
 from services.gateway.pages.html import ENTRIES, Html
 from services.gateway.pages.page import Page
@@ -84,7 +84,7 @@ class PageResponses:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(_HEADERS)
-                if headers.get("content-type", "").startswith(MEDIA_TYPE) and wants_page(scope):
+                if headers.get("content-type", "").startswith(MEDIA_TYPE) and asks_for_page(scope):
                     problem.begin(message)
                     return
             elif problem.start and message["type"] == "http.response.body":

@@ -20,7 +20,7 @@ from services.gateway.auth.admission import STREAMED_BYTES, Admission
 from services.gateway.auth.permissions import Permission, route_permission
 from services.gateway.backends.calls import calling_for
 from services.gateway.grpc_proxy.message_reads import READ_SECONDS
-from services.gateway.http.error_handlers import problem_of, problem_response, wants_page
+from services.gateway.http.error_handlers import asks_for_page, problem_of, problem_response
 from services.gateway.http.paths import KEY_COOKIE, METHODS, PROBES, READING_METHODS, is_page
 from services.gateway.metrics import HTTP_IN_PROGRESS, HTTP_SECONDS
 
@@ -112,7 +112,7 @@ class AdmittedRequests:
                 await self._admit(scope, permission, held)
             except DomainError as error:
                 # Exception handlers do not see errors of middleware.
-                problem = problem_of(error, scope["path"], is_page_wanted=wants_page(scope))
+                problem = problem_of(error, scope["path"], is_page_wanted=asks_for_page(scope))
                 await problem_response(problem)(scope, receive, send)
                 return
             await self._app(scope, receive, send)

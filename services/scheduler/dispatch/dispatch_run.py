@@ -26,8 +26,8 @@ class DriverTimings:
     """Timings: after `quiet_seconds` without progress a run is searched for lost messages; sooner if it
     is suspected.
 
-    `row_seconds` is how long a run's row is believed, `refresh_seconds` how often its state is stored for
-    workers again. A run that fails `unexpected_failures` times for unknown reasons is given up.
+    `row_seconds` is how long a run's row is used once it is read, `refresh_seconds` how often its state is
+    stored for workers again. A run that fails `unexpected_failures` times for unknown reasons is given up.
     """
 
     quiet_seconds: float

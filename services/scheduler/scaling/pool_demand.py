@@ -20,7 +20,7 @@ ROLLOUTS = "rollouts"
 class ScalingRule:
     """`backlog_seconds`: what is left once new workers have loaded shall be done in this time.
 
-    `load_seconds` are believed of an engine that has not loaded a model yet.
+    `load_seconds` is assumed of an engine that has not loaded a model yet.
     """
 
     backlog_seconds: float

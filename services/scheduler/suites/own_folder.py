@@ -1,4 +1,4 @@
-"""Folders that no other account fills: what is found in them is believed."""
+"""Folders that no other account can write to: what is found in them is used without a check."""
 
 import os
 import stat

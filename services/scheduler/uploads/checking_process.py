@@ -86,7 +86,7 @@ class CheckingProcess:
             if kind == _PUT:
                 [size] = _KEY.unpack_from(content)
                 key, start = content[_KEY.size : _KEY.size + size].decode(), _KEY.size + size
-                # Not where other uploads are: the process reads a hostile file, and is not believed.
+                # A process that reads a hostile file may name the key of another upload.
                 if not key.startswith(self.prefixes) or ".." in key:
                     raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3)
                 await self._put(key, content[start:])
@@ -123,7 +123,7 @@ async def start_process(objects: Objects, prefixes: Sequence[str], seconds: floa
 
 
 class _Result(pickle.Unpickler):
-    """Reads values of uploads only: a process that reads a hostile file is not believed."""
+    """Reads values of uploads only: a process that reads a hostile file may send any bytes."""
 
     def find_class(self, module: str, name: str) -> Any:
         is_plain = module.startswith(_RESULT_MODULES) and "." not in name

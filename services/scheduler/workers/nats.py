@@ -32,7 +32,7 @@ class NatsWorkerRegistry:
         self._bucket = bucket
         self._clock = clock
         self._changed = changed
-        # The one that was heard longest ago comes first.
+        # The worker with the oldest heartbeat comes first.
         self._heartbeats: dict[str, tuple[float, Worker]] = {}
         self._table = WorkerTable()
 

@@ -183,7 +183,7 @@ class NatsWorkerRegistry:
             return None
 
     async def report_switch(self, *, after: int) -> bool:
-        """First the heartbeat: who reads the new revision reads this switch as well."""
+        """First the heartbeat: a worker that reads the new revision reads this switch as well."""
         try:
             await self._heartbeat.send()
             worker = self._identity.worker_id.encode()

@@ -36,7 +36,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(("chosen", "says_something"), [({}, False), ({"GRPC_VERBOSITY": "INFO"}, True)])
-def test_grpc_writes_nothing_of_its_own_unless_the_user_wants_it_to(
+def test_grpc_writes_nothing_of_its_own_unless_the_user_asks_for_it(
     chosen: dict[str, str], *, says_something: bool
 ) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"} | chosen

@@ -111,9 +111,7 @@ def link_of_ours(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("planted", [foreign, open_to_others, link_of_ours])
-def test_a_folder_where_others_can_write_is_not_believed(
-    tmp_path: Path, planted: Callable[[Path], Path]
-) -> None:
+def test_a_folder_where_others_can_write_is_not_used(tmp_path: Path, planted: Callable[[Path], Path]) -> None:
     folder = planted(tmp_path)
     for use in (read_stack_state, is_locked, stop_stack, StackLock.take):
         with pytest.raises(StateFolderUnusable, match=r"another user|others may write"):

@@ -141,7 +141,7 @@ class SamplesView:
 def compared_metric(summary: summary_pb2.RunSummary, task: str, wanted: str) -> str:
     """The key of the scores that a comparison counts: the first metric of the task, or the wanted one.
 
-    Keys have the filter that an answer is read through; who wants a metric may leave it out.
+    Keys have the filter that an answer is read through; `wanted` may leave it out.
     """
     tasks = [each for each in summary.tasks if each.task == task or not task]
     keys = [figure.metric for each in tasks for figure in each.metrics]

@@ -134,7 +134,7 @@ class _RunFeed:
         self._run_id = run_id
         self._clock = clock
         # When the scheduler last responded.
-        self._heard_at = clock.monotonic()
+        self._received_at = clock.monotonic()
         self._came = asyncio.Event()
         self._renewed = asyncio.Event()
         self._listed = asyncio.Event()
@@ -159,7 +159,7 @@ class _RunFeed:
             beginning = asyncio.gather(self._renewed.wait(), self._listed.wait())
             await _within(beginning, _FIRST_FIGURES_SECONDS)
             while not live.is_over and not is_left() and not (receiving.done() and not self._is_fresh):
-                if self._is_fresh and self._is_heard():
+                if self._is_fresh and self._is_watch_live():
                     publish(live, self)
                 self._came.clear()
                 await asyncio.sleep(_TICK_SECONDS)
@@ -169,9 +169,9 @@ class _RunFeed:
                 task.cancel()
             await asyncio.gather(receiving, renewing, asking, return_exceptions=True)
 
-    def _is_heard(self) -> bool:
+    def _is_watch_live(self) -> bool:
         """A scheduler that hangs sends nothing, as one whose run does not change."""
-        return self._clock.monotonic() - self._heard_at <= _SILENT_SECONDS
+        return self._clock.monotonic() - self._received_at <= _SILENT_SECONDS
 
     async def _receive(self) -> None:
         """Connects again after faults; while the scheduler is away, nothing is published."""
@@ -184,7 +184,7 @@ class _RunFeed:
                     if self.ordered is None:
                         self.ordered = await ordered_tasks(self._scheduler, response.run)
                     self.run, self._is_fresh = response.run, True
-                    self._heard_at = self._clock.monotonic()
+                    self._received_at = self._clock.monotonic()
                     self._came.set()
             except DomainError as error:
                 self._is_fresh = False
@@ -213,7 +213,7 @@ class _RunFeed:
             except DomainError as error:
                 log.info("workers of a live run not renewed", run_id=self._run_id, reason=error.reason)
             else:
-                self.workers, self._heard_at = listed.workers, self._clock.monotonic()
+                self.workers, self._received_at = listed.workers, self._clock.monotonic()
             self._listed.set()
             await asyncio.sleep(_FIGURES_SECONDS)
 

@@ -121,7 +121,7 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
             waiting_total=queue.waiting_total,
             paused=[brief_to_proto(run) for run in queue.paused],
             workers=[WORKER.to_proto(worker) for worker in queue.workers],
-            # Not those of the forecast, which may be older: who has changed a limit reads it back at once.
+            # Not those of the forecast, which may be older: a user who changed a limit reads it back at once.
             limits=limits_to_proto(await self.limits.limits()),
             users=[_USER_COUNTS.to_proto(each) for each in queue.users],
             rates=[_RATE.to_proto(rate) for rate in self._rates(queue.workers)],

@@ -83,7 +83,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class _Values(pickle.Unpickler):
-    """Reads values only: a process that decodes a hostile file is not believed."""
+    """Reads values only: a process that decodes a hostile file may send any bytes."""
 
     _KNOWN = frozenset(
         [

@@ -16,7 +16,7 @@ PART_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FindBundle:
-    """Files of a task by their digest: who has that was sent the task."""
+    """Files of a task by their digest. A worker knows it only if it was sent the task."""
 
     sets: TaskSetStore
     objects: ObjectStore

@@ -99,7 +99,7 @@ async def test_streamed_answer_is_the_unstreamed_one_with_its_first_token(harnes
     assert whole.timing.first_token_seconds is None
 
 
-async def test_server_that_knows_no_streaming_is_believed(harness: Stand) -> None:
+async def test_answer_of_a_server_that_knows_no_streaming_is_used(harness: Stand) -> None:
     harness.server.streams = False
     response = await harness.ask()
     assert response.answer.text.strip() == "The answer is seven."
@@ -107,7 +107,7 @@ async def test_server_that_knows_no_streaming_is_believed(harness: Stand) -> Non
     assert response.timing.total_seconds > 0
 
 
-async def test_whole_answer_is_believed_whatever_type_it_has(harness: Stand) -> None:
+async def test_whole_answer_is_used_whatever_type_it_has(harness: Stand) -> None:
     harness.server.streams = False
     harness.server.fault = Fault("untyped")
     response = await harness.ask()

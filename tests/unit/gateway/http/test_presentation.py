@@ -64,7 +64,7 @@ def test_given_values_take_precedence() -> None:
     assert (worker.worker_id, worker.remark) == ("x", "given")
 
 
-def test_times_are_seconds_where_a_body_wants_numbers() -> None:
+def test_times_are_seconds_where_a_body_has_numbers() -> None:
     message = batch_pb2.Batch(state=batch_pb2.BATCH_STATE_IN_PROGRESS)
     message.created_at.FromSeconds(7)
     batch = present(Batch, message)

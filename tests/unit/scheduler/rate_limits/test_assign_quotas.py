@@ -83,7 +83,7 @@ async def test_a_quota_that_stays_is_said_again_only_now_and_then() -> None:
     assert harness.quotas.puts == 2
 
 
-async def test_what_the_provider_allows_and_when_it_wants_to_be_asked_is_passed_on() -> None:
+async def test_what_the_provider_allows_and_when_it_may_be_asked_is_passed_on() -> None:
     harness = Stand()
     soon = harness.clock.now() + timedelta(seconds=1.5)
     late = harness.clock.now() + timedelta(seconds=60)

@@ -75,7 +75,7 @@ def test_speed_follows_what_is_measured_and_survives_without_workers() -> None:
     assert (gone.workers, gone.speeds["m"], gone.backlog_seconds("m")) == (0, slower.speeds["m"], 0)
 
 
-def test_measured_load_time_replaces_the_believed_one() -> None:
+def test_measured_load_time_replaces_the_assumed_one() -> None:
     now = PoolMoment(samples={"m": 12_000}, ready=4, busy=4, useful=1200, load_seconds=0.0)
     after = next_demand(demand(4, m=2.0), now, RULE)
     assert (after.load_seconds, after.workers) == (0.0, 10)

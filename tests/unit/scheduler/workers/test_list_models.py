@@ -153,7 +153,7 @@ async def test_list_is_kept_for_a_while_and_a_failure_for_a_shorter_one(harness:
     assert harness.lists.asked["remote"] == 2
 
 
-async def test_pool_that_does_not_answer_delays_nothing_and_is_heard_later(harness: Stand) -> None:
+async def test_pool_that_does_not_answer_delays_nothing_and_is_listed_later(harness: Stand) -> None:
     harness.lists.hangs["remote"] = asyncio.Event()
     harness.lists.reported = {"remote": listing("ollama/late"), "other": listing("gemini/a")}
     async with asyncio.timeout(1.0):
@@ -163,10 +163,10 @@ async def test_pool_that_does_not_answer_delays_nothing_and_is_heard_later(harne
     assert source(listed, "remote").listed_at is None
     harness.lists.hangs["remote"].set()
 
-    async def is_heard() -> bool:
+    async def is_listed() -> bool:
         return "ollama/late" in names(await harness.listing.list_models())
 
-    await eventually(is_heard, "what came late is listed")
+    await eventually(is_listed, "what came late is listed")
     assert harness.lists.asked["remote"] == 1
 
 

@@ -111,7 +111,7 @@ async def test_body_that_takes_much_more_than_its_text_is_refused(
     assert not port.model.calls
 
 
-async def test_program_whose_calls_are_refused_again_and_again_is_heard_no_more(port: Port) -> None:
+async def test_program_whose_calls_are_refused_again_and_again_is_answered_no_more(port: Port) -> None:
     port.model.may_answer.set()
     assert [await port.post(b"{}") for _ in range(_MAX_REFUSED)] == [400] * _MAX_REFUSED
     assert await port.post(json.dumps(SAID).encode()) == 403

@@ -148,7 +148,7 @@ def _below(mounted: Path, path: str, mount_root: str) -> Path:
 
 
 def _delegate(folder: Path, path: str) -> bool:
-    """Lets groups be made below `folder`: version 2 wants its processes in a group of their own then.
+    """Lets groups be made below `folder`. In version 2 its processes must be in a group of their own then.
 
     They are moved only where the folder is this process's to arrange, and not its session's.
     """

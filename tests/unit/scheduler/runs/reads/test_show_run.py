@@ -144,7 +144,7 @@ async def test_list_distinguishes_runs_over_suites_from_those_over_data_sets() -
     assert await listed(RunFilter(dataset_id="ds_2")) == []
 
 
-async def test_counts_are_asked_for_where_no_report_was_heard() -> None:
+async def test_counts_are_asked_for_where_no_report_was_received() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     await harness.advance(driver, 2)
