@@ -109,7 +109,7 @@ def _authorities(environ: Mapping[str, str]) -> bytes | None:
 def _not_an_address(text: str) -> Refused:
     # A user and password in it are not repeated.
     shown = text.rpartition("@")[2]
-    return Refused(f"The gateway {shown} is no address: write host:port, or https://host:port for TLS.")
+    return Refused(f"The gateway {shown} is not an address: write host:port, or https://host:port for TLS.")
 
 
 class GatewayCalls:

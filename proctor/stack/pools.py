@@ -97,8 +97,8 @@ def choose_model(given: str) -> ChosenModel:
     hub_id = rest if provider == "vllm" else given
     if "/" not in hub_id:
         raise ModelUnusable(
-            problem=f"{given} is no model that can be served here: name {STARTER_MODEL}, a model folder, a "
-            "hub id such as Qwen/Qwen3-0.6B, or openai/NAME with OPENAI_BASE_URL set."
+            problem=f"{given} is not a model that can be served here: name {STARTER_MODEL}, a model folder, "
+            "a hub id such as Qwen/Qwen3-0.6B, or openai/NAME with OPENAI_BASE_URL set."
         )
     return ChosenModel(f"vllm/{hub_id}", hub_id)
 
@@ -144,7 +144,7 @@ def _local_folder(folder: Path) -> ChosenModel:
     if not folder.is_dir():
         raise ModelUnusable(problem=f"There is no model folder {folder}.")
     if not (folder / "config.json").is_file():
-        raise ModelUnusable(problem=f"{folder} is no model folder: it has no config.json.")
+        raise ModelUnusable(problem=f"{folder} is not a model folder: it has no config.json.")
     return ChosenModel(f"vllm/{folder.name}", str(folder))
 
 
@@ -173,7 +173,7 @@ def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
     for text in given:
         name, _, model = text.partition("=")
         if not name.strip() or not model:
-            raise ModelUnusable(problem=f"{text} is no alias: write it as NAME=PROVIDER/MODEL.")
+            raise ModelUnusable(problem=f"{text} is not an alias: write it as NAME=PROVIDER/MODEL.")
         if not any(pool.serves(model) for pool in pools):
             raise ModelUnusable(
                 problem=f"{name} cannot stand for {model}, which is not served here: see --model."

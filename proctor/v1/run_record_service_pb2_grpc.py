@@ -144,7 +144,7 @@ class RunRecordServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRunRecord(self, request, context):
-        """Deletes the record of a run; an unknown run is no error. Unreferenced sample sets are collected later.
+        """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -52,7 +52,7 @@ class RunRecordServiceStub:
     call with another final state replaces that of the calls before.
     """
     DeleteRunRecord: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]
-    """Deletes the record of a run; an unknown run is no error. Unreferenced sample sets are collected later."""
+    """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later."""
 
 @_typing.type_check_only
 class RunRecordServiceAsyncStub(RunRecordServiceStub):
@@ -78,7 +78,7 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     call with another final state replaces that of the calls before.
     """
     DeleteRunRecord: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]  # type: ignore[assignment]
-    """Deletes the record of a run; an unknown run is no error. Unreferenced sample sets are collected later."""
+    """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later."""
 
 class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
     """Stores sample sets and the record of each run. Every call is idempotent."""
@@ -155,6 +155,6 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _run_record_service_pb2.DeleteRunRecordRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.DeleteRunRecordResponse, _abc.Awaitable[_run_record_service_pb2.DeleteRunRecordResponse]]:
-        """Deletes the record of a run; an unknown run is no error. Unreferenced sample sets are collected later."""
+        """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later."""
 
 def add_RunRecordServiceServicer_to_server(servicer: RunRecordServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

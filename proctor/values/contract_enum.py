@@ -25,7 +25,7 @@ class ContractEnum(StrEnum):
         for member in cls:
             if member.number == number:
                 return member
-        raise ValueError(f"{number} is no {cls.__name__}")
+        raise ValueError(f"{number} is not a value of {cls.__name__}")
 
     def __lt__(self, other: str) -> bool:
         return self.number < type(self)(other).number

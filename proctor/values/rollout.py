@@ -183,8 +183,8 @@ class RolloutTask:
 class RolloutAgent:
     """`max_steps` are answers of the model, `max_tokens` its tokens over all steps, prompts included.
 
-    `max_cost` is in the currency of the price file; None is no limit. The time of an agent is its task's. A
-    program is one of `agents.templates`, or a `command`; both with variables of its own.
+    `max_cost` is in the currency of the price file; None means no limit. The time of an agent is its task's.
+    A program is one of `agents.templates`, or a `command`; both with variables of its own.
     """
 
     kind: AgentKind = AgentKind.SHELL

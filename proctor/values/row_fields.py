@@ -50,7 +50,7 @@ def row_field_problem(name: str, value: object) -> str:
         return ""
     check = _CHECKS.get(name)
     if check is None:
-        return f"{name:.60} is no parameter that a row may set."
+        return f"{name:.60} is not a parameter that a row may set."
     wanted = check(value)
     return f"{name} must be {wanted}." if wanted else ""
 

@@ -43,7 +43,7 @@ LIMIT_BOUNDS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "max_stored_bytes_per_user": (1, 2**50),
         "max_stored_files_per_user": (1, 10_000_000),
         "max_stored_rows_per_user": (1, 2**50),
-        # 0 is no limit.
+        # 0 means no limit.
         "max_stored_bytes_per_project": (0, 2**50),
     }
 )

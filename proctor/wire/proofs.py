@@ -80,7 +80,7 @@ def run_of(sent: RolloutMessage) -> RunId:
     try:
         return RunId(str(UUID(sent.run_id)))
     except ValueError as error:
-        raise DecodeError("run_id is no UUID") from error
+        raise DecodeError("run_id is not a UUID") from error
 
 
 def proved_samples(

@@ -94,6 +94,6 @@ def _encoded(content: bytes) -> str:
 def _checksum(of_list: str, key: bytes) -> bytes:
     """Binds a token to its list, so that one that was changed, or is another list's, is refused.
 
-    It is no secret: a token made by hand is a place in a list that its maker may read anyway.
+    It is not a secret: a token made by hand is a place in a list that its maker may read anyway.
     """
     return hashlib.sha256(of_list.encode() + b"\n" + key).digest()[:_CHECKSUM_BYTES]

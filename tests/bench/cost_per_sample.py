@@ -39,7 +39,7 @@ async def measure_run(stack: StackHarness, samples: int) -> Measured:
 
 
 async def _require_right(stack: StackHarness, run: run_pb2.Run, samples: int) -> None:
-    """A figure of a run that lost something is no figure."""
+    """A figure of a run that lost something is not a figure."""
     summary = await stack.client.get_summary(run.run_id)
     figure = summary.tasks[0].metrics[0]
     if (run.state, figure.n, figure.mean) != (run_pb2.RUN_STATE_COMPLETED, samples, 1.0):

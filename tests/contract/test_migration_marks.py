@@ -34,7 +34,7 @@ def test_every_later_migration_names_the_oldest_code_that_can_use_the_schema(sch
     for migration in read_migrations(FOLDERS[schema]):
         if migration.name <= BASELINE[schema]:
             continue
-        assert migration.sql.startswith(MARK), f"{schema}/{migration.name}: its first line is no `{MARK}…`"
+        assert migration.sql.startswith(MARK), f"{schema}/{migration.name}: its first line is not a `{MARK}…`"
         assert migration.compatible_from in known, f"{schema}/{migration.name}: no such migration"
         assert migration.compatible_from <= migration.name
 

@@ -100,7 +100,7 @@ OF_THE_ACCOUNT = {
 }
 
 
-# What is no identifier in a contract, a query and a script: comments and texts.
+# What is not an identifier in a contract, a query and a script: comments and texts.
 TEXTS = {
     ".proto": re.compile(r'//[^\n]*|"[^"\n]*"'),
     ".sql": re.compile(r"--(?! name: )[^\n]*|(?<=-- name: )(\w+)[^\n]*|'[^']*'"),
@@ -268,6 +268,20 @@ def test_no_sentence_of_the_code_or_of_docs_lets_programs_speak(word: str) -> No
         if path.parent.name != "migrations" and pattern.search(ALLOWED_SPEECH.sub("", line))
     ]
     assert found == [], f"use {SPOKEN[word]}"
+
+
+def test_a_noun_is_negated_by_not() -> None:
+    """`A text that is not a UUID`, not `that is no UUID`. There may be none of a thing, or no more of it."""
+    negated = re.compile(r"\b(?:is|are|was|were|be) no (?!more|longer|other|larger|less|later|better)(?=\S)")
+    there = re.compile(r"\bthere (?:\w+ ){0,2}$", re.IGNORECASE)
+    found = [
+        f"{path}: {line}"
+        for path, line in all_prose()
+        if path.parts[0] not in {"tests", ".ci"} and path.parent.name != "migrations"
+        for each in negated.finditer(line)
+        if not there.search(line[: each.start()])
+    ]
+    assert found == []
 
 
 @cache

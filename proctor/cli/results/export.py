@@ -141,7 +141,7 @@ class MarkedAnswers:
             return [answer_pb2.AnswerKey(row_id=row, rollout=rollout) for row in self.rows]
         for row in self.rows:
             if not (row.isascii() and row.isdecimal() and len(row) < len(str(2**63))):
-                raise Refused(f"{row} is no number of a sample; without --sample it is an id.")
+                raise Refused(f"{row} is not a number of a sample; without --sample it is an id.")
         return [answer_pb2.AnswerKey(sample=int(row), rollout=rollout) for row in self.rows]
 
 

@@ -86,7 +86,7 @@ def _archive(names: Sequence[str], entries: Sequence[TaskEntry]) -> bytes:
     ):
         for name, entry in zip(names, entries, strict=True):
             if not entry.folder.is_dir():
-                raise Refused(f"{entry.folder} is no folder.")
+                raise Refused(f"{entry.folder} is not a folder.")
             for path in sorted(entry.folder.rglob("*")):
                 inner = path.relative_to(entry.folder)
                 if ".git" in inner.parts or (str(inner) == _OWN and not entry.keeps_own):

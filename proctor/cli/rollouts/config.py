@@ -111,7 +111,7 @@ def read_config(path: Path) -> RolloutsConfig:
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Refused(f"{path} is no TOML: {error}.") from error
+        raise Refused(f"{path} is not TOML: {error}.") from error
     _refuse_unknown(path, document, _ROOT_KEYS)
     listed = document.get("tasks")
     if not isinstance(listed, list) or not listed:

@@ -102,7 +102,7 @@ class _Git:
         return self._output(named, f"it has no revision {revision or DEFAULT_REVISION}").decode().strip()
 
     def entries(self, commit: str, inner: str) -> Sequence[_Entry]:
-        """Raises Refused over the limits, and for what is no regular file."""
+        """Raises Refused over the limits, and for what is not a regular file."""
         listing = ["ls-tree", "-r", "-z", "-l", "--full-tree", commit]
         if inner:
             listing += ["--", f":(literal){inner}/"]
@@ -146,7 +146,7 @@ class _Git:
         try:
             path = name.decode().removeprefix(f"{inner}/") if inner else name.decode()
         except UnicodeDecodeError as error:
-            raise self._refused("a name in it is no UTF-8") from error
+            raise self._refused("a name in it is not UTF-8") from error
         if mode == _SUBMODULE:
             raise self._refused(f"{path} is a submodule, which is not fetched. Put its files there")
         if mode == _LINK:
@@ -154,7 +154,7 @@ class _Git:
         parts = path.split("/")
         is_plain = all(part not in ("", ".", "..") and part.lower() != ".git" for part in parts)
         if mode not in (_FILE, _PROGRAM) or not is_plain or len(name) > MAX_PATH_BYTES:
-            raise self._refused(f"{path[:100]!r} is no plain file")
+            raise self._refused(f"{path[:100]!r} is not a plain file")
         if not size.isdigit():
             raise self._refused(f"{path} is missing, as in a partial clone")
         return _Entry(mode, digest, int(size), path)

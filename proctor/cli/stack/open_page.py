@@ -44,7 +44,9 @@ async def page_of(gateway: str, wanted: str) -> str:
     try:
         known = str(uuid.UUID(wanted.strip()))
     except ValueError:
-        raise NotFound(f"{wanted} is no id: `proctor runs` and `proctor rollouts list` print them.") from None
+        raise NotFound(
+            f"{wanted} is not an id: `proctor runs` and `proctor rollouts list` print them."
+        ) from None
     async with ProctorClient(gateway, api_key=api_key()) as client:
         try:
             await client.rollouts.get(known)

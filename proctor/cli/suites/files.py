@@ -36,7 +36,7 @@ def filter_list(path: Path) -> list[JsonValue]:
     try:
         document = yaml.safe_load(_read(path))
     except (yaml.YAMLError, ValueError) as error:  # ValueError: not UTF-8, or a date such as 2024-13-01
-        raise Refused(f"{path} is no YAML: {error}") from error
+        raise Refused(f"{path} is not YAML: {error}") from error
     except RecursionError as error:
         raise Refused(f"{path} is nested too deeply.") from error
     filters = document.get("filter_list") if isinstance(document, dict) else document
@@ -105,7 +105,7 @@ def _decoded(path: Path, content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Refused(f"{path}:{line}: this is no UTF-8; save the file as UTF-8.") from error
+        raise Refused(f"{path}:{line}: this is not UTF-8; save the file as UTF-8.") from error
 
 
 def _read(path: Path) -> bytes:

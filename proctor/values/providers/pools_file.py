@@ -105,7 +105,7 @@ def _problem(pool: Pool) -> str:
     if pool.engine != "vllm" and pool.provider is None:
         return "names no provider"
     if pool.provider is not None and not is_http_address(pool.provider.base_url):
-        return "has a base_url that is no http:// or https:// address"
+        return "has a base_url that is not an http:// or https:// address"
     return ""
 
 
@@ -206,7 +206,7 @@ def _engine_key(model: PoolModel) -> str:
 def _aliases(document: Mapping[str, Any], pools: Sequence[Pool]) -> dict[str, str]:
     aliases = document.get("aliases") or {}
     if not isinstance(aliases, Mapping):
-        raise InvalidPools("aliases is no list of NAME: PROVIDER/MODEL")
+        raise InvalidPools("aliases is not a list of NAME: PROVIDER/MODEL")
     for alias, model in aliases.items():
         problem = _alias_problem(alias, model, pools)
         if problem:
@@ -216,7 +216,7 @@ def _aliases(document: Mapping[str, Any], pools: Sequence[Pool]) -> dict[str, st
 
 def _alias_problem(alias: object, model: object, pools: Sequence[Pool]) -> str:
     if not isinstance(alias, str) or not _is_model_name(alias):
-        return f"is no name of 1 to {MAX_MODEL_CHARACTERS} characters"
+        return f"is not a name of 1 to {MAX_MODEL_CHARACTERS} characters"
     if pool_serving(alias, pools) is not None:
         return "is the name of a model itself"
     if not isinstance(model, str) or pool_serving(model, pools) is None:

@@ -92,7 +92,7 @@ def remote_error(error: grpc.aio.AioRpcError) -> RemoteError:
 
 
 class MalformedRequest(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
-    """The request is no {expected}; make it from the contracts in protos/."""
+    """The request is not of the type {expected}; make it from the contracts in protos/."""
 
 
 def parsed(kind: type[M], request: bytes) -> M:

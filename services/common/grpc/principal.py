@@ -23,7 +23,7 @@ def principal_metadata(principal: Principal) -> Metadata:
 
 
 def principal_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Principal:
-    """Metadata without a principal is that of the user `local`, who is no operator."""
+    """Metadata without a principal is that of the user `local`, who is not an operator."""
     found = dict(metadata or ())
     name = found.get(_NAME)
     if not isinstance(name, bytes):

@@ -69,7 +69,7 @@ class WorkerRequests:
         if pool not in self._pools_refused:
             self._pools_refused.add(pool)
             log.warning(
-                "requests dropped: their reply subject is no inbox of the pool's workers",
+                "requests dropped: their reply subject is not an inbox of the pool's workers",
                 pool=pool,
                 subject=request.subject,
                 reply=request.reply[:200],

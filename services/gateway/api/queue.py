@@ -103,7 +103,7 @@ class Limits(BaseModel):
     )
     max_stored_rows_per_user: int = Field(description="Rows of the data sets and files of a user")
     max_stored_bytes_per_project: int = Field(
-        description="Of data sets, files, batch outputs, suites and artifacts, as stored; 0 is no limit"
+        description="Of data sets, files, batch outputs, suites and artifacts, as stored; 0 means no limit"
     )
 
 
@@ -135,7 +135,7 @@ class LimitsPatch(RequestBody):
     max_stored_bytes_per_user: int | None = _stored("max_stored_bytes_per_user")
     max_stored_files_per_user: int | None = _stored("max_stored_files_per_user")
     max_stored_rows_per_user: int | None = _stored("max_stored_rows_per_user")
-    max_stored_bytes_per_project: int | None = _stored("max_stored_bytes_per_project", "0 is no limit")
+    max_stored_bytes_per_project: int | None = _stored("max_stored_bytes_per_project", "0 means no limit")
 
     def to_proto(self) -> queue_pb2.SetLimitsRequest:
         limits = queue_pb2.QueueLimits(

@@ -198,7 +198,7 @@ def _field_problem(fault: Mapping[str, object]) -> RefusedField:
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, UnicodeDecodeError):
-        # FastAPI reports bytes that are no text as 400, and a text that is no JSON as malformed.
+        # FastAPI reports bytes that are not text as 400, and a text that is not JSON as malformed.
         fault = {"loc": ("body",), "msg": "it is not UTF-8"}
         return await _malformed_problem(request, RequestValidationError([fault]))
     status, path = HTTPStatus(error.status_code), request.url.path

@@ -91,7 +91,7 @@ class AmbiguousModel(GatewayError, reason="UNKNOWN_MODEL"):
 
 
 class NotSuiteText(GatewayError):
-    """The body is no UTF-8 text; send the YAML file as it is."""
+    """The body is not UTF-8 text; send the YAML file as it is."""
 
 
 class MalformedForm(GatewayError):

@@ -75,7 +75,7 @@ class Page:
         return self._request.headers.get("hx-target", "").rpartition("#")[2]
 
     def is_at(self, address: str) -> bool:
-        """A script asks on the page of this address: what renews itself is no step to go back to."""
+        """A script asks on the page of this address: what renews itself is not a step to go back to."""
         current = _split(self._request.headers.get("hx-current-url", ""))
         return address == urlunsplit(("", "", current.path, current.query, ""))
 
@@ -168,7 +168,7 @@ def _local(url: str) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of an address; none of a text that is no address, such as "http://["."""
+    """The parts of an address; none of a text that is not an address, such as "http://["."""
     try:
         return urlsplit(url)
     except ValueError:

@@ -43,7 +43,7 @@ def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
     """A figure of a metric: shares as percentages, others as they are.
 
     `beside` are figures of the same unit (the ends of its interval, the means that it is the difference of):
-    a small figure beside a large one is no share. Without a metric only they say so.
+    a small figure beside a large one is not a share. Without a metric only they say so.
     """
     if figure is None or not math.isfinite(figure):
         return _DASH

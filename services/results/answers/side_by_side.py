@@ -108,7 +108,7 @@ def pair_placed(first: Sequence[Placed], other: Sequence[Placed]) -> Mapping[int
 
 
 def tool_calls(body_json: str) -> list[Any]:
-    """Empty where the body is no answer of the OpenAI protocol."""
+    """Empty where the body is not an answer of the OpenAI protocol."""
     try:
         calls = orjson.loads(body_json)["choices"][0]["message"]["tool_calls"]
     except (orjson.JSONDecodeError, LookupError, TypeError):

@@ -36,7 +36,7 @@ class GoldenForm(Enum):
 
 
 def golden_line(form: GoldenForm, row_id: str, sample: StoredSample, scored: ScoredOutcome) -> bytes:
-    """A line with its end. Parameters are left out: they are no part of what was asked."""
+    """A line with its end. Parameters are left out: they are not part of what was asked."""
     if form is GoldenForm.TRAINING:
         line: Json = {"messages": [*_turns(sample.prompt), _answer_turn(scored)]}
     else:

@@ -25,7 +25,7 @@ UNREADABLE = "[invalid]"
 
 
 class LmEvalFile:
-    """A failure of the machinery is no response, so it has no line."""
+    """A failure of the machinery is not a response, so it has no line."""
 
     def __init__(self, run: ExportedRun) -> None:
         plan = run.record.plan

@@ -1,4 +1,4 @@
-"""Deletes all that is stored of a run. An unknown run is no error, so a call can be repeated."""
+"""Deletes all that is stored of a run. An unknown run is not an error, so a call can be repeated."""
 
 from dataclasses import dataclass
 

@@ -139,7 +139,7 @@ def _row(scored: ScoredOutcome, recorded_at: datetime) -> Mapping[str, object]:
 
 
 def _choices_json(answer: Answer) -> str:
-    # Weights that are no numbers cannot be kept: they would come back as those of impossible choices.
+    # Weights that are not numbers cannot be kept: they would come back as those of impossible choices.
     if not answer.choices or not has_logprobs_only(answer):
         return NO_CHOICES
     # Not finite becomes null.

@@ -88,7 +88,9 @@ class FoundTarget:
         try:
             return case_pattern(text, ignore_case=self.ignore_case, slow_time=self.slow_time)
         except re.error as error:
-            raise ScoringImpossible(f"the target {text!r:.200} is no regular expression: {error}") from error
+            raise ScoringImpossible(
+                f"the target {text!r:.200} is not a regular expression: {error}"
+            ) from error
 
 
 def case_pattern(text: str, *, ignore_case: bool, slow_time: SlowTime | None) -> TimedRegex:

@@ -101,5 +101,5 @@ def first_largest(values: Sequence[float]) -> int:
 
 
 def has_logprobs_only(answer: Answer) -> bool:
-    """False where an engine overflowed: some log-probabilities are no numbers, or above all numbers."""
+    """False where an engine overflowed: some log-probabilities are not numbers, or above all numbers."""
     return all(choice.logprob < math.inf for choice in answer.choices)

@@ -211,7 +211,7 @@ def check_target(metric: CompiledMetric, target: ScoringTarget) -> None:
 def _expected_number(target: ScoringTarget) -> float:
     number = named_number(target.texts[0]) if target.texts else None
     if number is None:
-        raise ScoringImpossible(f"the target {shown_targets(target.texts[:1])} is no number")
+        raise ScoringImpossible(f"the target {shown_targets(target.texts[:1])} is not a number")
     return number
 
 

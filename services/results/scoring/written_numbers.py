@@ -42,7 +42,7 @@ _BETWEEN_MIXED = re.compile(r" (?:and )?")
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 # "5k" and "5M" may be thousands and millions, or units.
 _UNITS_OF_MANY = frozenset({"k", "K", "M", "B", "bn", "mn"})
-# What comes near to these is no answer to a question, and computing with it takes long.
+# What comes near to these is not an answer to a question, and computing with it takes long.
 _MAX_DIGITS, _MAX_POWER = 400, 400
 _MAX_POWER_CHARACTERS = len("-400")
 

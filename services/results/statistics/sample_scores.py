@@ -94,7 +94,7 @@ class ScoreSums:
 
     @np.errstate(all="ignore")
     def add(self, samples: Numbers, rollouts: Numbers, scores: Array) -> None:
-        """One row per answer, by sample. NaN is no score; what overflows makes the figure undefined."""
+        """One row per answer, by sample. NaN is not a score; what overflows makes the figure undefined."""
         is_number = ~np.isnan(scores)
         if not is_number.all():
             samples, rollouts, scores = samples[is_number], rollouts[is_number], scores[is_number]
@@ -159,7 +159,7 @@ class ScoreColumns:
 def rows_of_majority(samples: Keys, rollouts: Keys, votes: Array) -> Numbers:
     """A row of each sample whose vote most of its rollouts gave; of equals, the vote that was given first.
 
-    NaN is no vote: it is chosen only where no rollout of the sample has a vote.
+    NaN is not a vote: it is chosen only where no rollout of the sample has a vote.
     """
     # Infinity is equal to itself and sorts last; NaN does neither.
     votes = np.nan_to_num(votes, nan=np.inf)

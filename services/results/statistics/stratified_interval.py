@@ -58,7 +58,7 @@ def stratum(figure: Figure, weight: float) -> Stratum | None:
 
 
 def stratified_interval(strata: Sequence[Stratum]) -> Interval:
-    """Shares of right answers are taken together as one; what is no share is added to them by its squares.
+    """Shares of right answers are taken together as one; what is not a share is added to them by its squares.
 
     Square and add, MOVER: Zou and Donner 2008, "Construction of confidence limits about effect measures".
     """

@@ -45,7 +45,7 @@ class SummaryWork:
         self.problems.append(problem)
 
     def note(self, what: str, error: Exception) -> None:
-        """Names what cannot be computed. Raises what may pass if it is tried again, or is no failure."""
+        """Names what cannot be computed. Raises what may pass if it is tried again, or is not a failure."""
         if isinstance(error, WorkCancelled) or (
             isinstance(error, DependencyUnavailable) and not self.is_last_try
         ):

@@ -47,7 +47,7 @@ def batch_order_from_proto(request: batch_pb2.CreateBatchRequest) -> BatchOrder:
 
 
 def batch_id_from_proto(text: str) -> BatchId:
-    """Raises BatchNotFound for a text that is no id."""
+    """Raises BatchNotFound for a text that is not an id."""
     if not is_batch_id(text):
         raise BatchNotFound(batch_id=text)
     return BatchId(text)

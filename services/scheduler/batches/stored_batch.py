@@ -29,7 +29,7 @@ _ASKED_ALL = "TOO_MANY_FAILURES"
 
 
 def window_of(text: str) -> timedelta | None:
-    """None for what is no window, or too short or too long a one."""
+    """None for what is not a window, or too short or too long a one."""
     try:
         # "024h" is 24 hours.
         seconds = window_seconds(text.lstrip("0"))

@@ -85,7 +85,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestAllowance:
-    """Requests left to a user of the `limit` of this minute, which ends in `resets_in`. 0 is no limit."""
+    """Requests left to a user of the `limit` of this minute, which ends in `resets_in`. 0 means no limit."""
 
     limit: int
     remaining: int

@@ -120,7 +120,7 @@ def _number(where: str, key: str, node: Node) -> float:
     """Finite by the reader of the text."""
     number = node.content
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise _Gap(f"{where}: {key} is no number such as 0.25, 10 or 2.5e-3")
+        raise _Gap(f"{where}: {key} is not a number such as 0.25, 10 or 2.5e-3")
     if not 0 <= number <= _MAX_PRICE:
         raise _Gap(f"{where}: {key} is {number}, but must be at least 0 and at most {_MAX_PRICE}")
     return float(number)

@@ -112,7 +112,7 @@ class QuotaAssigner:
         for key, meter in meters.items():
             limit = limits.setdefault(key, AdaptiveLimit(now))
             await self._store(key, quota_for(meter, limit, now, self._lead.clock.now()), now)
-        # A new leader has no reports yet: no meter is no proof that a key is unused.
+        # A new leader has no reports yet: a missing meter does not prove that a key is unused.
         if now - self._began_at >= FORGET_AFTER_SECONDS:
             for key in limits.keys() - meters.keys():
                 await self._lead.store.drop(key)

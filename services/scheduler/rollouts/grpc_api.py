@@ -149,7 +149,7 @@ def order_to_proto(view: OrderView) -> rollout_service_pb2.RolloutsOrder:
 
 
 def _order_id(text: str) -> str:
-    """Raises RolloutsNotFound for a text that is no UUID."""
+    """Raises RolloutsNotFound for a text that is not a UUID."""
     try:
         return str(UUID(text))
     except ValueError as error:
@@ -157,7 +157,7 @@ def _order_id(text: str) -> str:
 
 
 def _run_id(text: str) -> RunId:
-    """Raises RolloutsOfRunNotFound for a text that is no UUID."""
+    """Raises RolloutsOfRunNotFound for a text that is not a UUID."""
     try:
         return RunId(str(UUID(text)))
     except ValueError as error:

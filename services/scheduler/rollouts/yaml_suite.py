@@ -29,7 +29,7 @@ def _overrides(folder: str, text: str) -> Overrides:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidTask(folder, f"{OVERRIDES} of the order", "it is no JSON.") from error
+        raise InvalidTask(folder, f"{OVERRIDES} of the order", "it is not JSON.") from error
     if not isinstance(values, dict):
         raise InvalidTask(folder, f"{OVERRIDES} of the order", "it must be a JSON object.")
     return read_overrides(folder, f"{OVERRIDES} of the order", values)

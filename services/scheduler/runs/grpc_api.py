@@ -187,7 +187,7 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
 
 
 def _run_id(text: str) -> RunId:
-    """Raises RunNotFound for a text that is no UUID."""
+    """Raises RunNotFound for a text that is not a UUID."""
     try:
         return RunId(str(UUID(text)))
     except ValueError as error:

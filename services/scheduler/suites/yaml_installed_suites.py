@@ -103,7 +103,7 @@ class YamlInstalledSuites:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise InvalidSetting(setting="PROCTOR_SCHEDULER_SUITES_DIR", problem=f"{folder} is no folder")
+            raise InvalidSetting(setting="PROCTOR_SCHEDULER_SUITES_DIR", problem=f"{folder} is not a folder")
         self._registry = load_suites(folder)
 
     def names(self) -> frozenset[str]:

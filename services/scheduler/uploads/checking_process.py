@@ -130,7 +130,7 @@ class _Result(pickle.Unpickler):
         found = super().find_class(module, name) if is_plain else None
         # Neither what a module imports nor its functions.
         if not isinstance(found, type) or found.__module__ != module:
-            raise pickle.UnpicklingError(f"{module}.{name} is no value of an upload")
+            raise pickle.UnpicklingError(f"{module}.{name} is not a value of an upload")
         return found
 
 

@@ -78,7 +78,7 @@ def _json_of(value: object) -> str:
         return ""
     try:
         return orjson.dumps(value, default=str).decode()
-    except TypeError:  # such as a text that is no UTF-8
+    except TypeError:  # such as a text that is not UTF-8
         return ""
 
 

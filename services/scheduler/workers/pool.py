@@ -19,7 +19,7 @@ def model_names(pools: Iterable[Pool]) -> tuple[str, ...]:
 
 
 def full_name(name: str, aliases: Aliases) -> str:
-    """The model that an order's `model` means; itself if it is no alias."""
+    """The model that an order's `model` means; itself if it is not an alias."""
     return aliases.get(name, name)
 
 

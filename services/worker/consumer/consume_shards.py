@@ -143,7 +143,7 @@ class ConsumeShards:
             await message.acknowledge()
             return
         in_flight = self.context.in_flight.add(message, priority)
-        # A redelivery of what this worker executes: its ack deadline passed, which is no reason to ask twice.
+        # A redelivery of what this worker executes: its ack deadline passed. It is not asked twice.
         if in_flight is None:
             return
         self.context.prefetch.add(len(in_flight.unfinished), len(in_flight.shard.samples))

@@ -21,9 +21,9 @@ def read_document(body: bytes) -> Json:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ProviderFailed("The server's answer is no valid JSON, perhaps cut off.") from error
+        raise ProviderFailed("The server's answer is not valid JSON, perhaps cut off.") from error
     if not isinstance(document, dict):
-        raise ProviderFailed("The server's answer is no JSON object.")
+        raise ProviderFailed("The server's answer is not a JSON object.")
     return document
 
 
@@ -92,5 +92,5 @@ def read_choice(answer: str) -> str:
     except (orjson.JSONDecodeError, LookupError, TypeError) as error:
         raise ProviderFailed("The answer is not in the JSON format that was asked for.") from error
     if not isinstance(text, str):
-        raise ProviderFailed("The answer in the JSON format that was asked for is no text.")
+        raise ProviderFailed("The answer in the JSON format that was asked for is not text.")
     return text

@@ -79,7 +79,7 @@ def _read(params_json: str) -> RowParams:
     try:
         document = orjson.loads(params_json)
         if not isinstance(document, dict):
-            return RowParams(refusal="The line's parameters are no JSON object.")
+            return RowParams(refusal="The line's parameters are not a JSON object.")
         given = {name: value for name, value in document.items() if value is not None}
         limits = [given.pop(name) for name in _LIMITS if name in given]
         known = {name: read(name, given.pop(name)) for name, read in _READERS.items() if name in given}
@@ -91,7 +91,7 @@ def _read(params_json: str) -> RowParams:
             if problem := row_field_problem(name, value):
                 return RowParams(refusal=f"The line is refused: {problem}")
     except orjson.JSONDecodeError:
-        return RowParams(refusal="The line's parameters are no valid JSON.")
+        return RowParams(refusal="The line's parameters are not valid JSON.")
     except RequestRefused as refusal:
         return RowParams(refusal=str(refusal))
     return RowParams(known, given)
@@ -111,14 +111,14 @@ def apply_row_params(params: RowParams, sampling: Sampling, rollout: int) -> Sam
 
 def _number(name: str, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise RequestRefused(f"The line's {name} is no number.")
+        raise RequestRefused(f"The line's {name} is not a number.")
     return value
 
 
 def _whole(name: str, value: object) -> int:
     number = _number(name, value)
     if not float(number).is_integer():
-        raise RequestRefused(f"The line's {name} is no whole number.")
+        raise RequestRefused(f"The line's {name} is not a whole number.")
     return int(number)
 
 
@@ -206,7 +206,7 @@ def template_fields(sampling: Sampling) -> Mapping[str, object]:
     """The row's fields for the chat template, such as whether the model is to think."""
     fields = sampling.row_extra.get(TEMPLATE_FIELD) or {}
     if not isinstance(fields, dict):
-        raise RequestRefused(f"The line's {TEMPLATE_FIELD} is no JSON object.")
+        raise RequestRefused(f"The line's {TEMPLATE_FIELD} is not a JSON object.")
     return fields
 
 

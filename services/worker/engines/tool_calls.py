@@ -38,7 +38,7 @@ class ToolCall:
 
     @property
     def arguments_object(self) -> Json:
-        """Empty where the text is no JSON object."""
+        """Empty where the text is not a JSON object."""
         try:
             return object_of(orjson.loads(self.arguments))
         except orjson.JSONDecodeError:

@@ -141,7 +141,7 @@ def _json_length(value: object) -> int:
 
 
 def diff_of(before: bytes, after: bytes, folder: str) -> str:
-    """A unified diff of two tar files; a file that is no text or too long is named only.
+    """A unified diff of two tar files; a file that is not text, or is too long, is named only.
 
     It ends by its own bounds, for a thread cannot be cancelled: its last line has what is beyond them.
     """
@@ -178,7 +178,7 @@ def _changes(name: str, old: list[str] | None, new: list[str] | None) -> Iterato
 
 
 def _lines(content: bytes | None) -> list[str] | None:
-    """None for a file that is not there, _OPAQUE for one that is no text or too long."""
+    """None for a file that is not there, _OPAQUE for one that is not text, or is too long."""
     if content is None:
         return None
     if len(content) > _MAX_FILE_BYTES or b"\0" in content:

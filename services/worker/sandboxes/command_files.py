@@ -53,7 +53,7 @@ async def get_files(sandbox: RunsCommands, path: str, into: BinaryIO, limits: Ta
 
 
 def _check_started(result: CommandResult) -> None:
-    """Files that nothing could move are no files that were refused, which would be a score."""
+    """Files that nothing could move are not files that were refused, which would be a score."""
     if result.ended is Ended.EXITED and result.exit_code in _NOT_STARTED:
         raise SandboxLost(problem=f"tar does not start in it ({_first_line(result) or result.exit_code}).")
 

@@ -36,4 +36,4 @@ class FilesRefused(SandboxError, kind=ErrorKind.INVALID):
 
 
 class VerifierFailed(SandboxError):
-    """The tests gave no result, which is no score: {problem}"""
+    """The tests gave no result, which is not a score: {problem}"""

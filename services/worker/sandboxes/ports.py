@@ -25,7 +25,7 @@ class Sandbox(Protocol):
     async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
         """Writes a tar of what is in the folder `path`. Its content is hostile: `tar_files` reads it.
 
-        Raises FilesRefused where it is over the limits or is no tar, and SandboxLost.
+        Raises FilesRefused where it is over the limits or is not a tar, and SandboxLost.
         """
         ...
 

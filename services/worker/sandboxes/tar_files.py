@@ -88,7 +88,7 @@ def _relative(name: str, path: str) -> str:
 
 
 class _ShownNames:
-    """Names of one tar as text: on Linux they may have bytes that are no UTF-8, which no message can hold."""
+    """Names of one tar as text: on Linux they may have bytes outside UTF-8, which no message can hold."""
 
     def __init__(self) -> None:
         self._shown: dict[str, str] = {}

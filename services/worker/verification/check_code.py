@@ -12,7 +12,7 @@ from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, San
 
 # A sandbox may be lost by chance, as when the launcher is restarted; code that fails is not tried again.
 _TRIES = 3
-# Time on the clock is no measure of a program on a machine with other work.
+# Time on the clock is not a measure of a program on a machine with other work.
 _WALL_PER_CPU_SECOND = 5
 _MIN_WALL_SECONDS = 10.0
 _MIB = 1024**2

@@ -46,7 +46,7 @@ class VerifyRollout:
     solutions: VerifySolution
 
     async def verify(self, task: RolloutTask, files: bytes) -> VerifierResult:
-        """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is no score."""
+        """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is not a score."""
         if task.verifier is VerifierKind.RUBRICS:
             return await self._judge_rubrics(task, files)
         suspicions = await asyncio.to_thread(suspicions_in, files, task.workdir)
@@ -171,7 +171,7 @@ def _rewards(content: bytes) -> dict[str, float]:
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise VerifierFailed(problem="reward.json is no JSON.") from error
+        raise VerifierFailed(problem="reward.json is not JSON.") from error
     values = value if isinstance(value, dict) else {"reward": value}
     if not values:
         raise VerifierFailed(problem="reward.json is empty.")
@@ -184,7 +184,7 @@ def _number(file: str, value: object) -> float:
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise VerifierFailed(problem=f"{file} holds {str(value)[:60]!r}, which is no number.")
+        raise VerifierFailed(problem=f"{file} holds {str(value)[:60]!r}, which is not a number.")
     return number
 
 

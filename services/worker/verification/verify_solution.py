@@ -74,7 +74,7 @@ class VerifySolution:
     new_word: Callable[[], str]
 
     async def verify(self, order: PytestOrder) -> Verification:
-        """Raises SandboxError where no sandbox could be opened or it was lost: that is no score."""
+        """Raises SandboxError where no sandbox could be opened or it was lost: that is not a score."""
         suspicions = await asyncio.to_thread(suspicions_in, order.files, order.folder)
         is_inside = PurePosixPath(order.tests_folder).is_relative_to(order.folder)
         spec = SandboxSpec(

@@ -169,7 +169,7 @@ async def main() -> None:
     measured: dict[int, MeasuredBatch] = {}
     async with AsyncExitStack() as opened:
         harness = await _opened(opened)
-        await measure_batch(harness, 200)  # what is loaded on first use is no cost per line
+        await measure_batch(harness, 200)  # what is loaded on first use is not a cost per line
         for size in SIZES:
             measured[size] = await measure_batch(harness, size)
     print_moments(measured)

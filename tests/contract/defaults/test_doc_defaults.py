@@ -152,7 +152,7 @@ SENTENCES: Mapping[str, str] = {
     "proctor rollouts artifacts": f"DIR is {ARTIFACTS['folder'].default} by default",
     "`postgres.cluster.synchronous`": f"{CHART['postgres']['cluster']['synchronous']} by default",
 }
-# What it is the default of is no part of Proctor, or the word is a name.
+# What it is the default of is not part of Proctor, or the word is a name.
 OTHERS = (
     "Docker's default",
     "of the host without a default",

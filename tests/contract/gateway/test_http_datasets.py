@@ -108,8 +108,8 @@ async def test_every_fault_is_named_with_line_and_field(
     status, body, response = await call(harness, "POST", UPLOAD, data=form(content))
     assert (status, response.content_type) == (422, "application/problem+json")
     assert (body["reason"], body["fault_count"], len(body["faults"])) == ("INVALID_DATASET", 30, 20)
-    assert body["faults"][0] == {"line": 2, "field": "body", "problem": "broken row is no row"}
-    sentence = "The file has 30 faults and nothing of it is kept. line 2 body: broken row is no row"
+    assert body["faults"][0] == {"line": 2, "field": "body", "problem": "broken row is not a row"}
+    sentence = "The file has 30 faults and nothing of it is kept. line 2 body: broken row is not a row"
     assert body["detail"] == sentence
     assert not datasets.kept
 

@@ -144,7 +144,7 @@ async def test_limits_are_shown_and_only_those_given_are_changed(harness: Gatewa
 
 
 async def test_limits_are_taken_as_they_are_shown(harness: GatewayHarness) -> None:
-    """`max_stored_bytes_per_project` too, where 0 is no limit."""
+    """`max_stored_bytes_per_project` too, where 0 means no limit."""
     assert (await call(harness, "PATCH", f"{QUEUE}/limits", json=LIMITS))[:2] == (200, LIMITS)
     sent = harness.scheduler.queue.changes[-1]
     assert (sent.limits.HasField("max_stored_bytes_per_project"), list(sent.reset)) == (True, [])

@@ -80,10 +80,10 @@ async def test_every_problem_of_a_suite_is_named_with_its_line(harness: GatewayH
     assert response.content_type == "application/problem+json"
     assert (body["status"], body["reason"]) == (422, "INVALID_SUITE_FILE")
     assert body["problems"] == [
-        {"file": "", "line": 2, "key": "tasks.0", "problem": "broken_key: 1 is no key"},
-        {"file": "", "line": 4, "key": "tasks.0", "problem": "broken_too: 2 is no key"},
+        {"file": "", "line": 2, "key": "tasks.0", "problem": "broken_key: 1 is not a key"},
+        {"file": "", "line": 4, "key": "tasks.0", "problem": "broken_too: 2 is not a key"},
     ]
-    assert "line 2 tasks.0: broken_key: 1 is no key" in body["detail"]
+    assert "line 2 tasks.0: broken_key: 1 is not a key" in body["detail"]
     assert not harness.scheduler.suites.kept
 
 

@@ -26,7 +26,7 @@ Known = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Walk:
-    """How Schemathesis ended: 0 is no failure."""
+    """How Schemathesis ended: 0 is not a failure."""
 
     code: int
     report: str

@@ -176,7 +176,7 @@ async def test_filter_is_in_the_address_and_back_restores_it(site: Site) -> None
         page = opened.page
         await opened.open("/runs")
         await page.locator("#model").fill("openai/other")
-        # A part of a name is no model: it is looked for once it is entered.
+        # A part of a name is not a model: it is looked for once it is entered.
         await page.locator("#model").press("Enter")
         await page.wait_for_url("**/runs?model=openai%2Fother")
         await expect(page.locator("table.runs tbody tr").filter(has_text="fake")).to_have_count(0)

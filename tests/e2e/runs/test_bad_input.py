@@ -240,7 +240,7 @@ async def test_run_over_unusable_rows_fails_with_a_sentence_and_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [("vllm/absent", "/nowhere/at/all"), ("vllm/folder", "is no model")]
+    ("model", "words"), [("vllm/absent", "/nowhere/at/all"), ("vllm/folder", "is not a model")]
 )
 async def test_folder_that_is_no_model_fails_the_run_within_seconds(
     stack: StackHarness, model: str, words: str

@@ -88,7 +88,7 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
         lines = self.content.splitlines()
         faults = [
             dataset_pb2.DatasetFault(
-                line=number, field="body", problem=f"{line.decode()} is no row", text=line.decode()
+                line=number, field="body", problem=f"{line.decode()} is not a row", text=line.decode()
             )
             for number, line in enumerate(lines, 1)
             if line.startswith(BROKEN)

@@ -79,7 +79,7 @@ class FakeSuites(suite_grpc.SuiteServiceServicer):
 def _problems(document: suite_pb2.SuiteDocument) -> list[suite_pb2.SuiteProblem]:
     lines = document.text.splitlines()
     return [
-        suite_pb2.SuiteProblem(line=number, key="tasks.0", problem=f"{line.strip()} is no key")
+        suite_pb2.SuiteProblem(line=number, key="tasks.0", problem=f"{line.strip()} is not a key")
         for number, line in enumerate(lines, 1)
         if line.strip().startswith(BROKEN)
     ]

@@ -41,7 +41,7 @@ class ShellStep:
 
 
 def shell_step(system: str, task: str, answers: int) -> ShellStep | None:
-    """The answer after so many; None for a chat that is no rollout."""
+    """The answer after so many; None for a chat that is not a rollout."""
     if _SHELL not in system:
         return None
     steps = _STEP.findall(task)
@@ -49,7 +49,7 @@ def shell_step(system: str, task: str, answers: int) -> ShellStep | None:
 
 
 def shell_message(messages: Sequence[Mapping[str, Any]], tools: object) -> dict[str, Any] | None:
-    """The answer of a server behind the OpenAI protocol; None for a chat that is no rollout."""
+    """The answer of a server behind the OpenAI protocol; None for a chat that is not a rollout."""
     if len(messages) < 2:
         return None
     done = sum(message["role"] == "assistant" for message in messages)

@@ -146,7 +146,7 @@ async def test_answers_are_marked_by_id_or_number(harness: GatewayHarness, proct
     one = await proctor("golden", "unmark", run.run_id, "r1")
     assert one.out == f"Run {run.run_id} has 1 golden answer now.\n"
     typo = await proctor("golden", "mark", run.run_id, "r1", "--sample")
-    assert (typo.code, typo.err) == (2, "r1 is no number of a sample; without --sample it is an id.\n")
+    assert (typo.code, typo.err) == (2, "r1 is not a number of a sample; without --sample it is an id.\n")
     harness.results.answers.refusal = refused(ErrorKind.INVALID, "ROW_NOT_FOUND", "There is no row r9.")
     refusal = await proctor("golden", "mark", run.run_id, "r9")
     assert (refusal.code != 0, refusal.err) == (True, "There is no row r9.\n")

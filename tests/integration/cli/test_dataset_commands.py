@@ -61,7 +61,7 @@ async def test_faults_are_a_table_of_lines_and_fields(proctor: CommandLine, rows
     kept = "rows.jsonl is rejected and nothing of it is stored: 30 faults, of which these are the first 20."
     assert first == kept
     row = next(line for line in table if "broken" in line)
-    assert " ".join(row.split()) == "2 body broken is no row"
+    assert " ".join(row.split()) == "2 body broken is not a row"
     reported = await proctor("datasets", "upload", str(rows), "--json")
     assert (reported.code, reported.document["fault_count"], reported.document["dataset"]) == (2, 30, None)
     assert reported.document["faults"][0]["line"] == 2

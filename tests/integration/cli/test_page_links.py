@@ -42,7 +42,7 @@ async def test_an_id_of_nothing_opens_no_page(here: CommandLine) -> None:
     assert RUN in unknown.err
     word = await here("open", "latest")
     assert (word.code, word.out) == (4, "")
-    assert "latest is no id" in word.err
+    assert "latest is not an id" in word.err
 
 
 async def test_a_run_that_goes_on_has_a_link_to_its_page(harness: GatewayHarness, here: CommandLine) -> None:

@@ -62,7 +62,7 @@ async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tup
 async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[str, ...]) -> None:
     code, complaint = await refused(tmp_path / "state", 0, *module, "--model", str(tmp_path))
     assert code == 2
-    assert complaint == f"{tmp_path} is no model folder: it has no config.json.\n"
+    assert complaint == f"{tmp_path} is not a model folder: it has no config.json.\n"
     assert not (tmp_path / "state").exists()
 
 

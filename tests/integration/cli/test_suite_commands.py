@@ -41,7 +41,7 @@ async def test_problems_are_named_by_file_and_line(
     finished = await proctor("suites", command, str(suite))
     assert (finished.code, finished.out) == (2, "")
     assert finished.err == (
-        f"{suite}:2: tasks.0: broken: 1 is no key\n{suite}:4: tasks.0: broken_too: 2 is no key\n"
+        f"{suite}:2: tasks.0: broken: 1 is not a key\n{suite}:4: tasks.0: broken_too: 2 is not a key\n"
     )
     assert harness.scheduler.suites.kept == []
     reported = await proctor("suites", command, str(suite), "--json")

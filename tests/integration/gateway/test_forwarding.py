@@ -72,7 +72,9 @@ async def test_order_that_is_none_is_refused_in_a_sentence(harness: GatewayHarne
         submit: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
             "/proctor.v1.SchedulerService/SubmitRun"
         )
-        with pytest.raises(grpc.aio.AioRpcError, match="The request is no SubmitRunRequest") as caught:
+        with pytest.raises(
+            grpc.aio.AioRpcError, match="The request is not of the type SubmitRunRequest"
+        ) as caught:
             await submit(b"\xff")
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 

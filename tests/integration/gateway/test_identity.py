@@ -162,7 +162,9 @@ async def test_request_that_is_none_is_refused_in_a_sentence(
     keyless: GatewayHarness, path: str, expected: str
 ) -> None:
     async with grpc.aio.insecure_channel(keyless.grpc) as channel:
-        with pytest.raises(grpc.aio.AioRpcError, match=f"The request is no {expected}") as caught:
+        with pytest.raises(
+            grpc.aio.AioRpcError, match=f"The request is not of the type {expected}"
+        ) as caught:
             async for _ in _answers(channel, path):
                 pass
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT

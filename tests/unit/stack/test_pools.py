@@ -35,7 +35,7 @@ def test_local_folder_is_served_under_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"), [("/nowhere/at/all", "There is no"), ("gpt", "is no model that")]
+    ("given", "sentence"), [("/nowhere/at/all", "There is no"), ("gpt", "is not a model that")]
 )
 def test_what_is_no_model_is_refused(given: str, sentence: str) -> None:
     with pytest.raises(ModelUnusable, match=sentence):
@@ -95,8 +95,8 @@ def test_aliases_stand_for_models_that_are_served() -> None:
     ("given", "sentence"),
     [
         (["gpt-4o"], "write it as NAME=PROVIDER/MODEL"),
-        (["=vllm/starter"], "is no alias"),
-        (["gpt-4o="], "is no alias"),
+        (["=vllm/starter"], "is not an alias"),
+        (["gpt-4o="], "is not an alias"),
         (["gpt-4o=vllm/other"], "gpt-4o cannot stand for vllm/other, which is not served here"),
         (["gpt-4o=openai/"], "not served here"),
         (["a=vllm/starter", "a=openai/b"], "a would stand for vllm/starter and for openai/b"),

@@ -122,8 +122,8 @@ def test_adapters_that_are_written_share_their_engine_again() -> None:
 @pytest.mark.parametrize(
     ("aliases", "problem"),
     [
-        ("[a]", "aliases is no list of NAME: PROVIDER/MODEL"),
-        ("{'': vllm/starter}", "the alias '' is no name of 1 to 512 characters"),
+        ("[a]", "aliases is not a list of NAME: PROVIDER/MODEL"),
+        ("{'': vllm/starter}", "the alias '' is not a name of 1 to 512 characters"),
         ("{vllm/starter: openai/x}", "the alias 'vllm/starter' is the name of a model itself"),
         ("{best: vllm/gone}", "the alias 'best' names vllm/gone, which no pool serves"),
     ],
@@ -193,11 +193,11 @@ def test_an_unknown_pool_is_reported_with_the_known_ones() -> None:
         (of_engine("anthropic", "constrained"), "can lists constrained, but the engine anthropic has gener"),
         (remote(", can: [generate, constrained]"), "no constrained_field (structured_outputs, guided"),
         (remote(", constrained_field: regex"), "constrained_field is regex; known: structured_outputs, gu"),
-        (with_url("localhost:9999/v1"), "has a base_url that is no http:// or https:// address"),
-        (with_url("ftp://host/v1"), "has a base_url that is no http:// or https:// address"),
-        (with_url("http:///v1"), "has a base_url that is no http:// or https:// address"),
-        (with_url("http://host:99999/v1"), "has a base_url that is no http:// or https:// address"),
-        (with_url("http://[host/v1"), "has a base_url that is no http:// or https:// address"),
+        (with_url("localhost:9999/v1"), "has a base_url that is not an http:// or https:// address"),
+        (with_url("ftp://host/v1"), "has a base_url that is not an http:// or https:// address"),
+        (with_url("http:///v1"), "has a base_url that is not an http:// or https:// address"),
+        (with_url("http://host:99999/v1"), "has a base_url that is not an http:// or https:// address"),
+        (with_url("http://[host/v1"), "has a base_url that is not an http:// or https:// address"),
     ],
 )
 def test_an_unusable_file_is_reported_in_one_sentence(text: str, problem: str) -> None:

@@ -23,7 +23,7 @@ def test_a_priority_is_its_word_and_has_the_number_of_the_contract() -> None:
 
 @pytest.mark.parametrize("number", [0, 4])
 def test_a_number_without_a_priority_is_refused(number: int) -> None:
-    with pytest.raises(ValueError, match=f"{number} is no Priority"):
+    with pytest.raises(ValueError, match=f"{number} is not a value of Priority"):
         Priority.of_number(number)
 
 

@@ -76,7 +76,7 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:
-        raise ValueError(f"it is no base64: {error}") from error
+        raise ValueError(f"it is not base64: {error}") from error
 
 
 Content = Annotated[bytes, PlainValidator(_content), WithJsonSchema(_CONTENT_SCHEMA)]

@@ -132,7 +132,7 @@ async def _found(
         request.includes_totals = True
         return await results.leaderboard.GetHistory(request), ""
     except DomainError as error:
-        # A page of the list that does not exist is no filter: the page of errors leads to the first one.
+        # A page of the list that does not exist is not a filter: the page of errors leads to the first one.
         if error.kind is not ErrorKind.INVALID or error.reason == NO_SUCH_PAGE:
             raise
         return GetHistoryResponse(), error.message

@@ -24,7 +24,7 @@ _MIN_SECONDS = 1.0
 _READ_TIMEOUT_SECONDS = 5.0
 # Of each template: parts that wait for a service which is away hold up no others.
 _MAX_READS = 4
-# The time of a read, which alone is no change.
+# The time of a read, which alone is not a change.
 _TICK = pattern(r'<data id="tick"[^>]*>')
 
 

@@ -43,14 +43,14 @@ _FIELDS = tuple(
     for name, label, step, note in (
         ("temperature", "Temperature", "any", "0 is greedy"),
         ("top_p", "Top p", "any", ""),
-        ("top_k", "Top k", "1", "0 is no limit"),
+        ("top_k", "Top k", "1", "0 means no limit"),
         ("max_tokens", "Max tokens", "1", "of an answer"),
         ("seed", "Seed", "1", "rollout n uses seed + n"),
         ("repetition_penalty", "Repetition penalty", "any", "1 is none"),
         ("context_tokens", "Context", "1", "in tokens"),
     )
 )
-# Of the fields that are no parameters of generation, by their names.
+# Of the fields that are not parameters of generation, by their names.
 LABELS: Mapping[str, str] = {
     "model": "Model",
     "benchmark": "On",

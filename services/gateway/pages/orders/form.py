@@ -103,7 +103,7 @@ class OrderForm:
         try:
             custom = json.loads(self.get("custom") or "{}")
         except ValueError as error:
-            faults["custom"] = f"This is no JSON: {error}."
+            faults["custom"] = f"This is not JSON: {error}."
             return params
         if not isinstance(custom, dict):
             faults["custom"] = 'Write an object, such as {"min_p": 0.1}.'

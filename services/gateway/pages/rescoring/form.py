@@ -97,7 +97,7 @@ class RescoreForm:
         try:
             given = json.loads(self.filters or "null")
         except (ValueError, RecursionError) as error:
-            faults["filters"] = f"This is no JSON: {error}."
+            faults["filters"] = f"This is not JSON: {error}."
             return None
         if not isinstance(given, list):
             faults["filters"] = (
@@ -124,7 +124,7 @@ def _object(given: str, faults: dict[str, str]) -> Mapping[str, object]:
     try:
         read = json.loads(given or "{}")
     except (ValueError, RecursionError) as error:
-        faults["options"] = f"This is no JSON: {error}."
+        faults["options"] = f"This is not JSON: {error}."
         return {}
     if not isinstance(read, dict):
         faults["options"] = 'Write an object, such as {"ignore_case": true}.'

@@ -205,5 +205,5 @@ def _within(first: int, order: rollout_service_pb2.RolloutsOrder) -> int:
 
 
 def whole_number(text: str) -> int:
-    """0 for what is no number."""
+    """0 for what is not a number."""
     return min(int(text), INT32_MAX) if text.isascii() and text.isdigit() and len(text) < 12 else 0

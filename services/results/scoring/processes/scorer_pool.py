@@ -92,7 +92,7 @@ class ScorerPool:
             return found
 
     async def _started(self) -> ChildProcess:
-        """One that replies. A machine on which none can start is no fault of an answer.
+        """One that replies. A machine on which none can start is not the fault of an answer.
 
         Raises DependencyUnavailable.
         """

@@ -1,4 +1,4 @@
-"""The difference of two runs in a figure that is no mean of scores, such as f1: test and interval."""
+"""The difference of two runs in a figure that is not a mean of scores, such as f1: test and interval."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -79,7 +79,7 @@ def _degrees_of_freedom(variances: Array, tasks: Sequence[DifferenceEstimate]) -
 
 
 def _swap_units(tasks: Sequence[DifferenceEstimate], weights: Array) -> SwapUnits | None:
-    """Share of each sample or passage in the suite's difference; None where a task's figure is no mean."""
+    """Share of each sample or passage in the suite's difference; None where a task's figure is not a mean."""
     found = [task.units for task in tasks if task.units is not None]
     if len(found) < len(tasks):
         return None

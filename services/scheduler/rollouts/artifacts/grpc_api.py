@@ -50,7 +50,7 @@ class GrpcArtifactApi(artifact_grpc.ArtifactServiceServicer):
 
 
 def _run_id(text: str, name: str) -> RunId:
-    """Raises `ArtifactNotFound` for a text that is no UUID."""
+    """Raises `ArtifactNotFound` for a text that is not a UUID."""
     try:
         return RunId(str(UUID(text)))
     except ValueError as error:

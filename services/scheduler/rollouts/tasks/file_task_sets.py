@@ -143,7 +143,7 @@ def _file(path: str, descriptor: int, budget: FileBudget) -> FolderFile:
     with os.fdopen(descriptor, "rb") as stream:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
-            raise UnsafeFolder(path=budget.root, problem=f"{path} is no regular file.")
+            raise UnsafeFolder(path=budget.root, problem=f"{path} is not a regular file.")
         budget.take(path, facts.st_size)
         content = stream.read(facts.st_size + 1)
         if len(content) > facts.st_size:
@@ -173,7 +173,9 @@ def _archive_files(stream: BinaryIO, name: str) -> Files:
         inflated.check_end()
     # A tar of hostile headers also ends tarfile by its recursion, and by what it looks up.
     except (*_BROKEN, zlib.error, EOFError, OverflowError, RecursionError) as error:
-        raise UnsafeFolder(path=name, problem=f"it is no .tar.gz file ({type(error).__name__}).") from error
+        raise UnsafeFolder(
+            path=name, problem=f"it is not a .tar.gz file ({type(error).__name__})."
+        ) from error
     return files
 
 
@@ -193,7 +195,7 @@ class _Inflated(io.RawIOBase):
         while self.read(65_536):
             pass
         if not self._inflater.eof:
-            raise UnsafeFolder(path=self._name, problem="it is no .tar.gz file: its end is missing.")
+            raise UnsafeFolder(path=self._name, problem="it is not a .tar.gz file: its end is missing.")
 
     def read(self, size: int = -1) -> bytes:
         parts = bytearray()

@@ -96,7 +96,7 @@ def _toml(folder: TaskFolder) -> dict[str, object]:
         return tomllib.loads(folder.text(CONFIG))
     # Also a number of thousands of digits, and tables in tables without an end.
     except (ValueError, RecursionError) as error:
-        raise InvalidTask(folder.name, CONFIG, f"it is no TOML: {error}.") from error
+        raise InvalidTask(folder.name, CONFIG, f"it is not TOML: {error}.") from error
 
 
 def _refuse_unsupported(folder: TaskFolder, config: Fields, environment: Fields) -> None:
@@ -136,7 +136,7 @@ def _workdir(environment: Fields, image: DockerfileFacts) -> str:
     workdir = normpath(environment.text("workdir", image.workdir))
     if not workdir.startswith("/"):
         raise environment.problem("workdir", "it must be an absolute path.")
-    # A container without a working folder starts in the root, which is no folder to collect.
+    # A container without a working folder starts in the root, which is not a folder to collect.
     return "/app" if workdir in ("/", "//") else workdir
 
 

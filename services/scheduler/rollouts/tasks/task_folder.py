@@ -57,7 +57,7 @@ def path_problem(path: str) -> str:
     if not path or path.startswith("/") or ".." in parts or "\\" in path:
         return f"the path {path[:100]!r} leaves its folder."
     if any(part in ("", ".") for part in parts) or not path.isprintable():
-        return f"{path[:100]!r} is no plain path."
+        return f"{path[:100]!r} is not a plain path."
     return f"the path {path[:60]!r}… is too long." if len(path.encode()) > MAX_PATH_BYTES else ""
 
 

@@ -131,7 +131,7 @@ def _json(folder: TaskFolder, file: str) -> Mapping[str, object]:
     try:
         values = json.loads(folder.text(file))
     except (ValueError, RecursionError) as error:
-        raise InvalidTask(folder.name, file, "it is no JSON.") from error
+        raise InvalidTask(folder.name, file, "it is not JSON.") from error
     if not isinstance(values, dict):
         raise InvalidTask(folder.name, file, "it must be a JSON object.")
     return values

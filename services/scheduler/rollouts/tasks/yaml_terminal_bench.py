@@ -62,7 +62,7 @@ def _yaml(folder: TaskFolder, file: str) -> dict[str, object]:
     try:
         values = yaml.load(folder.text(file), Loader=_WithoutAliases)  # noqa: S506  # a safe loader
     except (yaml.YAMLError, RecursionError) as error:
-        raise InvalidTask(folder.name, file, "it is no YAML.") from error
+        raise InvalidTask(folder.name, file, "it is not YAML.") from error
     if not isinstance(values, dict):
         raise InvalidTask(folder.name, file, "it must be a YAML mapping.")
     return values

@@ -20,7 +20,7 @@ log = get_logger()
 
 
 class NatsRunControls:
-    """A lost announcement is no error: the row in Postgres counts, and the leader repeats it."""
+    """A lost announcement is not an error: the row in Postgres counts, and the leader repeats it."""
 
     def __init__(self, connection: Client, bucket: Bucket, budget: RetryBudget, clock: Clock) -> None:
         self._clock = clock

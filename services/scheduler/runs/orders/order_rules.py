@@ -103,10 +103,10 @@ def _model_problem(model: str) -> Problem | None:
         return Problem("model", sentence)
     odd = next((letter for letter in model if not letter.isprintable()), None)
     if odd is not None:
-        return Problem("model", f"model holds the character U+{ord(odd):04X}, which is no part of a name.")
+        return Problem("model", f"model holds the character U+{ord(odd):04X}, which is not part of a name.")
     # Servers that take the name as a path would leave their folder of models.
     if ".." in model.split("/"):
-        return Problem("model", "model holds the part .., which is no part of a name.")
+        return Problem("model", "model holds the part .., which is not part of a name.")
     return None
 
 

@@ -2,7 +2,7 @@
 
 
 class InvalidYaml(Exception):
-    """A text is no valid YAML, or would grow too large."""
+    """A text is not valid YAML, or would grow too large."""
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)

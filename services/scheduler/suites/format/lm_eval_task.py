@@ -165,7 +165,7 @@ def _examples_config(given: Fields) -> Fields:
 
 
 def _set_examples(task: ConvertedTask, given: Fields) -> None:
-    """A document is no example of itself if pool and test split have the same name, or both have none."""
+    """A document is not an example of itself if pool and test split have the same name, or both have none."""
     config = {key: value for key, value in _examples_config(given).items() if value is not None}
     config.pop("split", None)
     for key in sorted(_EXAMPLE_WORDING & config.keys()):

@@ -20,7 +20,7 @@ _AGAINST_WRONG = {OutputType.GENERATE_UNTIL: "doc_to_wrong_target"}
 _OVERLAPS = ("bleu", "rouge1", "rouge2", "rougeL")
 Fields = Mapping[str, object]
 
-# Keys of a metric that are no options: they may only repeat what the metric is.
+# Keys of a metric that are not options: they may only repeat what the metric is.
 NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
 # Short names of metrics over free text.
 DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
@@ -170,7 +170,7 @@ def _options(use: MetricUse) -> Mapping[str, object]:
     try:
         options = json.loads(use.options_json or "{}", parse_constant=_number, parse_float=_number)
     except (ValueError, RecursionError) as error:
-        raise InvalidMetric(use.name, f"its options are no JSON: {error}") from error
+        raise InvalidMetric(use.name, f"its options are not JSON: {error}") from error
     if not isinstance(options, dict):
         raise InvalidMetric(use.name, "its options must be a JSON object")
     return options

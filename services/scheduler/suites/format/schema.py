@@ -100,7 +100,7 @@ def _value_sentence(error: ValidationError, schema: Mapping[str, Any]) -> str:
         case "maxLength":
             return f"it has {len(str(error.instance))} characters, and may have {schema['maxLength']}"
         case "format":
-            return f"{error.instance!r:.60} is no regular expression: {error.cause}"
+            return f"{error.instance!r:.60} is not a regular expression: {error.cause}"
         case "type" if schema["type"] == "string" and isinstance(error.instance, bool | int | float):
             return f"{_sentence(error.message)}{_why_no_text(error.instance)}"
         case _:

@@ -71,7 +71,7 @@ def path_problem(path: str) -> str:
     if not path or path.startswith("/") or ".." in parts or "\\" in path or ":" in path:
         return f"{path!r} does not lie in the suite's folder"
     if any(ord(letter) < ord(" ") for letter in path) or parts != tuple(path.split("/")):
-        return f"{path!r} is no plain path"
+        return f"{path!r} is not a plain path"
     if max(len(part.encode()) for part in parts) > MAX_NAME_BYTES or len(path.encode()) > MAX_PATH_BYTES:
         return (
             f"'{path[:40]}…' is too long: a path has {MAX_PATH_BYTES} bytes at most, a name {MAX_NAME_BYTES}"

@@ -179,7 +179,7 @@ class _Composer:
         try:
             value, problem = _scalar_of(tag, event.value)
         except (ValueError, LookupError):
-            value, problem = event.value, f"{event.value[:40]!r} is no {tag.removeprefix(_TAG)}"
+            value, problem = event.value, f"{event.value[:40]!r} is not of the type {tag.removeprefix(_TAG)}"
         if problem:
             self.problems.append(YamlProblem(path, line, problem))
         return value
@@ -207,7 +207,7 @@ def _scalar_of(tag: str, text: str) -> tuple[Scalar, str]:
             return int(_CONSTRUCTOR.construct_yaml_int(_short(tag, text))), ""
         case "float":
             number = float(_CONSTRUCTOR.construct_yaml_float(_short(tag, text)))
-            return number, "" if math.isfinite(number) else f"{text} is no finite number"
+            return number, "" if math.isfinite(number) else f"{text} is not a finite number"
         case "!function":
             return f"!function {text}", f"!function {text}: a suite holds no Python code"
         case "str" | "timestamp" | "value" | "merge":

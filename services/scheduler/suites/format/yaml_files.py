@@ -55,7 +55,7 @@ class Declaration:
         return any(layer.node.child(key) is not None for layer in self.layers)
 
     def text(self, key: str) -> str:
-        """The unmerged text of a key; "" if it is no text."""
+        """The unmerged text of a key; "" if it is not text."""
         nodes = [node for layer in self.layers if (node := layer.node.child(key)) is not None]
         return _text(nodes[-1]) if nodes else ""
 

@@ -52,7 +52,7 @@ def choice_index(label: object, choices: Sequence[str]) -> int:
 
 
 def _hint(label: object) -> str:
-    """Explains why a digit in a text column (CSV has no others) is no index."""
+    """Explains why a digit in a text column (CSV has no others) is not an index."""
     is_number = isinstance(label, str) and label.isascii() and label.isdigit()
     return " (it is text; as a template, {{…}}, it would be an index)" if is_number else ""
 

@@ -70,7 +70,7 @@ class FewshotDraws:
         return self._sample(self._without(document, range(len(self._pool))), wanted)
 
     def _spare(self) -> int:
-        """Examples in the task file are no documents, so no extra is drawn if all are wanted."""
+        """Examples in the task file are not documents, so no extra is drawn if all are wanted."""
         is_all = self._rule.num_fewshot == len(self._rule.samples)
         return 0 if is_all else 1
 

@@ -45,7 +45,7 @@ class PinnedFile:
 def pin_file(path: Path) -> PinnedFile:
     """Reads the file once for its digest. Raises `OSError`."""
     if not S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     with path.open("rb") as content:
         state = _state(content)
         digest = hashlib.file_digest(content, "sha256").hexdigest()
@@ -163,12 +163,12 @@ def _json_row(number: int, line: bytes) -> SourceRow:
 
 
 def read_parquet(file: PinnedFile) -> Iterator[SourceRow]:
-    """Raises `RowsMissing` at once if it is no Parquet file or has too large row groups."""
+    """Raises `RowsMissing` at once if it is not a Parquet file or has too large row groups."""
     with file.open() as content:
         try:
             parquet = open_parquet(content, _PARQUET_CPU_SECONDS)
         except UnreadableParquet as error:
-            raise RowsMissing(f"{file.path.name} is no readable Parquet file ({error})") from error
+            raise RowsMissing(f"{file.path.name} is not a readable Parquet file ({error})") from error
     check_field_names(file.path.name, parquet.columns)
     return _parquet_rows(file, parquet.rows)
 

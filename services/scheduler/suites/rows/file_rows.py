@@ -39,7 +39,7 @@ class FileRows:
 
     def open(self, reference: RowsReference) -> RowSet:
         if reference.file is None:
-            raise RowsMissing("it is no file of the suite")
+            raise RowsMissing("it is not a file of the suite")
         try:
             rows, revision = open_rows(reference.file)
         except OSError as error:
@@ -87,7 +87,7 @@ def _entries(index: Path) -> list[Mapping[str, object]]:
     except OSError as error:
         raise RowsMissing(f"the local mirror has no readable {index} ({error.strerror})") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RowsMissing(f"{index} is no valid YAML ({' '.join(str(error).split())})") from error
+        raise RowsMissing(f"{index} is not valid YAML ({' '.join(str(error).split())})") from error
     entries = listed.get("datasets") if isinstance(listed, dict) else None
     if not isinstance(entries, list) or not all(isinstance(one, dict) and "file" in one for one in entries):
         raise RowsMissing(f"{index} has no list 'datasets' of entries with id, config, split and file")

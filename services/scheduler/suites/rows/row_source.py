@@ -12,7 +12,7 @@ SourceRow = Mapping[str, object]
 MAX_ROW_BYTES = 4 * 1024 * 1024
 
 
-# Ids that are no data sets: for these the `datasets` library reads files of the working directory.
+# Ids that are not data sets: for these the `datasets` library reads files of the working directory.
 FILE_READERS = frozenset(
     [
         *("arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5"),

@@ -12,7 +12,7 @@ MAX_SOURCE_CHARACTERS = 256 * 1024
 MAX_PARTS = 5_000
 MAX_DEPTH = 100
 
-# Filter names that are no identifiers, so no template can call them.
+# Filter names that are not identifiers, so no template can call them.
 LOOP, MACRO, CHARGED, JOIN = "(loop)", "(macro)", "(charged)", "(join)"
 
 _REFUSED = {

@@ -89,7 +89,7 @@ def written(value: object) -> object:
     if isinstance(value, Undefined):
         return value
     if isinstance(value, Iterator) or callable(value):
-        raise TypeError(f"a {type(value).__name__} is no text")
+        raise TypeError(f"a {type(value).__name__} is not text")
     BUDGET.get().charge(value)
     return value
 

@@ -34,7 +34,7 @@ def read_parquet(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
         except UnreadableValue as error:
             raise BrokenFile(f"A value cannot be read: {error}. Write it as text.") from error
         except UnreadableParquet as error:
-            raise BrokenFile(f"It is no valid Parquet file: {error}.") from error
+            raise BrokenFile(f"It is not a valid Parquet file: {error}.") from error
 
 
 def _check_mark(first: bytes) -> None:
@@ -42,7 +42,7 @@ def _check_mark(first: bytes) -> None:
     if first.startswith(_MARK_OF_ENCRYPTED):
         raise BrokenFile("The Parquet file is encrypted. Upload it decrypted.")
     if not first.startswith(_MARK):
-        raise BrokenFile("It is no valid Parquet file: it does not begin with PAR1.")
+        raise BrokenFile("It is not a valid Parquet file: it does not begin with PAR1.")
 
 
 def _rows(spooled: IO[bytes]) -> Iterator[NumberedValue]:

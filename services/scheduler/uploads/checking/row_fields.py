@@ -65,7 +65,7 @@ def _check_body(body: Line, url: str) -> None:
     if not isinstance(model, str) or not model:
         raise _fault("body.model", body, "model", "the name of a model, or left out")
     if body.get("stream", False) is not False:
-        raise LineFault("body.stream", "stream must be false or left out: a stored answer is no stream.")
+        raise LineFault("body.stream", "stream must be false or left out: a stored answer is not a stream.")
     if url == CHAT:
         check_messages(body.get("messages"), "body.messages")
     else:
@@ -159,7 +159,7 @@ def _id_fault(line: Line, name: str) -> LineFault:
 def _unknown_field(line: Line, known: frozenset[str], kind: str) -> LineFault:
     name = min(line.keys() - known)
     fields = ", ".join(sorted(known))
-    return LineFault(name, f"{shown(name)} is no field of {kind}; it has {fields}.")
+    return LineFault(name, f"{shown(name)} is not a field of {kind}; it has {fields}.")
 
 
 def check_messages(messages: object, field: str) -> None:

@@ -41,7 +41,7 @@ class ObstoreObjects:
             elif parts.scheme in _SCHEMES and parts.netloc:
                 self._store = _opened_bucket(url)
             else:
-                raise _refusal(f"{url} is no address of a folder or bucket")
+                raise _refusal(f"{url} is not an address of a folder or bucket")
         except (BaseError, OSError, ValueError) as error:
             raise _refusal(_reason(error)) from error
 

@@ -11,7 +11,7 @@ from services.scheduler.suites.rendering.sample import RenderedSample, digest_of
 TASK = "rows"
 VERSION = "1"
 DIGEST_FORMAT = "proctor-row-1"
-# Fields of a body that are no generation parameters.
+# Fields of a body that are not generation parameters.
 _NO_PARAMETERS = frozenset({"model", "messages", "prompt", "stream", "stream_options"})
 _PROMPT, _MESSAGES = (
     netstrings(part.encode() for part in (DIGEST_FORMAT, TASK, VERSION, form))

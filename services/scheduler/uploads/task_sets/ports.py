@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol
 from proctor.values.rollout import RolloutTask
 from services.scheduler.uploads.task_sets.task_set import TaskSet
 
-# An archive, its name, and overrides by the names of folders. Raises a DomainError for what is no set.
+# An archive, its name, and overrides by the names of folders. Raises a DomainError for what is not a set.
 ReadTasks = Callable[[BinaryIO, str, Mapping[str, str]], Sequence[RolloutTask]]
 WriteTasks = Callable[[Sequence[RolloutTask]], bytes]
 

@@ -117,7 +117,7 @@ def _refusal(response: ErrorResponse, sentence: str) -> EngineFailure:
 
 
 def _is_about_tools(status: int, message: str) -> bool:
-    """OpenRouter refuses tools by 404, llama.cpp by 500. That a server cannot read a call is no refusal."""
+    """OpenRouter refuses tools by 404, llama.cpp by 500. An unreadable call is not a refusal."""
     is_refusal = status == 404 or (status >= 500 and _SUPPORT_TEXT.search(message) is not None)
     return is_refusal and _TOOLS_TEXT.search(message) is not None
 

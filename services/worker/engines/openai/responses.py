@@ -142,7 +142,7 @@ def _sum_tokens(logprobs: Mapping[str, Any], continuation: range) -> ChoiceScore
     if not scored:
         raise ProviderFailed("No token of the echoed prompt begins inside the choice.")
     if not all(_is_logprob(values[index]) for index in scored):
-        raise ValueError("some are no log-probabilities")
+        raise ValueError("some are not log-probabilities")
     return ChoiceScore(
         # fsum: the sum does not depend on the order of its parts.
         logprob=math.fsum(values[index] for index in scored),

@@ -93,7 +93,7 @@ def read_model_config(model: PoolModel) -> Mapping[str, object]:
     if not config.get("architectures"):
         raise ModelCannotLoad(f"The file {folder / 'config.json'} names no model architecture.")
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
-        raise ModelCannotLoad(f"The folder {folder} is no model: it has no weights (*.safetensors).")
+        raise ModelCannotLoad(f"The folder {folder} is not a model: it has no weights (*.safetensors).")
     return config
 
 
@@ -102,11 +102,12 @@ def _read_config(kind: str, name: str, file: Path) -> Mapping[str, object]:
     if not file.parent.is_dir():
         raise ModelCannotLoad(f"The folder of the {kind} {name} does not exist: {file.parent}.")
     if not file.is_file():
-        raise ModelCannotLoad(f"The folder {file.parent} is no {kind}: it has no {file.name}.")
+        article = "an" if kind == "adapter" else "a"
+        raise ModelCannotLoad(f"The folder {file.parent} is not {article} {kind}: it has no {file.name}.")
     try:
         return object_of(json.loads(file.read_text(encoding="utf-8")))
     except ValueError as error:
-        raise ModelCannotLoad(f"The file {file} is no valid JSON: {error}.") from error
+        raise ModelCannotLoad(f"The file {file} is not valid JSON: {error}.") from error
 
 
 def context_length(config: Mapping[str, object]) -> int | None:
@@ -186,7 +187,7 @@ def read_adapter_rank(model: PoolModel) -> int:
         raise ModelCannotLoad(f"The file {file} names no rank r from 1 to {_RANKS[-1]}.")
     if not any((folder / f"adapter_model.{kind}").is_file() for kind in ("safetensors", "bin")):
         raise ModelCannotLoad(
-            f"The folder {folder} is no adapter: it has no weights (adapter_model.safetensors)."
+            f"The folder {folder} is not an adapter: it has no weights (adapter_model.safetensors)."
         )
     return rank
 

@@ -151,7 +151,7 @@ async def _body(request: web.Request) -> Json:
     try:
         body = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise CallRefused(400, "The body is no JSON.") from error
+        raise CallRefused(400, "The body is not JSON.") from error
     if not isinstance(body, dict):
         raise CallRefused(400, "The body must be a JSON object.")
     return cast("Json", body)

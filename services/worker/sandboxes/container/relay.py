@@ -99,7 +99,7 @@ class ModelRelay:
         await self._execution.write(_HEADER.pack(number, len(content)) + content)
 
     async def _frame(self) -> tuple[int, bytes]:
-        """Raises EOFError at the end, and where it is no frame of the relay."""
+        """Raises EOFError at the end, and where it is not a frame of the relay."""
         await self._fill(_HEADER.size)
         number, length = _HEADER.unpack_from(self._buffer)
         if length > _MAX_FRAME_BYTES:

@@ -204,7 +204,7 @@ async def test_address_without_samples_says_what_to_do(
         (f"/compare?run={RUN_ID}", "choose one more at least", [RUN_ID]),
         ("/compare?model=a&model=b", "Models are compared on a suite", ["a", "b"]),
         ("/compare?suite=glue" + "".join(f"&model={name}" for name in "abcdefg"), "at most 6", [*"abcdefg"]),
-        # What is no id is said, and the rest stays chosen.
+        # What is not an id is said, and the rest stays chosen.
         (f"/compare?run=abc&run={RUN_ID}", "Not found, so not chosen: abc. One is chosen", [RUN_ID]),
         # Runs that do not exist cannot be chosen, and are not counted.
         (f"/compare?run={GONE_ID}", f"Not found, so not chosen: {GONE_ID}.</p>", []),

@@ -1,4 +1,4 @@
-"""Addresses of pages: what renews itself is no step back, and what was chosen or entered is not lost."""
+"""Addresses of pages: what renews itself is not a step back, and what was chosen or entered is not lost."""
 
 from urllib.parse import quote, urlencode
 
@@ -148,7 +148,7 @@ async def test_what_is_chosen_for_a_comparison_stays_chosen_on_every_page(harnes
     asked = harness.results.entries.pages_asked[-1]
     assert (asked.model, asked.page_token) == ("vllm/a", "token")
     assert 'name="choose" value="older"' in shown.html
-    # A filter of the choice is no comparison, however many are chosen.
+    # A filter of the choice is not a comparison, however many are chosen.
     choosing = PART | {"HX-Target": "form#choice"}
     other = f"{RUN_ID[:-1]}7"
     part = await show(harness, f"/compare?run={RUN_ID}&run={other}&suite=glue", headers=choosing)
@@ -225,7 +225,7 @@ async def test_ended_run_offers_a_file_of_lm_eval_for_each_task(harness: Gateway
     assert [each for each in offered if "lm_eval" in each] == [
         f"{file}task_{index}" for index in range(tasks)
     ]
-    # Rows of a data set are no task of lm-eval.
+    # Rows of a data set are not a task of lm-eval.
     run.order.dataset_id = "ds_0123456789abcdef"
     harness.scheduler.put(run)
     assert "lm_eval" not in (await show(harness, f"/runs/{RUN_ID}")).html

@@ -45,7 +45,7 @@ async def test_texts_are_found_in_prompts_chats_and_answers_whatever_their_lette
         "élan": [1],
         "straße": [2],
         "stadt": [2],
-        "user": [],  # roles are no text
+        "user": [],  # roles are not texts
         "k\\s": [3],
         "'QUOTE": [3],
         "A\nB": [3],

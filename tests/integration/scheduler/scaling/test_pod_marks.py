@@ -19,7 +19,7 @@ from tests.fakes.scheduler.surroundings import START, ListedWorkers
 from tests.harness.helm import render
 
 GPU = model_pool("gpu", "vllm/a", concurrency=256)
-# Oldest first; the order in which a ReplicaSet would take the newest is no help.
+# Oldest first; the order in which a ReplicaSet would take the newest does not help.
 IN_FLIGHT = {"gpu-a": 0, "gpu-b": 200, "gpu-c": 3, "gpu-d": 256, "gpu-e": 0, "gpu-f": 120}
 
 

@@ -1,4 +1,4 @@
-"""Requests that are no samples, against a real server: nothing leads them elsewhere, and all has a limit."""
+"""Requests that are not samples, against a real server: nothing leads them elsewhere, and all has a limit."""
 
 import asyncio
 import gzip

@@ -128,7 +128,7 @@ async def test_a_provider_that_refuses_tools_is_asked_for_fenced_blocks() -> Non
     async with provider("ollama", takes_tools=False) as asker:
         end, trajectory = await worked(asker, shell, max_steps=3)
     assert (end, shell.commands) == (AgentEnd.SUBMITTED, COMMANDS)
-    # The call that was refused is no step, and only the form that was used is in the transcript.
+    # The call that was refused is not a step, and only the form that was used is in the transcript.
     assert (asker.refused, asker.offered) == (1, [True, False, False, False])
     assert "tool_definitions" not in trajectory["agent"]
     assert [step["source"] for step in trajectory["steps"]] == ["system", "user", "agent", "agent", "agent"]

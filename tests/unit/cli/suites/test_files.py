@@ -111,7 +111,7 @@ def test_link_within_the_folder_travels_as_what_it_leads_to(tmp_path: Path) -> N
 def test_text_that_is_no_utf_8_is_refused_with_its_line(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, mine__yaml="include: shared.yaml\n", shared__yaml="task: mine\n")
     (tmp_path / name).write_bytes("include: shared.yaml\ndoc_to_text: Fähre\n".encode("latin-1"))
-    with pytest.raises(Refused, match=rf"{name}:2: this is no UTF-8"):
+    with pytest.raises(Refused, match=rf"{name}:2: this is not UTF-8"):
         suite_document(path)
 
 

@@ -44,7 +44,7 @@ def test_a_share_that_is_not_whole_is_not_shown_as_whole() -> None:
 
 
 def test_a_figure_has_the_unit_of_its_metric_and_of_those_beside_it() -> None:
-    # Some metrics are in per cent already; of others a small figure beside a large one is no share.
+    # Some metrics are in per cent already; of others a small figure beside a large one is not a share.
     assert text.score(0.8, "bleu_max", 27.3) == "0.8"
     assert (text.score(-0.6, "rougeL_diff,none"), text.score(0.6, "bleu_acc")) == ("\u22120.6", "60.0")
     assert (text.score(0.8, "score", 27.3), text.score(0.8, "score", 0.9, None)) == ("0.8", "80.0")

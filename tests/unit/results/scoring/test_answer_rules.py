@@ -132,7 +132,7 @@ def test_an_empty_answer_is_unparsed_whatever_the_target_would_find_in_it() -> N
 
 
 def test_a_target_that_is_no_pattern_or_takes_too_long_fails_the_scoring() -> None:
-    with pytest.raises(ScoringImpossible, match=r"target 'a\(' is no regular expression: missing"):
+    with pytest.raises(ScoringImpossible, match=r"target 'a\(' is not a regular expression: missing"):
         scored("regex", "a", "a(")
     with pytest.raises(ScoringImpossible, match="has 5001 characters, and a pattern at most 5000"):
         scored("regex", "a", "a" * 5001)
@@ -247,10 +247,10 @@ def test_options_that_make_no_rule_are_refused(name: str, options: object) -> No
     ("name", "options", "target", "problem"),
     [
         ("numeric", {}, "seven", "the target 'seven' names no number"),
-        ("regex", {}, "a(", "the target 'a(' is no regular expression: missing )"),
+        ("regex", {}, "a(", "the target 'a(' is not a regular expression: missing )"),
         ("regex", {}, "a" * 5001, "the target has 5001 characters, and a pattern at most 5000"),
         ("choice", {"choices": ["yes", "no"]}, "maybe", "the target 'maybe' is none of the choices yes, no"),
-        ("pearson", {}, "seven", "the target 'seven' is no number"),
+        ("pearson", {}, "seven", "the target 'seven' is not a number"),
         ("exact_match", {}, None, "it has no target"),
     ],
 )

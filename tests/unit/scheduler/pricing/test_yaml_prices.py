@@ -60,23 +60,23 @@ def test_no_price_is_shipped() -> None:
         ),
         (
             "prices: {a/b: {input: free, output: 1}}",
-            "a/b in line 1: input is no number such as 0.25, 10 or 2.5e-3",
+            "a/b in line 1: input is not a number such as 0.25, 10 or 2.5e-3",
         ),
         (
             "prices: {a/b: {input: '2', output: 1}}",
-            "a/b in line 1: input is no number such as 0.25, 10 or 2.5e-3",
+            "a/b in line 1: input is not a number such as 0.25, 10 or 2.5e-3",
         ),
         (
             "prices: {a/b: {input: true, output: 1}}",
-            "a/b in line 1: input is no number such as 0.25, 10 or 2.5e-3",
+            "a/b in line 1: input is not a number such as 0.25, 10 or 2.5e-3",
         ),
         (
             "prices: {a/b: {input: 1, output: null}}",
-            "a/b in line 1: output is no number such as 0.25, 10 or 2.5e-3",
+            "a/b in line 1: output is not a number such as 0.25, 10 or 2.5e-3",
         ),
         (
             "prices: {a/b: {input: 1e308, output: 1}}",
-            "a/b in line 1: input is no number such as 0.25, 10 or 2.5e-3",
+            "a/b in line 1: input is not a number such as 0.25, 10 or 2.5e-3",
         ),
         (
             "prices: {a/b: {input: 1, output: 1.0e+308}}",
@@ -88,11 +88,11 @@ def test_no_price_is_shipped() -> None:
         ),
         (
             "prices: {a/b: {input: .nan, output: 1}}",
-            "input of a/b of prices in line 1: .nan is no finite number",
+            "input of a/b of prices in line 1: .nan is not a finite number",
         ),
         (
             "prices: {a/b: {input: 1, output: .inf}}",
-            "output of a/b of prices in line 1: .inf is no finite number",
+            "output of a/b of prices in line 1: .inf is not a finite number",
         ),
         (
             "prices: {a/b: {input: 1, output: 1, cached: 1}}",

@@ -69,15 +69,15 @@ def test_aliases_are_read_and_may_be_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("aliases: [a]", "aliases is no list of NAME: PROVIDER/MODEL"),
+        ("aliases: [a]", "aliases is not a list of NAME: PROVIDER/MODEL"),
         ("aliases: {a: vllm/none}", "the alias 'a' names vllm/none, which no pool serves"),
         ("aliases: {a: b, b: openai/x}", "the alias 'a' names b, which no pool serves"),
         ("aliases: {a: 1}", "the alias 'a' names 1, which no pool serves"),
         ("aliases: {openai/x: openai/y}", "the alias 'openai/x' is the name of a model itself"),
-        ("aliases: {1: openai/y}", "the alias 1 is no name"),
-        ("aliases: {'': openai/y}", "the alias '' is no name"),
-        ("aliases: {' a': openai/y}", "the alias ' a' is no name"),
-        ('aliases: {"a\\nb": openai/y}', "is no name"),
+        ("aliases: {1: openai/y}", "the alias 1 is not a name"),
+        ("aliases: {'': openai/y}", "the alias '' is not a name"),
+        ("aliases: {' a': openai/y}", "the alias ' a' is not a name"),
+        ('aliases: {"a\\nb": openai/y}', "is not a name"),
     ],
 )
 def test_alias_that_cannot_hold_keeps_the_scheduler_from_starting(

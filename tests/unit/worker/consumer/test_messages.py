@@ -177,7 +177,7 @@ def test_rows_with_the_same_parameters_of_their_own_share_one_sampling() -> None
     assert (first.sampling.seed, first.sampling.max_tokens) == (4, 8)
     assert second.sampling is first.sampling
     assert (third.sampling, third.refusal) == (None, "")
-    assert broken.refusal == "The line's top_p is no number."
+    assert broken.refusal == "The line's top_p is not a number."
 
 
 def test_a_message_brings_what_it_has_besides_its_text() -> None:

@@ -89,16 +89,16 @@ def test_same_text_is_read_once() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"temperature": "hot"}, "The line's temperature is no number."),
-        ({"temperature": True}, "The line's temperature is no number."),
-        ({"top_p": [1]}, "The line's top_p is no number."),
-        ({"max_tokens": 1.5}, "The line's max_tokens is no whole number."),
+        ({"temperature": "hot"}, "The line's temperature is not a number."),
+        ({"temperature": True}, "The line's temperature is not a number."),
+        ({"top_p": [1]}, "The line's top_p is not a number."),
+        ({"max_tokens": 1.5}, "The line's max_tokens is not a whole number."),
         ({"max_completion_tokens": 0}, "The line's max_tokens is below 1."),
-        ({"seed": "1"}, "The line's seed is no number."),
+        ({"seed": "1"}, "The line's seed is not a number."),
         ({"seed": 2**63}, "The line's seed needs more than 64 bits."),
         ({"stop": 1}, "The line's stop is neither a text nor a list of texts."),
         ({"stop": ["a", 1]}, "The line's stop is neither a text nor a list of texts."),
-        ([1], "The line's parameters are no JSON object."),
+        ([1], "The line's parameters are not a JSON object."),
     ],
 )
 def test_value_of_a_wrong_kind_is_named(params: object, said: str) -> None:
@@ -106,7 +106,7 @@ def test_value_of_a_wrong_kind_is_named(params: object, said: str) -> None:
 
 
 def test_invalid_json_is_reported() -> None:
-    assert read_row_params("{").refusal == "The line's parameters are no valid JSON."
+    assert read_row_params("{").refusal == "The line's parameters are not valid JSON."
 
 
 def test_parameters_are_kept_for_the_next_row_where_they_are_short() -> None:
@@ -175,5 +175,5 @@ def test_rest_is_refused_by_name() -> None:
 def test_fields_of_a_template_are_an_object() -> None:
     assert template_fields(asking(chat_template_kwargs={"a": 1})) == {"a": 1}
     assert template_fields(asking()) == {}
-    with pytest.raises(RequestRefused, match="chat_template_kwargs is no JSON object"):
+    with pytest.raises(RequestRefused, match="chat_template_kwargs is not a JSON object"):
         template_fields(asking(chat_template_kwargs="x"))

@@ -296,9 +296,9 @@ async def test_the_runs_present_deadline_wins_over_that_of_the_shard(
 
 async def test_a_row_with_invalid_parameters_is_refused_and_nothing_is_sent() -> None:
     shard = a_shard(1)
-    sample = replace(shard.samples[0], refusal="The line's top_p is no number.")
+    sample = replace(shard.samples[0], refusal="The line's top_p is not a number.")
     failure = await failure_of(failing(RateLimited("429")), replace(shard, samples=(sample,)))
-    assert failure == Failure(FailureClass.REFUSED, "The line's top_p is no number.")
+    assert failure == Failure(FailureClass.REFUSED, "The line's top_p is not a number.")
 
 
 async def test_text_and_whole_answer_together_are_bounded() -> None:

@@ -276,7 +276,7 @@ def test_a_template_names_instruction_token_and_port(name: str) -> None:
         "token": TOKEN,
     }
     argv = [filled(each, values) for each in template.command]
-    # An instruction is no template, and is one argument.
+    # An instruction is not a template, and is one argument.
     assert argv[-1].removeprefix("--message=").removeprefix("--prompt=") == "Use {token}."
     variables = [filled(each, values) for each in template.environment.values()]
     assert any(TOKEN in each for each in variables)

@@ -80,7 +80,7 @@ async def test_tests_of_a_rubric_run_on_a_machine_with_one_core() -> None:
     [("process", os.cpu_count()), ("docker", os.cpu_count()), ("kubernetes", math.inf), ("modal", math.inf)],
 )
 def test_every_engine_of_a_worker_is_bounded(name: str, max_cpus: float) -> None:
-    """Pods and sandboxes of Modal run elsewhere: the cores of the worker's machine are no bound of theirs."""
+    """Pods and sandboxes of Modal run elsewhere: the cores of the worker's machine do not bound them."""
     engine = make_sandboxes(WorkerSettings(), name)
     assert isinstance(engine, BoundedEngine)
     assert (engine.max_memory_bytes, engine.max_cpus) == (16 * GIB, max_cpus)

@@ -58,7 +58,7 @@ async def test_all_that_is_wrong_is_said_at_once_and_in_words_for_people(harness
     shown = await show(harness, "/runs/new", method="POST", headers=form, body=body)
     assert shown.status == 422
     said = dict(re.findall(r'id="fault-(\w+)">([^<]*)<', shown.html))
-    assert said.pop("custom").startswith("This is no JSON")
+    assert said.pop("custom").startswith("This is not JSON")
     assert said == {
         "model": "Choose a model, or write one as provider/name.",
         "benchmark": "Choose a suite or a data set.",

@@ -32,7 +32,7 @@ async def test_orders_lead_to_their_grids_and_are_pushed(harness: GatewayHarness
     assert (asked.name, asked.state) == ("mine@2", run_pb2.RUN_STATE_RUNNING)
     here = PART | {"HX-Current-URL": f"{harness.http}/rollouts?state=running"}
     renewed = await show(harness, "/rollouts?state=running", headers=here)
-    # A list that renews itself is no step to go back to; other filters are one.
+    # A list that renews itself is not a step to go back to; other filters are one.
     assert "HX-Push-Url" not in renewed.headers
     assert (await show(harness, "/rollouts", headers=here)).headers["HX-Push-Url"] == "/rollouts"
     assert "<html" not in (await show(harness, "/rollouts", headers=PART)).html

@@ -94,17 +94,17 @@ async def test_choices_are_scored_as_ordered_else_as_the_pool_can(
         (
             toy_order(model="openai/a\tb"),
             InvalidParameter,
-            "model holds the character U+0009, which is no part of a name.",
+            "model holds the character U+0009, which is not part of a name.",
         ),
         (
             toy_order(model="openai/a\u202eb"),
             InvalidParameter,
-            "model holds the character U+202E, which is no part of a name.",
+            "model holds the character U+202E, which is not part of a name.",
         ),
         (
             toy_order(model="openai/../admin"),
             InvalidParameter,
-            "model holds the part .., which is no part of a name.",
+            "model holds the part .., which is not part of a name.",
         ),
         (
             toy_order(model="openai"),

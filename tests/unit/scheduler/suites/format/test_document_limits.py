@@ -55,7 +55,7 @@ def test_a_pattern_that_cannot_be_read_is_reported_with_the_reason(pattern: str,
     found = problems_of(f"{TASK}filter_list: [{{name: a, filter: [{step}]}}]\n")
     [(_, line, key, problem)] = found
     assert (line, key) == (9, "filter_list.0.filter.0.regex_pattern")
-    assert "is no regular expression: " in problem
+    assert "is not a regular expression: " in problem
     assert why in problem
 
 

@@ -43,7 +43,7 @@ def test_an_unknown_metric_is_reported_with_those_there_are(name: str) -> None:
 @pytest.mark.parametrize(
     ("use", "sentence"),
     [
-        (MetricUse("regex", '{"pattern": "a(b"}'), "pattern: .* is no regular expression: missing"),
+        (MetricUse("regex", '{"pattern": "a(b"}'), "pattern: .* is not a regular expression: missing"),
         (MetricUse("regex", '{"pattern": "[[:alpha:]]"}'), r"pattern: .* such as \[:alpha:\] is not known"),
         (MetricUse("regex", '{"pattern": "x{4000000000}"}'), "pattern: .* written out it has 4,000,000,001"),
         (MetricUse("regex", '{"pattern": ""}'), "pattern: it is empty"),
@@ -53,7 +53,10 @@ def test_an_unknown_metric_is_reported_with_those_there_are(name: str) -> None:
         ),
         (MetricUse("regex", '{"ignore_case": 1}'), "ignore_case: 1 is not of type 'boolean'"),
         (MetricUse("regex", json.dumps({"pattern": "x" * 5001})), "pattern: it has 5001 characters"),
-        (MetricUse("exact_match", '{"regexes_to_ignore": ["("]}'), r"regexes_to_ignore: '\(' is no regular"),
+        (
+            MetricUse("exact_match", '{"regexes_to_ignore": ["("]}'),
+            r"regexes_to_ignore: '\(' is not a regular",
+        ),
         (MetricUse("numeric", '{"tolerance": -1}'), "tolerance: -1 is less than the minimum of 0"),
         (MetricUse("numeric", '{"tolerance": NaN}'), "NaN is not a number that can be reckoned with"),
         (MetricUse("numeric", '{"tolerance": 1e999}'), "1e999 is not a number that can be reckoned with"),
@@ -64,8 +67,8 @@ def test_an_unknown_metric_is_reported_with_those_there_are(name: str) -> None:
         (MetricUse("choice", '{"choices": ["A"]}'), r"choices: \['A'\] is too short"),
         (MetricUse("f1", '{"average": "macro"}'), "average: there is no such option; it has none"),
         (MetricUse("contains", "[1]"), "its options must be a JSON object"),
-        (MetricUse("contains", "{"), "its options are no JSON"),
-        (MetricUse("contains", "[" * 100_000), "its options are no JSON"),
+        (MetricUse("contains", "{"), "its options are not JSON"),
+        (MetricUse("contains", "[" * 100_000), "its options are not JSON"),
     ],
 )
 def test_what_is_wrong_with_an_option_is_one_sentence(use: MetricUse, sentence: str) -> None:

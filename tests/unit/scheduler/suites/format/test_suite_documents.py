@@ -261,7 +261,7 @@ def test_an_include_that_cannot_be_had_is_the_only_problem(
 def test_an_include_stays_in_the_folder(path: str) -> None:
     [(_, line, key, problem)] = problems_of(f"task: colours\ninclude: '{path}'\n")
     assert (line, key) == (2, "include")
-    assert "does not lie in the suite's folder" in problem or problem == "'.' is no plain path"
+    assert "does not lie in the suite's folder" in problem or problem == "'.' is not a plain path"
 
 
 def test_files_that_include_each_other_by_the_dozen_end() -> None:

@@ -59,14 +59,14 @@ def test_python_code_and_unknown_tags_are_reported_where_they_are() -> None:
 
 @pytest.mark.parametrize("number", [".nan", ".inf", "-.inf"])
 def test_numbers_that_are_none_are_reported(number: str) -> None:
-    assert problems(f"a: {number}") == [("a", 1, f"{number} is no finite number")]
+    assert problems(f"a: {number}") == [("a", 1, f"{number} is not a finite number")]
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "1:" + ":".join(["59"] * 5000), "!!int x", '!!int ""'])
 def test_numbers_that_cannot_be_read_are_reported(number: str) -> None:
     [(key, _, problem)] = problems(f"a: {number}")
     assert key == "a"
-    assert problem.endswith("is no int")
+    assert problem.endswith("is not of the type int")
 
 
 def test_a_bomb_of_aliases_is_refused_with_its_line() -> None:

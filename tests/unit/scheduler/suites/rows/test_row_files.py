@@ -174,7 +174,7 @@ def test_parquet_is_read_over_batches_and_row_groups(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"x" * 100 + b"PAR1"])
 def test_what_is_no_parquet_is_reported_at_once(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(RowsMissing, match=r"a\.parquet is no readable Parquet file"):
+    with pytest.raises(RowsMissing, match=r"a\.parquet is not a readable Parquet file"):
         rows_of(tmp_path, "a.parquet", content)
 
 

@@ -54,7 +54,7 @@ def test_a_data_set_without_config_is_found(tmp_path: Path) -> None:
         ("  - {id: org/set, config: one, split: train, file: rows.jsonl}\n", "has no entry for it"),
         ("  - {id: org/set, config: one, split: validation, file: gone.jsonl}\n", "cannot be read"),
         ("  - {id: org/set}\n", "has no list 'datasets'"),
-        ("  - {id: [\n", "is no valid YAML"),
+        ("  - {id: [\n", "is not valid YAML"),
     ],
 )
 def test_a_mirror_without_the_rows_says_why(tmp_path: Path, entries: str, reason: str) -> None:

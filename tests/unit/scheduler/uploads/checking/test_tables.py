@@ -233,7 +233,7 @@ def test_what_begins_otherwise_or_is_too_long_is_refused_before_it_lies_on_disk(
 def test_what_is_no_parquet_is_reported() -> None:
     whole = parquet({"prompt": ["x"] * 100})
     for content in (b"PAR1 and nothing else", whole[:-20], whole[:200] + b"\xff" * 60 + whole[260:]):
-        assert problem_of(content, "rows.parquet").startswith("It is no valid Parquet file: ")
+        assert problem_of(content, "rows.parquet").startswith("It is not a valid Parquet file: ")
     assert problem_of(b"", "rows.parquet") == "The file is empty. Upload one with at least one line."
 
 

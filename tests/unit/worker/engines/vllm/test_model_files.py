@@ -1,4 +1,4 @@
-"""A folder that is no model is refused in one sentence, before vLLM is started for it."""
+"""A folder that is not a model is refused in one sentence, before vLLM is started for it."""
 
 import json
 from pathlib import Path
