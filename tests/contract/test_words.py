@@ -284,6 +284,12 @@ def test_a_noun_is_negated_by_not() -> None:
     assert found == []
 
 
+def test_pages_call_what_is_not_chosen_the_default() -> None:
+    pages = [(path, line) for path, line in all_prose() if path.suffix == ".html"]
+    assert any("default" in line for _, line in pages)
+    assert [f"{path}: {line}" for path, line in pages if re.search(r"\busual\b", line)] == []
+
+
 @cache
 def function_names() -> list[tuple[str, str]]:
     """The names of all functions as sentences, each with its file."""

@@ -188,7 +188,7 @@ def _options(sent_once: Sequence[str]) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", MAX_GRPC_MESSAGE_BYTES),
         # gRPC waits for 30 s by default, and a rolling update replaces all replicas within that time.
         ("grpc.dns_min_time_between_resolutions_ms", 1000),
-        # A local stack and a rolling update are back within a second; the usual backoff grows to minutes.
+        # A local stack and a rolling update are back within a second; the default backoff grows to minutes.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),

@@ -47,12 +47,12 @@ def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
     if message.kind and kind is None:
         sentence = "agent.kind is unknown. Take one that this version of Proctor knows."
         raise InvalidParameter(field="agent.kind", sentence=sentence)
-    usual = RolloutAgent()
+    default = RolloutAgent()
     return RolloutAgent(
-        kind or usual.kind,
-        message.max_steps or usual.max_steps,
-        message.max_tokens or usual.max_tokens,
-        message.command_seconds or usual.command_seconds,
+        kind or default.kind,
+        message.max_steps or default.max_steps,
+        message.max_tokens or default.max_tokens,
+        message.command_seconds or default.command_seconds,
         message.max_cost if message.HasField("max_cost") else None,
         message.template,
         tuple(message.command),

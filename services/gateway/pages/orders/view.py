@@ -99,7 +99,7 @@ class OrderView:
     @property
     def priorities(self) -> Sequence[tuple[str, str]]:
         """Values and labels of the choice; without one the kind of the rows decides."""
-        return (("", "usual"), *((each.value, each.value) for each in Priority))
+        return (("", "default"), *((each.value, each.value) for each in Priority))
 
     @property
     def scoring_methods(self) -> Sequence[tuple[str, str]]:

@@ -33,7 +33,7 @@ _FIRST_FIGURES_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
 # The scheduler is asked for its workers that often and more: without a response nothing is pushed as new.
 _SILENT_SECONDS = 2 * _FIGURES_SECONDS
-# A watch lasts as long as pages are open: the usual timeout of a call would cut it off.
+# A watch lasts as long as pages are open: the default timeout of a call would cut it off.
 _DAY_SECONDS = 24 * 3600.0
 # As many as a chart is wide in small steps; older ones are thinned out.
 _POINTS = 300

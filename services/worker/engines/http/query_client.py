@@ -101,8 +101,8 @@ class QueryClient:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        endpoint, usual = server.endpoint, QueryLimits()
-        limits = QueryLimits(min(usual.seconds, endpoint.timeout_seconds), endpoint.connect_timeout_seconds)
+        endpoint, default = server.endpoint, QueryLimits()
+        limits = QueryLimits(min(default.seconds, endpoint.timeout_seconds), endpoint.connect_timeout_seconds)
         # Basic, if the URL has a user and a password; a key wins.
         self._url, basic = endpoint.without_user()
         self._queries = HttpQueries({**basic, **server.headers}, limits)
