@@ -120,15 +120,20 @@ class ConsumeShards:
     async def _pull(self, model: str | None, priority: Priority, shards: asyncio.TaskGroup) -> None:
         try:
             # One task for each model and priority: a pull waits at the server, so it cannot serve two.
-            while await self._is_wanted(model, priority, shards):
+            while await self._hold_until_room(model, priority, shards):
                 message = await self.source.pull(model, priority)
                 self.context.prefetch.report(priority, model, is_flowing=message is not None)
                 await self._accept(message, priority, shards)
         finally:
             self.context.prefetch.close()  # where one pull fails, the others end too
 
-    async def _is_wanted(self, model: str | None, priority: Priority, shards: asyncio.TaskGroup) -> bool:
-        """Waits for room. Without it, a shard that a waiting pull brings is for another worker to execute."""
+    async def _hold_until_room(
+        self, model: str | None, priority: Priority, shards: asyncio.TaskGroup
+    ) -> bool:
+        """Holds the pull while there is no room, and accepts what has come already. False at the end.
+
+        What comes meanwhile is for another worker to execute.
+        """
         if self.context.prefetch.closed.is_set() or not self.context.prefetch.has_room(priority):
             await self._accept(await self.source.hold(model, priority), priority, shards)
         return await self.context.prefetch.until_room(priority)
