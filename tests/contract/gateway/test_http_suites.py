@@ -69,7 +69,7 @@ async def test_yaml_is_taken_as_it_is(harness: GatewayHarness) -> None:
 async def test_yaml_that_is_no_text_is_422(harness: GatewayHarness) -> None:
     status, body, _ = await call(harness, "POST", SUITES, data=b"\xff", headers=YAML)
     assert status == 422
-    assert "no UTF-8 text" in body["detail"]
+    assert "not UTF-8 text" in body["detail"]
 
 
 @pytest.mark.parametrize("query", ["", "?dry_run=true"])

@@ -66,7 +66,7 @@ async def test_what_is_refused_is_said_at_its_field_and_nothing_entered_is_lost(
         await expect(page.locator("#estimate a", has_text="Temperature")).to_be_visible()
         await expect(page.locator("#estimate .fault")).to_contain_text("Rows of each task: At least 1.")
         await page.get_by_role("button", name="Start the run").click()
-        await expect(page.locator("#fault-custom")).to_contain_text("no JSON")
+        await expect(page.locator("#fault-custom")).to_contain_text("not JSON")
         await expect(page.locator("#fault-temperature")).to_have_text("At most 2.")
         await expect(page.locator("#fault-limit")).to_have_text("At least 1.")
         await expect(page.locator("#fault-max_cost")).to_have_text("More than 0.")

@@ -26,7 +26,7 @@ async def test_answers_are_scored_again_and_the_record_stays(site: Site) -> None
         await page.locator("#scoring summary").click()
         await page.locator("textarea[name=options]").fill("{")
         await page.get_by_role("button", name="Score the answers again").click()
-        await expect(page.locator("#fault-options")).to_contain_text("no JSON")
+        await expect(page.locator("#fault-options")).to_contain_text("not JSON")
         # The refusal of the form is its only error.
         assert all("422" in complaint for complaint in opened.complaints)
     await site.check_in_every_look(f"/runs/{run}/rescore?metric=acc", "rescore", until="#scoring")

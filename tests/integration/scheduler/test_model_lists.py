@@ -139,7 +139,7 @@ async def test_wrong_key_is_reported_without_the_key(harness: Stand) -> None:
     ("fault", "problem"),
     [
         (Fault("status", status=503), "The server answered 503"),
-        (Fault("malformed"), "no valid JSON"),
+        (Fault("malformed"), "not valid JSON"),
         (Fault("half_body"), "was cut off"),
         (Fault("reset"), "closed the connection"),
         (Fault("drip", seconds=0.5), "The list of models took longer than 0.3 s."),

@@ -28,7 +28,7 @@ def test_name_decides_where_the_model_is(given: str, name: str, source: str) -> 
 def test_local_folder_is_served_under_its_own_name(tmp_path: Path) -> None:
     folder = tmp_path / "tiny"
     folder.mkdir()
-    with pytest.raises(ModelUnusable, match=r"no model folder: it has no config\.json"):
+    with pytest.raises(ModelUnusable, match=r"not a model folder: it has no config\.json"):
         choose_model(str(folder))
     (folder / "config.json").write_text("{}")
     assert choose_model(str(folder)).name == "vllm/tiny"

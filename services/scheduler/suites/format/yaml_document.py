@@ -76,12 +76,12 @@ def read_yaml(content: bytes) -> YamlDocument:
         return YamlDocument(composer.document(), tuple(composer.problems))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidYaml("no valid UTF-8", line) from error
+        raise InvalidYaml("not valid UTF-8", line) from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise InvalidYaml(f"no valid YAML: {error.problem}", line) from error
+        raise InvalidYaml(f"not valid YAML: {error.problem}", line) from error
     except yaml.YAMLError as error:
-        raise InvalidYaml(f"no valid YAML: {' '.join(str(error).split())}") from error
+        raise InvalidYaml(f"not valid YAML: {' '.join(str(error).split())}") from error
 
 
 class _Composer:

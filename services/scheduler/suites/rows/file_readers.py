@@ -93,7 +93,7 @@ def _records(file: PinnedFile, content: BinaryIO) -> Iterator[list[str]]:
                 lines.row += 1
             lines.taken = 0
     except csv.Error as error:
-        raise UnreadableRow(lines.row, f"no valid CSV: {error}") from error
+        raise UnreadableRow(lines.row, f"not valid CSV: {error}") from error
 
 
 class _Lines:
@@ -128,7 +128,7 @@ class _Lines:
         try:
             return line.decode()
         except UnicodeDecodeError as error:
-            raise UnreadableRow(self.row, "no valid UTF-8") from error
+            raise UnreadableRow(self.row, "not valid UTF-8") from error
 
 
 def read_jsonl(file: PinnedFile) -> Iterator[SourceRow]:
@@ -152,11 +152,11 @@ def _json_row(number: int, line: bytes) -> SourceRow:
     try:
         row = json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise UnreadableRow(number, f"no valid UTF-8 (byte {error.start + 1} of the line)") from error
+        raise UnreadableRow(number, f"not valid UTF-8 (byte {error.start + 1} of the line)") from error
     except RecursionError as error:
         raise UnreadableRow(number, "its lists and objects are nested too deeply") from error
     except ValueError as error:
-        raise UnreadableRow(number, f"no valid JSON: {error}") from error
+        raise UnreadableRow(number, f"not valid JSON: {error}") from error
     if not isinstance(row, dict):
         raise UnreadableRow(number, "a JSON object is needed")
     return row
@@ -184,4 +184,4 @@ def _parquet_rows(file: PinnedFile, rows: Iterator[SourceRow | UnfitRow]) -> Ite
                     raise UnreadableRow(number, f"it has more than {row.limit}")
                 yield row
         except UnreadableParquet as error:
-            raise UnreadableRow(number + 1, f"no valid Parquet: {error}") from error
+            raise UnreadableRow(number + 1, f"not valid Parquet: {error}") from error

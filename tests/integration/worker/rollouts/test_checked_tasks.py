@@ -95,7 +95,7 @@ async def test_a_verifier_without_a_result_is_no_score(checker: CheckTasks, tmp_
         ("echo 0.25 > /logs/verifier/reward.txt; exit 3", 0.25, ""),
         ("echo nan > /logs/verifier/reward.txt; exit 0", None, "is not a number"),
         ("echo 7 > /logs/verifier/reward.txt; exit 0", None, "not from 0 to 1"),
-        ("echo '{' > /logs/verifier/reward.json", None, "no JSON"),
+        ("echo '{' > /logs/verifier/reward.json", None, "not JSON"),
         ("sleep 60", None, "did not end within 2 s"),
     ],
 )

@@ -76,7 +76,7 @@ def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) ->
         (f"{ENTRY}[agent]\nkind = 'codex'", "agent.kind is 'codex'"),
         (f"{ENTRY}[agent]\nsteps = 1", "agent"),
         (f"{ENTRY}[params]\nheat = 1", "params"),
-        ("= 1", "no TOML"),
+        ("= 1", "not TOML"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(tmp_path: Path, text: str, says: str) -> None:

@@ -111,7 +111,7 @@ def test_a_number_is_read_where_there_is_one(text: str, number: float | None) ->
 
 
 def test_a_target_without_a_number_cannot_be_correlated() -> None:
-    with pytest.raises(ScoringImpossible, match="no number"):
+    with pytest.raises(ScoringImpossible, match="not a number"):
         scored("pearson", "4", ScoringTarget(texts=("four",)))
 
 

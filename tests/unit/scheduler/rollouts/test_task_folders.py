@@ -237,7 +237,7 @@ def test_overrides_stay_in_the_repository(tmp_path: Path, path: str) -> None:
         ('schema_version = "2.0"', "is unknown"),
         ("unknown = 1", "no such key"),
         ("[agent]\ntimeout_sec = -1", "at least 1"),
-        ("= 1", "no TOML"),
+        ("= 1", "not TOML"),
     ],
 )
 def test_what_of_harbor_is_not_supported_is_refused_by_name(tmp_path: Path, config: str, says: str) -> None:
@@ -252,7 +252,7 @@ def test_what_of_harbor_is_not_supported_is_refused_by_name(tmp_path: Path, conf
         ("instruction: x\nrun_tests_in_same_shell: true", "run_tests_in_same_shell"),
         ("parser_name: pytest", "instruction"),
         ("instruction: [x]", "must be a text"),
-        ("a: &a [x]\nb: *a", "no YAML"),
+        ("a: &a [x]\nb: *a", "not YAML"),
         ("- x", "YAML mapping"),
     ],
 )

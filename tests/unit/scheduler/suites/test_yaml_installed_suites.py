@@ -91,7 +91,7 @@ def test_yaml_that_cannot_be_read_is_reported_with_its_line(tmp_path: Path) -> N
     (tmp_path / "shades" / "colours.yaml").write_text("task: colours\nversion: [1\n")
     error = load_suites(tmp_path).broken["shades"]
     assert error.line == 3
-    assert "no valid YAML" in str(error)
+    assert "not valid YAML" in str(error)
 
 
 def test_a_task_without_its_file_is_reported(tmp_path: Path) -> None:

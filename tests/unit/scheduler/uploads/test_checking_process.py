@@ -25,7 +25,7 @@ def frame_of(module: str, name: str) -> bytes:
     "name", ["asyncio.events.subprocess.Popen", "ChildProcess", "partial", "start_process"]
 )
 def test_result_names_nothing_but_types_of_uploads(name: str) -> None:
-    with pytest.raises(pickle.UnpicklingError, match="no value of an upload"):
+    with pytest.raises(pickle.UnpicklingError, match="not a value of an upload"):
         _Result(io.BytesIO(frame_of(UPLOADS, name))).load()
 
 

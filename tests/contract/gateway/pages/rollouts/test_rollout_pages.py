@@ -308,7 +308,7 @@ async def test_hostile_text_stays_text(harness: GatewayHarness, path: str) -> No
     "body",
     [
         "",
-        "no JSON",
+        "not JSON",
         "[1, 2]",
         "null",
         '{"rubrics": [], "rewards": {"a": "b", "c": true}, "suspicions": "x", "diff": 7, "trajectory": []}',

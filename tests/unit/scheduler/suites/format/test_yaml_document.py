@@ -90,8 +90,8 @@ def test_what_is_nested_without_end_is_refused(text: str) -> None:
         ("a: 1\n---\nb: 1\n", "one document per file", 2),
         ("a: 1\n? [b]\n: 1\n", "a key must be a plain text", 2),
         ("a: 1\n<<: 3\n", "a merge key (<<) takes a mapping or a list of mappings", 2),
-        ("a: [1\nb: 2", "no valid YAML: did not find expected ',' or ']'", 2),
-        ('a: "\x00"', "no valid YAML: ", 0),
+        ("a: [1\nb: 2", "not valid YAML: did not find expected ',' or ']'", 2),
+        ('a: "\x00"', "not valid YAML: ", 0),
     ],
 )
 def test_what_is_no_yaml_is_reported_with_its_line(text: str, problem: str, line: int) -> None:
@@ -101,6 +101,6 @@ def test_what_is_no_yaml_is_reported_with_its_line(text: str, problem: str, line
 
 
 def test_bytes_that_are_no_utf_8_are_reported_with_their_line() -> None:
-    with pytest.raises(InvalidYaml, match="no valid UTF-8") as refused:
+    with pytest.raises(InvalidYaml, match="not valid UTF-8") as refused:
         read_yaml(b"a: 1\nb: \xff\n")
     assert refused.value.line == 2

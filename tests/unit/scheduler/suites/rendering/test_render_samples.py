@@ -129,9 +129,9 @@ def test_no_rows_are_no_run(tmp_path: Path) -> None:
 def test_a_row_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     def rows() -> Iterator[SourceRow]:
         yield ROWS[0]
-        raise UnreadableRow(2, "no valid JSON")
+        raise UnreadableRow(2, "not valid JSON")
 
-    with pytest.raises(InvalidRow, match=r"Task 'colours', row 1 \(from 0\): no valid JSON"):
+    with pytest.raises(InvalidRow, match=r"Task 'colours', row 1 \(from 0\): not valid JSON"):
         list(render_task(load_one(tmp_path), rows()))
 
 
@@ -281,10 +281,10 @@ def test_a_bad_row_of_the_pool_is_reported_as_such(tmp_path: Path) -> None:
 def test_a_row_of_the_pool_that_cannot_be_read_is_reported_as_such(tmp_path: Path) -> None:
     def pool() -> Iterator[SourceRow]:
         yield ROWS[0]
-        raise UnreadableRow(2, "no valid JSON")
+        raise UnreadableRow(2, "not valid JSON")
 
     source = RowsInMemory({"validation": ROWS, "train": pool()})
-    with pytest.raises(InvalidRow, match=r"row 1 \(from 0\): few-shot pool: no valid JSON"):
+    with pytest.raises(InvalidRow, match=r"row 1 \(from 0\): few-shot pool: not valid JSON"):
         open_task(load_one(tmp_path), source, num_fewshot=1)
 
 

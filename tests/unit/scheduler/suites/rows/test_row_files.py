@@ -60,7 +60,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.jsonl")
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         open_rows(tmp_path / "rows.jsonl")
 
 
@@ -79,13 +79,13 @@ def test_json_lines_are_read(tmp_path: Path, content: str, rows: list[SourceRow]
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b'{"a": 1}\n{"a": "\xff"}', "row 2: no valid UTF-8 (byte 8 of the line)"),
-        (b'{"a": "x\0y"}', "row 1: no valid JSON: Invalid control character"),
-        (b"\xff\xfe{\0}\0", "row 1: no valid UTF-8"),
+        (b'{"a": 1}\n{"a": "\xff"}', "row 2: not valid UTF-8 (byte 8 of the line)"),
+        (b'{"a": "x\0y"}', "row 1: not valid JSON: Invalid control character"),
+        (b"\xff\xfe{\0}\0", "row 1: not valid UTF-8"),
         (b"[" * 100_000, "row 1: its lists and objects are nested too deeply"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "row 1: no valid JSON: Exceeds the limit"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "row 1: not valid JSON: Exceeds the limit"),
         (b'{}\n"' + b"x" * 2 * MAX_ROW_BYTES, "row 2: the line has more than 4194304 bytes"),
-        (b"{} {}", "row 1: no valid JSON: Extra data"),
+        (b"{} {}", "row 1: not valid JSON: Extra data"),
     ],
 )
 def test_a_line_that_is_no_row_is_reported(tmp_path: Path, content: bytes, problem: str) -> None:
@@ -118,7 +118,7 @@ def test_csv_is_read_and_every_value_is_text(tmp_path: Path, content: str, rows:
         ("", "a.csv has no header"),
         ("a,,b\n1,2,3\n", "the header of a.csv has a field without a name"),
         ("a,b,a\n1,2,3\n", "the header of a.csv names 'a' twice"),
-        ('a,"b\n', "the header of a.csv cannot be read: no valid CSV: unexpected end of data"),
+        ('a,"b\n', "the header of a.csv cannot be read: not valid CSV: unexpected end of data"),
         ("x" * (MAX_ROW_BYTES + 1), "the header of a.csv cannot be read: it has more than 4194304 bytes"),
     ],
 )
@@ -135,9 +135,9 @@ def test_a_csv_without_a_usable_header_is_reported_at_once(
     [
         (b"1,2\n1\n", "row 2: it has 1 fields where the header names 2"),
         (b"1,2,3\n", "row 1: it has 3 fields where the header names 2"),
-        (b'1,"2\n', "row 1: no valid CSV: unexpected end of data"),
-        (b'1,"2" x\n', "row 1: no valid CSV: ',' expected after '\"'"),
-        (b"1,2\n\n1,\xff\n", "row 2: no valid UTF-8"),
+        (b'1,"2\n', "row 1: not valid CSV: unexpected end of data"),
+        (b'1,"2" x\n', "row 1: not valid CSV: ',' expected after '\"'"),
+        (b"1,2\n\n1,\xff\n", "row 2: not valid UTF-8"),
         (b"1,a\0b\n", "row 1: it holds a NUL character"),
         (b"1," + b"x" * 2 * MAX_ROW_BYTES, "row 1: it has more than 4194304 bytes"),
         (b'1,"' + b"x" * 999 + b"\n" + (b"x" * 999 + b"\n") * 5000, "row 1: it has more than 4194304 bytes"),
@@ -183,7 +183,7 @@ def test_a_parquet_file_that_is_damaged_in_the_middle_is_reported(tmp_path: Path
     content = bytearray(file.read_bytes())
     content[10:200] = b"\xff" * 190
     file.write_bytes(content)
-    assert problem_of(iter(open_rows(file)[0])).startswith("row 1: no valid Parquet")
+    assert problem_of(iter(open_rows(file)[0])).startswith("row 1: not valid Parquet")
 
 
 def test_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:

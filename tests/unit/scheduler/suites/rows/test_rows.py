@@ -67,7 +67,7 @@ def test_a_folder_that_is_no_mirror_says_so(tmp_path: Path) -> None:
         MirrorRows(tmp_path).open(HUB)
 
 
-@pytest.mark.parametrize(("line", "problem"), [("{", "no valid JSON"), ("[1]", "a JSON object is needed")])
+@pytest.mark.parametrize(("line", "problem"), [("{", "not valid JSON"), ("[1]", "a JSON object is needed")])
 def test_a_line_that_is_no_row_is_reported_with_its_number(tmp_path: Path, line: str, problem: str) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(f'{{"a": 1}}\n{line}\n')

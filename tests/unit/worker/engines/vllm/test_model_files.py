@@ -24,7 +24,7 @@ def make_folder(folder: Path, config: str | None, weights: str | None) -> PoolMo
     ("config", "weights", "reason"),
     [
         (None, "model.safetensors", "no config.json"),
-        ("{", "model.safetensors", "no valid JSON"),
+        ("{", "model.safetensors", "not valid JSON"),
         ("{}", "model.safetensors", "names no model architecture"),
         (json.dumps(CONFIG), None, "no weights"),
     ],
