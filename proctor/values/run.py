@@ -15,8 +15,8 @@ from proctor.values.usage import TokenUsage
 MAX_USER_CHARACTERS = 128
 # The user of a call that names none.
 LOCAL_USER = "local"
-# In the list of priorities: all users that it does not name.
-EVERYBODY = "*"
+# In the highest priorities of users: all users that these do not name.
+OTHER_USERS = "*"
 # The share of failed samples above which a run or a task counts as failed, unless a setting says otherwise.
 DEFAULT_MAX_FAILED_SHARE = 0.05
 # Requests of a user in a minute, and reads beside them, unless a setting of the scheduler says otherwise.
@@ -59,7 +59,7 @@ _SECONDS = {"h": 3600, "m": 60}
 def is_user_name(text: str) -> bool:
     """Whether it is 1 to 128 printable characters without blanks around them, and not `*`."""
     has_form = 0 < len(text) <= MAX_USER_CHARACTERS and text.isprintable() and text == text.strip()
-    return has_form and text != EVERYBODY
+    return has_form and text != OTHER_USERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ FUNCTIONS = (*WORDS, *SPOKEN)
 # "nobody" is also the account that runs Postgres for root.
 ALLOWED_PROSE = re.compile(r"`nobody`|\"nobody\"|user nobody|account nobody")
 # Data may not suffice for a verdict, and an expression finds how people begin an answer.
-ALLOWED_SPEECH = re.compile(r"EVERYBODY|cannot tell|\|tell\|")
+ALLOWED_SPEECH = re.compile(r"cannot tell|\|tell\|")
 # Functions whose subject is that account.
 OF_THE_ACCOUNT = {
     "_programs_for_nobody",

@@ -24,7 +24,7 @@ _STOP_MARGIN_SECONDS = 10.0
 # A worker is ready once vLLM's library is imported, which takes minutes on a cold disk.
 WORKER_READY_TIMEOUT_SECONDS = 600.0
 # A service inherits listed variables only, so that a secret reaches no service that does not need it.
-_EVERYBODY = (
+_EVERY_PROCESS = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_*"),
     *("PYTHON*", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SSL_CERT_*", "OTEL_*", "COVERAGE_*"),
     *("PROCTOR_LOG_LEVEL", "PROCTOR_DATA_DIR", "PROCTOR_TRACES_*"),
@@ -37,10 +37,10 @@ _ENGINE = (
 )
 INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "gateway": (*_EVERYBODY, "PROCTOR_GATEWAY_*"),
-        "scheduler": (*_EVERYBODY, "PROCTOR_SCHEDULER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_BUCKETS),
-        "results": (*_EVERYBODY, "PROCTOR_RESULTS_*"),
-        "worker": (*_EVERYBODY, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_ENGINE),
+        "gateway": (*_EVERY_PROCESS, "PROCTOR_GATEWAY_*"),
+        "scheduler": (*_EVERY_PROCESS, "PROCTOR_SCHEDULER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_BUCKETS),
+        "results": (*_EVERY_PROCESS, "PROCTOR_RESULTS_*"),
+        "worker": (*_EVERY_PROCESS, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_ENGINE),
     }
 )
 # They dispatch shards and record outcomes: each has a user of NATS, and both have the key of dispatch proofs.

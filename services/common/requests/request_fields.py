@@ -4,7 +4,7 @@ import unicodedata
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.run import EVERYBODY, MAX_USER_CHARACTERS, Principal, is_user_name
+from proctor.values.run import MAX_USER_CHARACTERS, OTHER_USERS, Principal, is_user_name
 from services.common.checked_fields import checked_number
 from services.common.errors import BelongsToAnother, InvalidParameter
 
@@ -49,7 +49,7 @@ def user_problem(user: str) -> Problem | None:
         return None
     shape = f"1 to {MAX_USER_CHARACTERS} printable characters without blanks around them"
     return Problem(
-        "user", f"user is {user[:MAX_USER_CHARACTERS]!a}, but must be {shape}, and not {EVERYBODY}."
+        "user", f"user is {user[:MAX_USER_CHARACTERS]!a}, but must be {shape}, and not {OTHER_USERS}."
     )
 
 

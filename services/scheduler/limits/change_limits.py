@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from proctor.values.generation import Problem
-from proctor.values.run import EVERYBODY, LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS
+from proctor.values.run import LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS, OTHER_USERS
 from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
 from services.scheduler.changes.user_change import Author
@@ -48,6 +48,6 @@ def _priority_problems(changes: LimitChanges) -> Iterator[Problem]:
         sentence = f"highest_priorities names {users} users, but may name at most {_MAX_PRIORITIES}."
         yield Problem("highest_priorities", sentence)
     for user in changes.highest_priorities:
-        problem = user_problem(user) if user != EVERYBODY else None
+        problem = user_problem(user) if user != OTHER_USERS else None
         if problem:
             yield Problem("highest_priorities", problem.sentence)

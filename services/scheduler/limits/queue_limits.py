@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from proctor.values.plain import INT32_MAX
 from proctor.values.priority import Priority
-from proctor.values.run import EVERYBODY
+from proctor.values.run import OTHER_USERS
 from services.common.errors import TooManyRequests
 
 # One line of the list of changes.
@@ -17,7 +17,7 @@ _MAX_TEXT = 1024
 class QueueLimits:
     """The limits now. A run keeps its slot for `min_run_time` before one of equal priority may preempt it.
 
-    `highest_priorities` has an entry per user. A user without one has that of `EVERYBODY`, or may use any.
+    `highest_priorities` has an entry per user. A user without one has that of `OTHER_USERS`, or may use any.
     """
 
     max_running_runs: int
@@ -39,7 +39,7 @@ class QueueLimits:
         return tuple(priority for priority in Priority if priority >= self.highest_priority(user))
 
     def highest_priority(self, user: str) -> Priority:
-        return self.highest_priorities.get(user, self.highest_priorities.get(EVERYBODY, Priority.HIGH))
+        return self.highest_priorities.get(user, self.highest_priorities.get(OTHER_USERS, Priority.HIGH))
 
 
 @dataclass(frozen=True, slots=True)

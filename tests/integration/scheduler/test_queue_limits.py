@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.priority import Priority
-from proctor.values.run import EVERYBODY
+from proctor.values.run import OTHER_USERS
 from services.common.errors import ErrorKind, TooManyRequests, UnstorableText
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.change_limits import ChangeLimits
@@ -100,7 +100,9 @@ async def test_projects_without_limit_are_so_whatever_the_settings_say(pool: asy
 
 
 async def test_list_of_priorities_is_replaced_as_a_whole(store: LimitStore) -> None:
-    await store.change(LimitChanges(highest_priorities={EVERYBODY: Priority.LOW, "bob": Priority.HIGH}), by())
+    await store.change(
+        LimitChanges(highest_priorities={OTHER_USERS: Priority.LOW, "bob": Priority.HIGH}), by()
+    )
     await store.change(LimitChanges(max_running_runs=1), by())
     limits = await store.limits()
     assert limits.allowed_priorities("ann") == (Priority.LOW,)

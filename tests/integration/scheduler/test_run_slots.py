@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.priority import Priority
-from proctor.values.run import EVERYBODY, RunId, RunState
+from proctor.values.run import OTHER_USERS, RunId, RunState
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.runs.admission.run_slots import SlotChanges
@@ -189,7 +189,7 @@ async def test_run_that_waits_again_is_no_more_urgent_than_its_user_may_have_it_
     await stores.led.mark_closed(await stores.begin_term(), retried, None)
     for run in (paused, low):
         await stores.runs.pause(run.run_id, by(START))
-    await stores.limits.change(LimitChanges(highest_priorities={EVERYBODY: Priority.NORMAL}), by())
+    await stores.limits.change(LimitChanges(highest_priorities={OTHER_USERS: Priority.NORMAL}), by())
     again = [
         await stores.runs.requeue(retried.run_id, by(START)),
         await stores.runs.resume(paused.run_id, by(START)),
@@ -202,7 +202,7 @@ async def test_run_that_waits_again_is_no_more_urgent_than_its_user_may_have_it_
 
 async def test_priority_above_what_a_user_may_have_is_refused_with_those_allowed(stores: Stores) -> None:
     await stores.limits.change(
-        LimitChanges(highest_priorities={EVERYBODY: Priority.NORMAL, "ann": Priority.HIGH}), by()
+        LimitChanges(highest_priorities={OTHER_USERS: Priority.NORMAL, "ann": Priority.HIGH}), by()
     )
     await add(stores, new_run(user="ann", priority=Priority.HIGH))
     await add(stores, new_run(user="bob", priority=Priority.NORMAL))
