@@ -20,9 +20,9 @@ from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.dataset_runs.requests import AnswerConditions
 from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
 from services.gateway.api.dataset_runs.schemas import (
+    AnswerShown,
     DatasetRun,
     DatasetRunIdentity,
-    ShownAnswer,
     get_dataset_run,
     identity_of,
 )
@@ -121,7 +121,7 @@ class MarkCount(BaseModel):
     wrong: int = Field(description="Answers that are marked as wrong after the call")
 
 
-class AnswerBesideShown(ShownAnswer):
+class AnswerBesideShown(AnswerShown):
     text: str = Field(description="The answer of the model; empty for a failure")
     body: dict[str, Any] | None = Field(
         description="The provider's complete response, if more than text was requested"

@@ -47,7 +47,7 @@ class DatasetRunStarted(EstimateShown):
     deadline: datetime | None = Field(description="When it fails as timed out; null without a deadline yet")
 
 
-class ShownAnswer(BaseModel):
+class AnswerShown(BaseModel):
     """The fields of every body about an answer."""
 
     sample: int = Field(description="Number of the sample; identifies the answer together with rollout")
@@ -125,7 +125,7 @@ class RowResponse(BaseModel):
     body: dict[str, Any] = Field(description="Response body of the endpoint that the row is a request for")
 
 
-class RowResult(ShownAnswer):
+class RowResult(AnswerShown):
     custom_id: str = Field(description='"custom_id" or "id" of the row; else its number')
     response: RowResponse | None = Field(description="Null for a failure")
     row: int = Field(description="From 0")
