@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.scoring import SHORT_NAMES
 from services.common.checked_fields import checked_number
 from services.common.requests.page_tokens import key_token, read_key_token
 from services.results.comparison.answer_pairs import sample_score
@@ -15,7 +16,6 @@ from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 from services.results.scoring.compiled_scoring import ScoredMetric
-from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
 

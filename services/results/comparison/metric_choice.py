@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from proctor.values.scoring import SHORT_NAMES
 from services.common.checked_fields import invalid_field
 from services.results.comparison.errors import NothingToCompare
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.compiled_scoring import ScoredMetric
-from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import METRICS_BY_WORD, SCORE
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.values.outcome import Failure
-from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from proctor.values.scoring import SHORT_NAMES, MetricUse, OutputType, TaskScoring
 from services.common.checked_fields import invalid_field
 from services.results.answers.answer_filter import task_index
 from services.results.answers.ports import ListedOutcomes
@@ -18,7 +18,6 @@ from services.results.scoring.compiled_scoring import CompiledScoring, compile_s
 from services.results.scoring.errors import InvalidScoring, ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, ScoringRecipe
 from services.results.scoring.score_answer import score_beside
-from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
 from services.results.summaries.summarize_run import find_label_count

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 MAX_ROUGE_CELLS = 2_000_000
 _ROUGE_WORD = re.compile("[a-z0-9]+")
 _ROUGE_TYPES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
-# Short names of text metrics, where they are unambiguous.
-SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
 NUMBER_METRICS = frozenset({"pearson", "spearman"})
 
 

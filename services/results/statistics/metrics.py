@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from proctor.values.scoring import SHORT_NAMES
 from services.results.scoring.compiled_scoring import ScoredMetric
-from services.results.scoring.text_metrics import SHORT_NAMES
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import LABEL_FIGURES
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.outcome import Answer
-from proctor.values.scoring import MetricUse, OutputType
+from proctor.values.scoring import SHORT_NAMES, MetricUse, OutputType
 from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scoring.answer_rules import RULE_OPTIONS
@@ -21,9 +21,9 @@ from services.results.scoring.compiled_scoring import (
 )
 from services.results.scoring.errors import InvalidScoring
 from services.results.scoring.score_answer import score_answer
-from services.results.scoring.text_metrics import MATCH_METRICS, NUMBER_METRICS, OVERLAP_METRICS, SHORT_NAMES
+from services.results.scoring.text_metrics import MATCH_METRICS, NUMBER_METRICS, OVERLAP_METRICS
 from services.scheduler.planning.find_tasks import row_scoring
-from services.scheduler.suites.format.metrics import DATASET_METRIC_NAMES, METRICS, option_problem, options_of
+from services.scheduler.suites.format.metrics import METRICS, option_problem, options_of
 from services.scheduler.suites.format.schema import suite_validator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "suites" / "task.schema.json").read_text())
@@ -45,8 +45,10 @@ def test_the_catalogue_lets_through_what_results_scores(
     assert {name for name, metric in METRICS.items() if output_type in metric.output_types} == scored
 
 
-def test_short_names_of_metrics_are_the_same_when_they_are_ordered_and_when_they_are_asked_for() -> None:
-    assert SHORT_NAMES == DATASET_METRIC_NAMES
+def test_short_names_of_metrics_are_those_of_metrics_over_free_text() -> None:
+    assert all(OutputType.GENERATE_UNTIL in METRICS[name].output_types for name in SHORT_NAMES.values())
+    of_text = {name for name, metric in METRICS.items() if OutputType.GENERATE_UNTIL in metric.output_types}
+    assert of_text.isdisjoint(SHORT_NAMES)
 
 
 def test_answer_to_a_row_is_held_against_its_target_without_white_space_at_its_ends() -> None:

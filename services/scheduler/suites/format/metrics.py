@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from proctor.values.scoring import MetricUse, OutputType
+from proctor.values.scoring import SHORT_NAMES, MetricUse, OutputType
 from services.scheduler.suites.errors import LISTED_CHARACTERS, InvalidMetric, UnknownDatasetMetric, listed
 from services.scheduler.suites.format.schema import schema_problems
 from services.scheduler.suites.format.suite_document import KeyPath, ValueProblem
@@ -22,8 +22,6 @@ Fields = Mapping[str, object]
 
 # Keys of a metric that are not options: they may only repeat what the metric is.
 NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
-# Short names of metrics over free text.
-DATASET_METRIC_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
 # Each metric is scored for each answer, and corrected for in each comparison.
 MAX_METRICS = 20
 
@@ -133,7 +131,7 @@ def supported_metrics() -> tuple[str, ...]:
         for name, metric in METRICS.items()
         if output in metric.output_types and not metric.required_key(output)
     ]
-    return (*fitting, *DATASET_METRIC_NAMES)
+    return (*fitting, *SHORT_NAMES)
 
 
 def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
@@ -156,7 +154,7 @@ def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
 def _resolved(use: MetricUse, supported: Sequence[str]) -> MetricUse:
     if use.name not in supported:
         raise UnknownDatasetMetric(metric=use.name[:LISTED_CHARACTERS], supported=listed(supported))
-    name, options = DATASET_METRIC_NAMES.get(use.name, use.name), _options(use)
+    name, options = SHORT_NAMES.get(use.name, use.name), _options(use)
     known = options_of(name, OutputType.GENERATE_UNTIL)
     for key, value in sorted(options.items()):
         advice = f"it has {', '.join(sorted(known))}" if known else "it has none"
