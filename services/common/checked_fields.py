@@ -79,7 +79,7 @@ def read_page_token(of_list: str, token: str, key_of: Callable[[list[str]], Key]
     try:
         content = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         checksum, key = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
-        # The last letter of base64 can have several forms.
+        # The last character of base64 can have several forms.
         if checksum != _checksum(of_list, key) or token != _encoded(content):
             raise InvalidPageToken(page_token=token)
         return key_of(key.decode().split("\n"))

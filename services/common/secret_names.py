@@ -17,7 +17,7 @@ _FIELDS_OF_ANSWERS = frozenset(
 
 def secret_word(name: str) -> str | None:
     """The part of a name that shows that it names a secret; never the whole of it, which may hold one."""
-    found = _SECRET.search("".join(letter for letter in name if letter.isalnum()).casefold())
+    found = _SECRET.search("".join(character for character in name if character.isalnum()).casefold())
     return found[0] if found else None
 
 

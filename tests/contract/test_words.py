@@ -47,8 +47,9 @@ IDENTIFIERS = {
 }
 # Tests may name what a model answered so.
 NAMES_OF_CODE = {"said": "answer, output, problem"}
-# Texts are counted in characters; the letters are those of choices, A to J.
-CHOICE_WORDS = ("letters",)
+# Texts are counted in characters. Letters are those of choices, A to J, and of runs that a terminal compares.
+LETTERED = ("services/results/scoring/", "proctor/cli/results/")
+CHOICE_WORDS = ("letter", "letters")
 # Words of sentences, such as names of tests, that name nothing in the code.
 NAMES = {"stay": "minimum run time"}
 # The word belongs to chats: their files speak of messages and roles.
@@ -235,10 +236,10 @@ def test_no_name_of_the_code_has_a_word_of_many_meanings(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", CHOICE_WORDS)
-def test_letters_are_those_of_choices(word: str) -> None:
+def test_letters_are_those_of_choices_and_of_compared_runs(word: str) -> None:
     found = [name for name in names_by_word()[word] if name.startswith(SHOWS_TEXTS)]
     assert found != []
-    others = [name for name in found if not name.startswith("services/results/scoring/")]
+    others = [name for name in found if not name.startswith(LETTERED)]
     assert others == [], "use characters"
 
 

@@ -61,7 +61,7 @@ def _bounded(text: str, max_bytes: int) -> str:
     if len(content) <= max_bytes:
         return text
     half = max_bytes // 2 - 2
-    # A cut may go through a letter of several bytes.
+    # A cut may go through a character of several bytes.
     return f"{content[:half].decode(errors='ignore')}…{content[-half:].decode(errors='ignore')}"
 
 

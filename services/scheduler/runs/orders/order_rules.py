@@ -101,7 +101,7 @@ def _model_problem(model: str) -> Problem | None:
     if len(model) > MAX_MODEL_CHARACTERS:
         sentence = f"model has {len(model)} characters, but must have at most {MAX_MODEL_CHARACTERS}."
         return Problem("model", sentence)
-    odd = next((letter for letter in model if not letter.isprintable()), None)
+    odd = next((character for character in model if not character.isprintable()), None)
     if odd is not None:
         return Problem("model", f"model holds the character U+{ord(odd):04X}, which is not part of a name.")
     # Servers that take the name as a path would leave their folder of models.

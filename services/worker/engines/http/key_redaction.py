@@ -38,20 +38,20 @@ def _escapes_in(characters: str) -> Sequence[str]:
     return (rf"\\[u{quoted}]", "%[0-9a-fA-F]", "&")
 
 
-def _forms_of(letter: str) -> bytes:
+def _forms_of(character: str) -> bytes:
     """A pattern; its repetitions are bounded, so that no body takes long."""
-    number = ord(letter)
-    in_url = "".join(f"%(?:25){{0,4}}{_hexadecimal(f'{byte:02x}')}" for byte in letter.encode())
+    number = ord(character)
+    in_url = "".join(f"%(?:25){{0,4}}{_hexadecimal(f'{byte:02x}')}" for byte in character.encode())
     forms = [
-        re.escape(letter),
+        re.escape(character),
         # JSON, also nested in a JSON string.
         rf"\\{{1,8}}u{_hexadecimal(f'{number:04x}')}",
         in_url,
         rf"&#0{{0,4}}(?:{number}|[xX]0{{0,4}}{_hexadecimal(f'{number:x}')});",
     ]
-    if letter in _QUOTED:
-        forms.append(rf"\\{{1,8}}{re.escape(letter)}")
-    if (named := html.escape(letter)) != letter:
+    if character in _QUOTED:
+        forms.append(rf"\\{{1,8}}{re.escape(character)}")
+    if (named := html.escape(character)) != character:
         forms.append(named)
     return f"(?:{'|'.join(forms)})".encode()
 
