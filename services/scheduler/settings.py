@@ -61,7 +61,7 @@ class SchedulerSettings(SchemaServiceSettings):
     max_requests_per_minute: int = Field(default=DEFAULT_REQUESTS_PER_MINUTE, ge=1)
     """Requests of one user per minute, reads apart: orders, uploads and changes."""
     max_reads_per_minute: int = Field(default=DEFAULT_READS_PER_MINUTE, ge=0)
-    """Reads of one user per minute. 0: no limit."""
+    """Reads of one user per minute. 0 means no limit."""
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
     """Time that a run may execute before it fails as timed out."""
     min_run_time_seconds: float = Field(default=60.0, ge=0)
