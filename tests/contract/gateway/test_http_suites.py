@@ -43,7 +43,7 @@ async def test_binary_files_travel_as_base64(harness: GatewayHarness) -> None:
     given = {"document": DOCUMENT, "files": {"rows.parquet": {"base64": "%"}}}
     status, body, _ = await call(harness, "POST", SUITES, json=given)
     assert status == 422
-    assert "no base64" in body["detail"]
+    assert "not base64" in body["detail"]
     assert [fault["field"] for fault in body["errors"]] == ["files.rows.parquet"]
 
 
