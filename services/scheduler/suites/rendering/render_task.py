@@ -209,7 +209,9 @@ def _rollout(task: TaskDefinition, row: SourceRow) -> bytes:
     try:
         return base64.b64decode(str(row[task.rollout_column]), validate=True)
     except (KeyError, ValueError) as error:
-        raise RowProblem(f"its {task.rollout_column} is missing or no base64", task.rollout_column) from error
+        raise RowProblem(
+            f"its {task.rollout_column} is missing or not base64", task.rollout_column
+        ) from error
 
 
 def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, rollout: bytes) -> bytes:
