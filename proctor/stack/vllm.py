@@ -50,7 +50,12 @@ class Installation:
         return self.folder / "bin" / "python"
 
     def pip(self, *arguments: str) -> None:
-        self.run(str(self.python), "-m", "pip", "--disable-pip-version-check", *arguments)
+        self.run(*self.pip_command(*arguments))
+
+    def pip_command(self, *arguments: str) -> tuple[str, ...]:
+        """Our own pip, which is newer than the one that Python brings, and twice as fast."""
+        program = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.python))
+        return (*program, *arguments)
 
     def run(self, *command: str) -> None:
         with self.log_path.open("ab") as log:
@@ -80,7 +85,7 @@ def list_gpus() -> list[str]:
 
 
 def install(target: Installation, *, with_gpu: bool) -> None:
-    target.run(sys.executable, "-m", "venv", str(target.folder))
+    target.run(sys.executable, "-m", "venv", "--without-pip", str(target.folder))
     if with_gpu:
         target.pip("install", f"vllm=={VLLM_VERSION}")
     else:
@@ -128,7 +133,7 @@ def _pins(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _frozen(target: Installation) -> str:
-    command = (str(target.python), "-m", "pip", "--disable-pip-version-check", "freeze", "--all")
+    command = target.pip_command("freeze", "--all")
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -63,9 +63,10 @@ def _made_venv() -> Path:
 
 def _make(venv: Path) -> None:
     shutil.rmtree(venv, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=_LIMIT_SECONDS)
-    pip = [str(_interpreter(venv)), "-m", "pip", "install", "--quiet", "-r", str(REQUIREMENTS)]
-    subprocess.run(pip, check=True, timeout=_LIMIT_SECONDS)
+    make = [sys.executable, "-m", "venv", "--without-pip", str(venv)]
+    subprocess.run(make, check=True, timeout=_LIMIT_SECONDS)
+    pip = [sys.executable, "-m", "pip", "--python", str(_interpreter(venv)), "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--quiet", "-r", str(REQUIREMENTS)], check=True, timeout=_LIMIT_SECONDS)
     (venv / _READY).touch()
 
 
