@@ -31,14 +31,15 @@ async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_
     with temporary_state_dir() as state_dir:
         async with stack_harness(state_dir.parent, order) as stack:
             description = tmp_path / "openapi.json"
-            await describe_with(stack, await things_to_name(stack), description)
+            described = await describe_with(stack, await things_to_name(stack), description)
             size = ("--max-examples", EXAMPLES, "--max-time", SECONDS)
             found = await walk(stack, description, WALK_LIMIT_SECONDS, *size, "--exclude-path", LIMITS)
             # Last, because it changes the limits that the others go by.
             only = ("--max-examples", EXAMPLES, "--include-path", LIMITS)
             of_limits = await walk(stack, description, WALK_LIMIT_SECONDS, *only)
     logging.getLogger(__name__).info("%d cases", found.cases + of_limits.cases)
-    assert found.cases > 500
+    # How many more there are, depends on the machine: the walk ends after SECONDS.
+    assert found.cases > described
     assert of_limits.cases > 10
     assert found.code == 0, found.report
     assert of_limits.code == 0, of_limits.report

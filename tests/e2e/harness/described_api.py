@@ -60,8 +60,11 @@ async def things_to_name(stack: StackHarness) -> Known:
     }
 
 
-async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
-    """Writes the description, in which a known name is one kind of value beside those that are described."""
+async def describe_with(stack: StackHarness, known: Known, file: Path) -> int:
+    """Writes the description, in which a known name is one kind of value beside those that are described.
+
+    Returns the number of operations in it.
+    """
     document = (await http(stack, "GET", "/openapi.json")).body
     for operations in document["paths"].values():
         for operation in operations.values():
@@ -81,6 +84,7 @@ async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
         fields = document["components"]["schemas"][name]["properties"]
         fields[field] = _or_known(fields[field], values)
     file.write_text(json.dumps(document), encoding="utf-8")
+    return sum(len(operations) for operations in document["paths"].values())
 
 
 async def walk(stack: StackHarness, description: Path, seconds: float, *options: str) -> Walk:
