@@ -164,7 +164,7 @@ def library_folder() -> str:
 
 
 def _without_packages(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    left_out = {"dist-packages", "__pycache__", "test", "idlelib", "lib2to3"}
+    left_out = {"dist-packages", "test", "idlelib", "lib2to3"}
     return None if left_out & set(member.name.split("/")) or "config-" in member.name else member
 
 
