@@ -19,7 +19,7 @@ from proctor.values.providers.models import DEFAULT_DRAIN_SECONDS
 from proctor.values.providers.pool import Pool
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
-# Beyond the time that a worker drains: it publishes what is finished and closes before it is killed.
+# Beyond the time that a service drains: it answers or publishes what is finished, and closes, before it is killed.
 _STOP_MARGIN_SECONDS = 10.0
 # A worker is ready once vLLM's library is imported, which takes minutes on a cold disk.
 WORKER_READY_TIMEOUT_SECONDS = 600.0
@@ -106,9 +106,7 @@ def _children(options: StackOptions, wiring: Wiring) -> list[ChildSpec]:
         "gateway": lambda: _gateway_serves(wiring),
     }
     servers = [
-        ChildSpec(
-            name, _program(options.python, module, server_environment(name, options, wiring)), probes[name]
-        )
+        _server(name, module, options, server_environment(name, options, wiring), probes[name])
         for name, module in options.modules.items()
         if name in probes
     ]
@@ -116,6 +114,17 @@ def _children(options: StackOptions, wiring: Wiring) -> list[ChildSpec]:
         return servers
     workers = zip(options.pools, wiring.worker_health, strict=False)
     return servers + [_worker(options, wiring, pool, health) for pool, health in workers]
+
+
+def _server(
+    name: str, module: str, options: StackOptions, environment: Mapping[str, str], is_ready: Probe
+) -> ChildSpec:
+    return ChildSpec(
+        name=name,
+        program=_program(options.python, module, environment),
+        is_ready=is_ready,
+        stop_limit_seconds=_stop_limit_seconds(name, environment),
+    )
 
 
 def server_environment(service: str, options: StackOptions, wiring: Wiring) -> dict[str, str]:
@@ -163,16 +172,20 @@ def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> C
         program=_program(python, options.modules["worker"], environment),
         is_ready=lambda: grpc_serves(health),
         ready_limit_seconds=WORKER_READY_TIMEOUT_SECONDS,
-        stop_limit_seconds=_drain_seconds(environment) + _STOP_MARGIN_SECONDS,
+        stop_limit_seconds=_stop_limit_seconds("worker", environment),
     )
 
 
-def _drain_seconds(environment: Mapping[str, str]) -> float:
-    """The worker does not start with a text that is no number, and so has nothing to drain."""
+def _stop_limit_seconds(service: str, environment: Mapping[str, str]) -> float:
+    """No service drains longer by default than a worker.
+
+    A service does not start with a text that is not a number, and so has nothing to drain.
+    """
     try:
-        return float(environment.get("PROCTOR_WORKER_DRAIN_SECONDS", DEFAULT_DRAIN_SECONDS))
+        drain = float(environment.get(f"PROCTOR_{service.upper()}_DRAIN_SECONDS", DEFAULT_DRAIN_SECONDS))
     except ValueError:
-        return DEFAULT_DRAIN_SECONDS
+        drain = DEFAULT_DRAIN_SECONDS
+    return drain + _STOP_MARGIN_SECONDS
 
 
 def _worker_python(options: StackOptions, pool: Pool) -> Path:

@@ -113,15 +113,14 @@ def test_each_pool_has_its_worker_by_the_right_python() -> None:
     assert by_name["worker.remote"] == ("/own/python", "-P", "-m", "services.worker")
 
 
-@pytest.mark.parametrize(
-    ("given", "limit"),
-    [({}, 30), ({"PROCTOR_WORKER_DRAIN_SECONDS": "90"}, 100), ({"PROCTOR_WORKER_DRAIN_SECONDS": "long"}, 30)],
-)
-def test_a_worker_is_killed_only_after_the_time_that_it_may_drain(
-    given: dict[str, str], limit: float
+@pytest.mark.parametrize("service", ["gateway", "scheduler", "results", "worker"])
+@pytest.mark.parametrize(("given", "limit"), [(None, 30), ("90", 100), ("long", 30)])
+def test_a_service_is_killed_only_after_the_time_that_it_may_drain(
+    service: str, given: str | None, limit: float
 ) -> None:
-    children = service_children(options(**given), WIRING)
-    assert {child.stop_limit_seconds for child in children if child.name.startswith("worker.")} == {limit}
+    chosen = {} if given is None else {f"PROCTOR_{service.upper()}_DRAIN_SECONDS": given}
+    children = service_children(options(**chosen), WIRING)
+    assert {each.stop_limit_seconds for each in children if each.name.startswith(service)} == {limit}
 
 
 @pytest.mark.parametrize("modules", [{}, {"gateway": "x"}])
