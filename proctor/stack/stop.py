@@ -12,8 +12,10 @@ from proctor.stack.state import LOCK_FILE, is_locked, read_stack_state, remove_s
 
 # `proctor down` returns this much after the stack is gone.
 POLL_SECONDS = 0.05
-# Above the limits of all children in turn: the workers' 30 s, Postgres's 30 s, 10 s of the others.
+# Of a stack that has not written yet how long its children may take.
 STOP_TIMEOUT_SECONDS = 120.0
+# What the supervisor itself needs beyond its children.
+STOP_MARGIN_SECONDS = 20.0
 # After SIGKILL only the kernel is waited for.
 KILL_TIMEOUT_SECONDS = 10.0
 EXIT_TIMEOUT_SECONDS = 5.0
@@ -24,10 +26,17 @@ def stop_stack(state_dir: Path) -> bool:
     if not is_locked(state_dir):
         remove_stack_state(state_dir)
         return False
-    if not _signal_until_gone(state_dir, signal.SIGTERM, STOP_TIMEOUT_SECONDS):
+    if not _signal_until_gone(state_dir, signal.SIGTERM, stop_timeout_seconds(state_dir)):
         _signal_until_gone(state_dir, signal.SIGKILL, KILL_TIMEOUT_SECONDS)
         remove_stack_state(state_dir)
     return True
+
+
+def stop_timeout_seconds(state_dir: Path) -> float:
+    """More than all children may take: a worker that is killed with its supervisor loses what it drains."""
+    state = read_stack_state(state_dir)
+    reported = state.stop_limit_seconds + STOP_MARGIN_SECONDS if state else 0.0
+    return max(STOP_TIMEOUT_SECONDS, reported)
 
 
 def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: float) -> bool:

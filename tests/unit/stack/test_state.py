@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from proctor.stack.state import (
     write_pools_file,
     write_stack_state,
 )
-from proctor.stack.stop import is_supervisor, stop_stack
+from proctor.stack.stop import is_supervisor, stop_stack, stop_timeout_seconds
 from proctor.values.providers.pools_file import PoolsFile
 
 STATE = StackState(
@@ -39,6 +40,17 @@ def test_what_a_running_stack_writes_is_read_back(tmp_path: Path) -> None:
     write_stack_state(tmp_path, STATE)
     assert read_stack_state(tmp_path) == STATE
     lock.release()
+
+
+@pytest.mark.parametrize(("reported", "seconds"), [(0.0, 120), (50.0, 120), (300.0, 320)])
+def test_who_stops_a_stack_waits_longer_than_its_children_may_take(
+    tmp_path: Path, reported: float, seconds: float
+) -> None:
+    lock = StackLock.take(tmp_path)
+    write_stack_state(tmp_path, replace(STATE, stop_limit_seconds=reported))
+    assert stop_timeout_seconds(tmp_path) == seconds
+    lock.release()
+    assert stop_timeout_seconds(tmp_path) == 120
 
 
 def test_the_file_of_a_stack_that_is_gone_says_nothing(tmp_path: Path) -> None:
