@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from proctor.values.providers.models import DEFAULT_DRAIN_SECONDS
-from services.common.nats.streams import HEARTBEAT_TTL_SECONDS
+from services.common.nats.streams import MAX_HEARTBEAT_SECONDS
 from services.common.shared_settings import AllowedBaseUrls, NatsServiceSettings, PoolsFilePath, settings_of
 
 DEFAULT_ACK_WAIT_SECONDS = 15.0
@@ -70,5 +70,5 @@ class WorkerSettings(NatsServiceSettings):
     """Folder where files of tasks are kept for further rollouts. It may be emptied at any time."""
     bundle_cache_bytes: int = Field(default=2 * 1024**3, ge=0)
     """Bytes of tasks that are kept; those used last stay."""
-    heartbeat_seconds: float = Field(default=3.0, gt=0, le=HEARTBEAT_TTL_SECONDS / 3)
-    """Interval of the worker's heartbeats. A worker is taken for dead after three of the longest."""
+    heartbeat_seconds: float = Field(default=3.0, gt=0, le=MAX_HEARTBEAT_SECONDS)
+    """Interval of the worker's heartbeats. A worker without a heartbeat for 15 s is taken for dead."""

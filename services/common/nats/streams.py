@@ -20,9 +20,10 @@ log = get_logger()
 OUTCOMES = StreamSpec(name="OUTCOMES", subjects=(messaging.OUTCOMES_OF_ALL_RUNS,))
 
 RUNS_BUCKET = BucketSpec(name="RUNS")
-# A heartbeat comes each 3 s by default: four may be lost before a live worker seems dead, and two at the
-# longest interval that a worker takes.
+# A heartbeat comes every 3 s by default: three may be lost before a live worker seems dead, and two at the
+# longest interval that a worker takes. Each comes up to a quarter of a second late.
 HEARTBEAT_TTL_SECONDS = 15.0
+MAX_HEARTBEAT_SECONDS = 4.0
 WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=HEARTBEAT_TTL_SECONDS)
 QUOTAS_BUCKET = BucketSpec(name="QUOTAS")
 SWITCHES_BUCKET = BucketSpec(name="SWITCHES")
