@@ -41,7 +41,7 @@ class StoreSampleSet:
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
         if sample_count < 1:
-            raise invalid_field("sample_count", "must be 1 or more: an empty set is not a set")
+            raise invalid_field("sample_count", "must be 1 or more: a set has at least one sample")
         return await self.sample_sets.commit(staging_id, sample_count)
 
 

@@ -15,9 +15,8 @@ from proctor.wire.values import USAGE
 from services.common.grpc.principal import principal_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size, checked_request_id
-from services.scheduler.batches import show_batch as batches
 from services.scheduler.batches.errors import BatchNotFound
-from services.scheduler.batches.show_batch import BatchView, ShowBatch
+from services.scheduler.batches.show_batch import BatchView, CancelBatch, ShowBatch
 from services.scheduler.batches.stored_batch import (
     BatchId,
     BatchOrder,
@@ -85,7 +84,7 @@ class GrpcBatchApi(batch_grpc.BatchServiceServicer):
 
     submit: SubmitBatch
     show_batch: ShowBatch
-    cancel: batches.CancelBatch
+    cancel: CancelBatch
 
     def register(self, server: grpc.aio.Server) -> None:
         batch_grpc.add_BatchServiceServicer_to_server(self, server)

@@ -46,7 +46,7 @@ class ShowOrders:
         return OrderViews(await self._with_runs(page.orders), page.total)
 
     async def _with_runs(self, orders: Sequence[StoredOrder]) -> Sequence[OrderView]:
-        snapshots = await self.list_runs.show_briefly(await self.orders.runs(orders))
+        snapshots = await self.list_runs.show_brief(await self.orders.runs(orders))
         by_id = {snapshot.run.run_id: snapshot for snapshot in snapshots}
         return [
             OrderView(order, [by_id[run_id] for run_id in order.run_ids if run_id in by_id])

@@ -39,7 +39,7 @@ async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_
             of_limits = await walk(stack, description, WALK_LIMIT_SECONDS, *only)
     logging.getLogger(__name__).info("%d cases", found.cases + of_limits.cases)
     # How many more there are, depends on the machine: the walk ends after SECONDS.
-    assert found.cases > described
+    assert found.cases > 2 * described
     assert of_limits.cases > 10
     assert found.code == 0, found.report
     assert of_limits.code == 0, of_limits.report

@@ -40,9 +40,9 @@ class ListRuns:
 
     async def list_page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.lists.page(wanted, size, after)
-        return SnapshotPage(await self.show_briefly(page.runs), page.total)
+        return SnapshotPage(await self.show_brief(page.runs), page.total)
 
-    async def show_briefly(self, runs: Sequence[Run]) -> Sequence[RunSnapshot]:
+    async def show_brief(self, runs: Sequence[Run]) -> Sequence[RunSnapshot]:
         """Some of many runs: without the progress of their tasks and without their changes."""
         waits = await self.forecasts.waits([run for run in runs if run.state is RunState.PENDING])
         counts = await self.count_runs.count_all(runs)

@@ -113,7 +113,7 @@ async def test_first_digits_of_several_ids_list_their_runs(harness: GatewayHarne
     shown = await show(harness, found)
     assert {f"/runs/{RUN_ID}", f"/runs/{other.run_id}", "/runs"} <= set(links(shown))
     assert "Only runs whose id begins with" in shown.html
-    # What is not such text is ignored, as other filters that are not understood.
+    # A text that is not the beginning of an id is ignored, as other filters that are not understood.
     assert "begins with" not in (await show(harness, "/runs?id=zzz")).html
 
 
