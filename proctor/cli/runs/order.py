@@ -67,11 +67,13 @@ class OrderOptions:
         bool | None, typer.Option("--chat/--completion", help="Send prompts as chats or as text.")
     ] = None
     truncate_left: Annotated[bool, typer.Option(help="Cut prompts that are too long from the left.")] = False
-    reuse: Annotated[
-        bool, typer.Option("--reuse", help="Use stored answers of earlier runs to the same requests.")
+    reuse_answers: Annotated[
+        bool,
+        typer.Option("--reuse-answers", help="Use stored answers of earlier runs to the same requests."),
     ] = False
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Stream answers over HTTP: times each first token, costs CPU.")
+    stream_answers: Annotated[
+        bool,
+        typer.Option("--stream-answers", help="Stream answers over HTTP: times each first token, costs CPU."),
     ] = False
     max_cost: Annotated[
         float | None, typer.Option(help="Stop when the tokens of the run cost this much.")
@@ -112,8 +114,8 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             truncation=run_pb2.TRUNCATION_LEFT if options.truncate_left else run_pb2.TRUNCATION_NONE,
             prompt_form=_PROMPT_FORMS[options.chat],
             max_cost=options.max_cost,
-            reuse_answers=options.reuse,
-            stream_answers=options.stream,
+            reuse_answers=options.reuse_answers,
+            stream_answers=options.stream_answers,
         )
     except ValueError as error:
         raise Refused(f"A number of the order is too large: {error}.") from error

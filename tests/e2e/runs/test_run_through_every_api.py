@@ -92,7 +92,7 @@ async def test_streamed_run_has_the_same_figures_and_the_time_to_the_first_token
     for stream in (False, True):
         await stack.model_server.control(reset_stats=True)
         started = await http(
-            stack, "POST", f"{API}/run", json={**STARTER_ORDER, "limit": 20, "stream": stream}
+            stack, "POST", f"{API}/run", json={**STARTER_ORDER, "limit": 20, "stream_answers": stream}
         )
         run_id = started.body["job_id"]
         assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_COMPLETED

@@ -19,6 +19,7 @@ from services.gateway.api.runs.requests import (
     Params,
     ProjectId,
     PromptFormField,
+    ReuseAnswers,
     Rollouts,
     StreamAnswers,
     check_nesting,
@@ -104,10 +105,7 @@ class DatasetRunRequest(RequestBody):
         description="Further names of the model that lines may use, besides its own name and aliases",
     )
     completion_window: Window | None = None
-    reuse_answers: bool = Field(
-        default=False,
-        description="Reuse stored answers of earlier runs to the same requests of the same engine",
-    )
+    reuse_answers: ReuseAnswers = False
     stream_answers: StreamAnswers = False
     max_cost: MaxCost = None
     prompt_form: PromptFormField = "auto"

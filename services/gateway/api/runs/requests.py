@@ -49,6 +49,10 @@ StreamAnswers = Annotated[
     bool,
     Field(description="Request streamed answers, to measure the time to the first token; costs CPU"),
 ]
+ReuseAnswers = Annotated[
+    bool,
+    Field(description="Reuse stored answers of earlier runs to the same requests of the same engine"),
+]
 
 ModelFilter = Annotated[Text, Query(description="As it was ordered, or with its provider: provider/name")]
 KindFilter = Annotated[
@@ -178,11 +182,8 @@ class RunRequest(RequestBody):
         default=Truncation.NONE,
         description="What happens to a prompt that exceeds the context: it fails, or is cut from the left",
     )
-    cache: Literal["off", "reuse"] = Field(
-        default="off",
-        description="reuse: reuse stored answers of earlier runs to the same requests of the same engine",
-    )
-    stream: StreamAnswers = False
+    reuse_answers: ReuseAnswers = False
+    stream_answers: StreamAnswers = False
     params: Params | None = Field(default=None, description="Parameters for any provider")
     max_cost: MaxCost = None
 
@@ -210,8 +211,8 @@ class RunRequest(RequestBody):
             prompt_form=value_of(run_pb2.PromptForm, self.prompt_form, unset="auto"),
             truncation=number_of(self.truncate),
             max_cost=self.max_cost,
-            stream_answers=self.stream,
-            reuse_answers=self.cache == "reuse",
+            reuse_answers=self.reuse_answers,
+            stream_answers=self.stream_answers,
         )
 
 

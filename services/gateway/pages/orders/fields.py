@@ -64,7 +64,6 @@ LABELS: Mapping[str, str] = {
     "metric": "Metric",
     "prompt_form": "Prompts are sent as",
     "truncate": "Prompts that are too long",
-    "cache": "Stored answers",
     "project_id": "Project",
     "custom": "Custom, as JSON",
 }

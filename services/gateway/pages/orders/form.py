@@ -19,7 +19,8 @@ from services.gateway.pages.orders.fields import NAMES
 from services.gateway.pages.text import entered
 
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
-_WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "cache")
+_WORDS = ("priority", "scoring_method", "prompt_form", "truncate")
+_SWITCHES = ("reuse_answers", "stream_answers")
 # Fields of the order, and reasons without a field, by the field of the form.
 _FIELDS = {
     "suite": "benchmark",
@@ -36,7 +37,9 @@ _FIELD_OF_REASON = {
     "DATASET_NOT_FOUND": "benchmark",
     "INVALID_SUITE_FILE": "benchmark",
 }
-_LINKED = frozenset({"model", "benchmark", "metric", "custom", "stream", "tasks", *_NUMBERS, *_WORDS, *NAMES})
+_LINKED = frozenset(
+    {"model", "benchmark", "metric", "custom", "tasks", *_NUMBERS, *_WORDS, *_SWITCHES, *NAMES}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,8 @@ class OrderForm:
         body: dict[str, Any] = {"project_id": 1, "suite": self.benchmark[:128], "tasks": list(self.tasks)}
         body |= {each: entered(self.get(each)) for each in _NUMBERS if self.get(each)}
         body |= {each: self.get(each) for each in _WORDS if self.get(each)}
-        body |= {"config": {"provider": provider, "model": name}, "stream": bool(self.get("stream"))}
+        body |= {each: bool(self.get(each)) for each in _SWITCHES}
+        body |= {"config": {"provider": provider, "model": name}}
         return body | ({"params": dict(params)} if params else {})
 
 

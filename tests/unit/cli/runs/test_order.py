@@ -35,7 +35,8 @@ def test_everything_given_is_in_the_order() -> None:
         scoring="generate",
         chat=True,
         truncate_left=True,
-        stream=True,
+        stream_answers=True,
+        reuse_answers=True,
         temperature=0.0,
         project=7,
         priority="low",
@@ -49,7 +50,7 @@ def test_everything_given_is_in_the_order() -> None:
     assert not order.params.HasField("seed")
     assert order.prompt_form == run_pb2.PROMPT_FORM_CHAT
     assert order.truncation == run_pb2.TRUNCATION_LEFT
-    assert order.stream_answers
+    assert (order.stream_answers, order.reuse_answers) == (True, True)
     assert order.priority == run_pb2.PRIORITY_LOW
     assert order.max_cost == 2.5
     assert order.base_url == "http://inside:8000/v1"

@@ -31,6 +31,19 @@ async def test_a_data_set_that_is_not_among_the_newest_is_chosen_by_its_address(
     assert unknown.status == 200
 
 
+async def test_the_address_says_whether_answers_are_reused_and_streamed(harness: GatewayHarness) -> None:
+    both = f"{WHOLE}&reuse_answers=1&stream_answers=1"
+    shown = await show(harness, f"/runs/new?{both}")
+    assert {a["name"] for tag, a in shown.elements if tag == "input" and "checked" in a} == {
+        "reuse_answers",
+        "stream_answers",
+    }
+    form = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    await show(harness, "/runs/new", method="POST", headers=form, body=both)
+    [submitted] = harness.scheduler.submitted
+    assert (submitted.order.reuse_answers, submitted.order.stream_answers) == (True, True)
+
+
 async def test_an_order_that_would_be_refused_says_why_beside_the_estimate(harness: GatewayHarness) -> None:
     assert "would be refused" not in (await show(harness, f"/runs/new?{WHOLE}")).html
     wrong = await show(harness, f"/runs/new?{WHOLE}&temperature=hot")

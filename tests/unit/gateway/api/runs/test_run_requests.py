@@ -38,9 +38,11 @@ def test_what_is_not_given_stays_unset() -> None:
     assert order.priority == run_pb2.PRIORITY_HIGH
 
 
-def test_answers_are_streamed_only_where_asked() -> None:
-    assert not RunRequest.model_validate(body()).to_order().stream_answers
-    assert RunRequest.model_validate(body(stream=True)).to_order().stream_answers
+def test_answers_are_streamed_and_reused_only_where_asked() -> None:
+    order = RunRequest.model_validate(body()).to_order()
+    assert (order.stream_answers, order.reuse_answers) == (False, False)
+    assert RunRequest.model_validate(body(stream_answers=True)).to_order().stream_answers
+    assert RunRequest.model_validate(body(reuse_answers=True)).to_order().reuse_answers
 
 
 def test_ollama_parameters_get_our_names_and_unknown_ones_reach_the_provider() -> None:
