@@ -115,7 +115,7 @@ async def results(
     if not terminal.is_json:
         print_summary(terminal.out, run, summary)
         if has_answers:
-            _print_outcomes(terminal.out, found, next_page)
+            _print_outcomes(terminal.out, found, next_page, has_rollouts=run.order.rollouts > 1)
         return
     shown: dict[str, JsonValue] = {"run": document(run), "summary": document(summary)}
     if has_answers:
@@ -137,7 +137,11 @@ async def _filled_page(
 
 
 def _print_outcomes(
-    console: Console, outcomes: Sequence[outcome_pb2.RecordedOutcome], next_page: str
+    console: Console,
+    outcomes: Sequence[outcome_pb2.RecordedOutcome],
+    next_page: str,
+    *,
+    has_rollouts: bool,
 ) -> None:
     if not outcomes and not next_page:
         say(console, "There are no such answers.")
@@ -148,15 +152,15 @@ def _print_outcomes(
     for column in ("sample", "row" if has_ids else "task", "prompt", "expected", "answer", "scores"):
         made.add_column(column, overflow="fold")
     for recorded in outcomes:
-        made.add_row(*_cells(recorded))
+        made.add_row(*_cells(recorded, has_rollouts=has_rollouts))
     console.print(made)
     if next_page:
         say(console, f"The next page: --page {next_page}", style="dim")
 
 
-def _cells(recorded: outcome_pb2.RecordedOutcome) -> tuple[Text, ...]:
+def _cells(recorded: outcome_pb2.RecordedOutcome, *, has_rollouts: bool) -> tuple[Text, ...]:
     outcome = recorded.outcome
-    number = f"{outcome.sample}" if not outcome.rollout else f"{outcome.sample} #{outcome.rollout + 1}"
+    number = f"{outcome.sample} #{outcome.rollout}" if has_rollouts else f"{outcome.sample}"
     return (
         Text(f"{number}{_mark(recorded)}"),
         Text(recorded.row_id or recorded.task),

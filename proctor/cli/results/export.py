@@ -133,16 +133,15 @@ class MarkedAnswers:
     by_sample: Annotated[
         bool, typer.Option("--sample", help="ROW is the number that `proctor results` shows.")
     ] = False
-    rollout: Annotated[int, typer.Option(min=1, help="Which repetition is meant, from 1.")] = 1
+    rollout: Annotated[int, typer.Option(min=0, help="Which repetition is meant, from 0.")] = 0
 
     def keys(self) -> list[answer_pb2.AnswerKey]:
-        rollout = self.rollout - 1
         if not self.by_sample:
-            return [answer_pb2.AnswerKey(row_id=row, rollout=rollout) for row in self.rows]
+            return [answer_pb2.AnswerKey(row_id=row, rollout=self.rollout) for row in self.rows]
         for row in self.rows:
             if not (row.isascii() and row.isdecimal() and len(row) < len(str(2**63))):
                 raise Refused(f"{row} is not a number of a sample; without --sample it is an id.")
-        return [answer_pb2.AnswerKey(sample=int(row), rollout=rollout) for row in self.rows]
+        return [answer_pb2.AnswerKey(sample=int(row), rollout=self.rollout) for row in self.rows]
 
 
 async def mark(

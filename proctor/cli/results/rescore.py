@@ -1,6 +1,7 @@
 """`proctor rescore`: the stored answers of a task under other filters or metrics."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +42,9 @@ async def rescore(
         metrics=[metric_use(text) for text in metric or ()],
         filters_json=None if filters is None else filters_json(filters),
     )
-    session.terminal.show(await session.client.answers.rescore(request), _print_rescored)
+    response = await session.client.answers.rescore(request)
+    has_rollouts = bool(response.unscored) and (await session.client.get_run(run_id)).order.rollouts > 1
+    session.terminal.show(response, partial(_print_rescored, has_rollouts=has_rollouts))
 
 
 def filters_json(path: Path) -> str:
@@ -50,7 +53,9 @@ def filters_json(path: Path) -> str:
     return json_text(filters) if filters else ""
 
 
-def _print_rescored(console: Console, response: rescore_pb2.RescoreTaskResponse) -> None:
+def _print_rescored(
+    console: Console, response: rescore_pb2.RescoreTaskResponse, *, has_rollouts: bool
+) -> None:
     recorded, now = _by_metric(response.recorded.metrics), _by_metric(response.summary.metrics)
     metrics = dict.fromkeys((*recorded, *now))
     rows = ((name, recorded.get(name, ""), now.get(name, "")) for name in metrics)
@@ -58,10 +63,12 @@ def _print_rescored(console: Console, response: rescore_pb2.RescoreTaskResponse)
     say(console, f"{response.changed} answers are parsed differently than recorded.")
     unparsed = f"Unparsed: {response.summary.unparsed}, recorded {response.recorded.unparsed}"
     say(console, f"{unparsed}, of {response.summary.answered}.")
-    _print_unscored(console, response)
+    _print_unscored(console, response, has_rollouts=has_rollouts)
 
 
-def _print_unscored(console: Console, response: rescore_pb2.RescoreTaskResponse) -> None:
+def _print_unscored(
+    console: Console, response: rescore_pb2.RescoreTaskResponse, *, has_rollouts: bool
+) -> None:
     """Names each answer by the id of its row, or by the number of its sample if the row has none."""
     if not response.unscored:
         return
@@ -70,7 +77,7 @@ def _print_unscored(console: Console, response: rescore_pb2.RescoreTaskResponse)
     say(console, f"{answers} cannot be scored so, and {'is' if is_one else 'are'} in no figure:")
     for answer in response.unscored_answers:
         name = answer.row_id or f"sample {answer.sample}"
-        rollout = f", rollout {answer.rollout}" if answer.rollout else ""
+        rollout = f", rollout {answer.rollout}" if has_rollouts else ""
         say(console, f"  {name}{rollout}: {answer.problem}")
     rest = response.unscored - len(response.unscored_answers)
     if rest:

@@ -20,6 +20,7 @@ class RunRow:
     model: str
     benchmark: str
     is_dataset: bool
+    rollouts: int
     state: str
     completed: int
     total: int
@@ -68,6 +69,7 @@ def run_row(run: run_pb2.Run) -> RunRow:
         model=run.order.model,
         benchmark=run.dataset_name or run.order.suite or run.order.dataset_id,
         is_dataset=bool(run.order.dataset_id),
+        rollouts=max(1, run.order.rollouts),
         state=word_of(run_pb2.RunState, run.state),
         completed=run.progress.completed,
         total=run.progress.total,

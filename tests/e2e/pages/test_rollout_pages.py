@@ -40,29 +40,29 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         await asyncio.gather(*(ended(site.stack, run.run_id) for run in ordered.runs))
         await opened.open(f"/rollouts/{ordered.order_id}")
         await expect(page.locator("#task-1 a.outcome.right")).to_have_count(6)
-        await expect(page.get_by_role("link", name="rollout 1: right").first).to_be_visible()
+        await expect(page.get_by_role("link", name="rollout 0: right").first).to_be_visible()
         await expect(page.locator("#task-2 a.outcome.wrong")).to_have_count(6)
         await expect(page.locator("#task-3 a.outcome.failed")).to_have_count(6)
         await page.locator("#task-1 a.outcome").nth(1).click()
-        await page.wait_for_url(f"**/runs/{ordered.runs[0].run_id}/rollouts/1/2")
+        await page.wait_for_url(f"**/runs/{ordered.runs[0].run_id}/rollouts/1/1")
         await expect(page.locator(".transcript li.step-agent")).to_have_count(4)
         await expect(page.locator(".transcript")).to_contain_text("<img src=x onerror=alert(1)>")
         await expect(page.locator(".diff ins").first).to_be_visible()
         assert await page.locator("main img").count() == 0
         await page.keyboard.press("n")
-        await page.wait_for_url("**/rollouts/1/3")
+        await page.wait_for_url("**/rollouts/1/2")
         assert opened.complaints == []
     run = ordered.runs[0].run_id
     for path, name in (
         ("/rollouts", "rollouts"),
         (f"/rollouts/{ordered.order_id}", "rollouts-order"),
         (f"/runs/{run}/rollouts", "rollouts-run"),
-        (f"/runs/{run}/rollouts/1/1", "rollout"),
-        (f"/runs/{run}/rollouts/3/1", "rollout-failed"),
+        (f"/runs/{run}/rollouts/1/0", "rollout"),
+        (f"/runs/{run}/rollouts/3/0", "rollout-failed"),
     ):
         await site.check_in_every_look(path, name)
     assert "mend-a-function" in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
-    assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/1/1")
+    assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/1/0")
 
 
 async def test_a_rubric_is_shown_item_by_item(site: Site, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ async def test_a_rubric_is_shown_item_by_item(site: Site, tmp_path: Path) -> Non
     )
     run = ordered.runs[0].run_id
     await ended(site.stack, run)
-    await site.check_in_every_look(f"/runs/{run}/rollouts/1/1", "rollout-rubric", until="#rubric")
+    await site.check_in_every_look(f"/runs/{run}/rollouts/1/0", "rollout-rubric", until="#rubric")
     # This run is complete, so the model has suites and rollouts side by side.
     await site.check_in_every_look(f"/models/{MODELS[0]}", "model", until="table.models")
-    text = await site.reads_without_scripts(f"/runs/{run}/rollouts/1/1")
+    text = await site.reads_without_scripts(f"/runs/{run}/rollouts/1/0")
     assert all(word in text for word in ("passed", "failed", "Criterion"))

@@ -43,6 +43,21 @@ async def test_filters_list_answers_and_fill_their_page(
     assert nothing.out.endswith("There are no such answers.\n")
 
 
+async def test_a_rollout_has_the_number_that_marks_it(harness: GatewayHarness, proctor: CommandLine) -> None:
+    run = stored_run(harness)
+    twice = [recorded(7), recorded(7)]
+    twice[1].outcome.rollout = 1
+    harness.results.outcomes[run.run_id] = twice[:1]
+    assert "7 #" not in (await proctor("results", run.run_id, "--outcomes")).out
+    run.order.rollouts, harness.results.outcomes[run.run_id] = 2, twice
+    shown = await proctor("results", run.run_id, "--outcomes")
+    assert ("7 #0" in shown.out, "7 #1" in shown.out, "7 #2" in shown.out) == (True, True, False)
+    for number in ("0", "1"):
+        await proctor("golden", "mark", run.run_id, "7", "--sample", "--rollout", number)
+    marked = [key for request in harness.results.answers.marked for key in request.answers]
+    assert [(key.sample, key.rollout) for key in marked] == [(7, 0), (7, 1)]
+
+
 async def test_each_option_about_answers_lists_them(harness: GatewayHarness, proctor: CommandLine) -> None:
     run = stored_run(harness)
     harness.results.outcomes[run.run_id] = [recorded(0)]
@@ -133,7 +148,7 @@ async def test_answers_are_marked_by_id_or_number(harness: GatewayHarness, proct
     run = stored_run(harness)
     reported = await proctor("golden", "mark", run.run_id, "r1", "7", "--user", "ann")
     assert (reported.code, reported.out) == (0, f"Run {run.run_id} has 2 golden answers now.\n")
-    gone = await proctor("golden", "unmark", run.run_id, "7", "--sample", "--rollout", "2", "--json")
+    gone = await proctor("golden", "unmark", run.run_id, "7", "--sample", "--rollout", "1", "--json")
     assert gone.document == {"run_id": run.run_id, "golden_count": 1, "wrong_count": 0}
     marked, unmarked = harness.results.answers.marked[:2]
     assert [key.row_id for key in marked.answers] == ["r1", "7"]

@@ -12,6 +12,7 @@ from services.common.errors import ErrorKind
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import refused
 from tests.fakes.gateway.compared_runs import two_models
+from tests.fakes.gateway.dataset_runs import stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.stack.command_line import CommandLine, ended
 
@@ -205,16 +206,20 @@ async def test_rescored_figures_stand_beside_the_recorded_ones(
 async def test_answers_that_cannot_be_rescored_are_named(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
-    response = harness.results.rescoring.response
+    run, response = stored_run(harness), harness.results.rescoring.response
     response.unscored = 30
     response.unscored_answers.add(sample=3, row_id="r3", problem="the target 'x' names no number")
-    response.unscored_answers.add(sample=7, rollout=1, problem="the target 'y' names no number")
-    shown = await proctor("rescore", FIRST, "--task", "rows", "--metric", "numeric")
+    response.unscored_answers.add(sample=7, problem="the target 'y' names no number")
+    shown = await proctor("rescore", run.run_id, "--task", "rows", "--metric", "numeric")
     assert shown.out.endswith(
         "30 answers cannot be scored so, and are in no figure:\n"
         "  r3: the target 'x' names no number\n"
-        "  sample 7, rollout 1: the target 'y' names no number\n"
+        "  sample 7: the target 'y' names no number\n"
         "  and 28 more\n"
     )
-    shown = await proctor("rescore", FIRST, "--task", "rows", "--json")
+    run.order.rollouts, response.unscored_answers[0].rollout = 2, 1
+    shown = await proctor("rescore", run.run_id, "--task", "rows", "--metric", "numeric")
+    assert "  r3, rollout 1: the target 'x'" in shown.out
+    assert "  sample 7, rollout 0: the target 'y'" in shown.out
+    shown = await proctor("rescore", run.run_id, "--task", "rows", "--json")
     assert [one["row_id"] for one in shown.document["unscored_answers"]] == ["r3", ""]

@@ -23,7 +23,7 @@ _MAX_WORD = 60
 
 @dataclass(frozen=True, slots=True)
 class RolloutMark:
-    """One rollout; `number` is from 1. `outcome` is the class of its mark, "" while it is not recorded."""
+    """One rollout; `number` is from 0. `outcome` is the class of its mark, "" while it is not recorded."""
 
     number: int
     outcome: str
@@ -175,13 +175,13 @@ def _cell(part: RunPart, task: int, rollouts: int) -> Cell:
     scores = [one.scores[SCORE] for one in found if one and SCORE in one.scores]
     return Cell(
         run_id=part.run.run_id,
-        rollouts=[rollout_mark(number, one) for number, one in enumerate(found, 1)],
+        rollouts=[rollout_mark(number, one) for number, one in enumerate(found)],
         score=sum(scores) / len(scores) if scores else None,
     )
 
 
 def rollout_mark(number: int, recorded: outcome_pb2.RecordedOutcome | None) -> RolloutMark:
-    """`number` is from 1."""
+    """`number` is from 0."""
     if recorded is None:
         return RolloutMark(number, "", "not recorded yet", "")
     mark, word = outcome_mark(recorded, (SCORE,))

@@ -99,10 +99,10 @@ async def one_rollout(backends: Backends, at: RolloutAddress, now: datetime) -> 
     """Raises RolloutNotFound."""
     run, order = await _run_and_order(backends.scheduler, at.job_id)
     key, rollouts = (
-        RolloutPosition(whole_number(at.task), whole_number(at.rollout)),
+        RolloutPosition(whole_number(at.task), whole_number(at.rollout, otherwise=-1)),
         max(1, run.order.rollouts),
     )
-    if not (1 <= key.task <= len(order.task_ids) and 1 <= key.rollout <= rollouts):
+    if not (1 <= key.task <= len(order.task_ids) and 0 <= key.rollout < rollouts):
         raise RolloutNotFound(run_id=at.job_id, task=at.task, rollout=at.rollout)
     recorded = await _recorded(backends.results, at.job_id, key)
     return rollout_view(run_row(run), order, key, recorded, (rollouts, at.start, now))
@@ -185,10 +185,10 @@ async def _recorded(
 ) -> outcome_pb2.RecordedOutcome | None:
     """None before it is recorded."""
     request = results_pb2.ListOutcomesRequest(
-        run_id=run_id, page_size=1, first_sample=key.task - 1, first_rollout=key.rollout - 1
+        run_id=run_id, page_size=1, first_sample=key.task - 1, first_rollout=key.rollout
     )
     for one in (await results.recorded_outcomes(request)).outcomes:
-        if (one.outcome.sample, one.outcome.rollout) == (key.task - 1, key.rollout - 1):
+        if (one.outcome.sample, one.outcome.rollout) == (key.task - 1, key.rollout):
             return one
     return None
 
@@ -204,6 +204,6 @@ def _within(first: int, order: rollout_service_pb2.RolloutsOrder) -> int:
     return min(first, max(0, len(order.task_ids) - 1))
 
 
-def whole_number(text: str) -> int:
-    """0 for what is not a number."""
-    return min(int(text), INT32_MAX) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+def whole_number(text: str, otherwise: int = 0) -> int:
+    """`otherwise` for what is not a number."""
+    return min(int(text), INT32_MAX) if text.isascii() and text.isdigit() and len(text) < 12 else otherwise

@@ -22,7 +22,7 @@ _ANCHORS = {"step": "transcript", "diff": "diff", "log": "log"}
 
 @dataclass(frozen=True, slots=True)
 class RolloutPosition:
-    """Which rollout: a task and a rollout, both from 1."""
+    """Which rollout: the task counts from 1, the rollout from 0 as everywhere."""
 
     task: int
     rollout: int
@@ -76,7 +76,7 @@ class RolloutView:
 
     def at(self, task: int, rollout: int) -> str:
         """The address of a rollout of the run; "" where there is none."""
-        if not (1 <= task <= self.tasks and 1 <= rollout <= self.rollouts):
+        if not (1 <= task <= self.tasks and 0 <= rollout < self.rollouts):
             return ""
         return f"{self.grid}/{task}/{rollout}"
 
@@ -103,21 +103,19 @@ class RolloutView:
         record = self.record
         if name not in record.artifacts or not is_execution(record.execution):
             return ""
-        stored = ARTIFACTS.format(
-            job_id=self.run.run_id, sample=self.key.task - 1, rollout=self.key.rollout - 1
-        )
+        stored = ARTIFACTS.format(job_id=self.run.run_id, sample=self.key.task - 1, rollout=self.key.rollout)
         return f"{stored}/{record.execution}/{name}"
 
     @property
     def earlier(self) -> str:
         """The rollout before this one, of the same task or the one before."""
         task, rollout = self.key.task, self.key.rollout
-        return self.at(task, rollout - 1) or self.at(task - 1, self.rollouts)
+        return self.at(task, rollout - 1) or self.at(task - 1, self.rollouts - 1)
 
     @property
     def later(self) -> str:
         task, rollout = self.key.task, self.key.rollout
-        return self.at(task, rollout + 1) or self.at(task + 1, 1)
+        return self.at(task, rollout + 1) or self.at(task + 1, 0)
 
 
 def rollout_view(

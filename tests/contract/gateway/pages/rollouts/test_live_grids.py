@@ -78,7 +78,7 @@ async def test_the_list_of_orders_is_pushed_with_its_filters(
 async def test_one_rollout_is_pushed_until_it_is_recorded(
     harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
-    path = f"/runs/{SECOND}/rollouts/1/2"
+    path = f"/runs/{SECOND}/rollouts/1/1"
     async with socket(harness, f"{path}/socket?{BUILD}") as ws:
         assert "not recorded yet" in await ws.receive_str(timeout=10)
         recorded = outcome_pb2.RecordedOutcome()
