@@ -53,7 +53,7 @@ class LeaderboardOptions:
         bool, typer.Option("--best", help="Rank by each model's best run, not its latest; it is marked.")
     ] = False
     limit: Annotated[int, typer.Option(min=1, max=MAX_LEADERBOARD_MODELS, help="Models listed.")] = 10
-    scoring: Annotated[
+    scoring_method: Annotated[
         str,
         typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}; auto: the most frequent."),
     ] = "auto"
@@ -69,7 +69,9 @@ class LeaderboardOptions:
             metric=self.metric,
             limit=self.limit,
             is_best=self.best,
-            scoring_method=option_value(run_pb2.ScoringMethod, self.scoring, "--scoring", unset="auto"),
+            scoring_method=option_value(
+                run_pb2.ScoringMethod, self.scoring_method, "--scoring-method", unset="auto"
+            ),
             num_fewshot=self.num_fewshot,
             project_id=self.project,
             includes_limited=self.include_limited,

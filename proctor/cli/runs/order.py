@@ -60,9 +60,9 @@ class OrderOptions:
     ] = ""
     project: Annotated[int, typer.Option(help="Number of the project that groups runs.")] = 0
     priority: Annotated[str, typer.Option(help=_PRIORITY_HELP)] = ""
-    scoring: Annotated[str, typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}")] = (
-        "auto"
-    )
+    scoring_method: Annotated[
+        str, typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}")
+    ] = "auto"
     chat: Annotated[
         bool | None, typer.Option("--chat/--completion", help="Send prompts as chats or as text.")
     ] = None
@@ -110,7 +110,9 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             rollouts=options.rollouts,
             priority=option_value(run_pb2.Priority, options.priority, "--priority"),
             params=params if params.ListFields() else None,
-            scoring_method=option_value(run_pb2.ScoringMethod, options.scoring, "--scoring", unset="auto"),
+            scoring_method=option_value(
+                run_pb2.ScoringMethod, options.scoring_method, "--scoring-method", unset="auto"
+            ),
             truncation=run_pb2.TRUNCATION_LEFT if options.truncate_left else run_pb2.TRUNCATION_NONE,
             prompt_form=_PROMPT_FORMS[options.chat],
             max_cost=options.max_cost,
@@ -138,7 +140,7 @@ def _refuse_contradictions(options: OrderOptions) -> None:
     only_suites = {
         "--task": options.task,
         "--num-fewshot": options.num_fewshot is not None,
-        "--scoring": options.scoring != "auto",
+        "--scoring-method": options.scoring_method != "auto",
     }
     only_datasets = {"--metric": options.metric, "--alias": options.alias, "--window": options.window}
     kind, misplaced = ("suites", only_suites) if options.dataset else ("data sets", only_datasets)

@@ -45,7 +45,7 @@ class _Entry(BaseModel):
     benchmark_count: int = Field(description="Number of tasks in the figure")
     ci95: tuple[float, float] | None
     n: int
-    scoring: str | None = Field(description="Scoring method of choices; null without choices")
+    scoring_method: str | None = Field(description="How choices are scored; null without choices")
     num_fewshot: int | None = Field(description="As ordered; null means each task's default")
     unparsed_rate: float | None
     trend: str | None = Field(description="up, down or steady against its previous run; null without one")
@@ -78,7 +78,7 @@ class LeaderboardShown(BaseModel):
     last_updated: datetime | None
     suite: str
     metric: str
-    scoring: str | None = Field(description="Scoring method of the ranked models")
+    scoring_method: str | None = Field(description="How choices of the ranked models are scored")
     note: str = Field(description="Why no run is ranked where all are limited; else empty")
     pending_comparisons: int = Field(
         description="Pairs that are still being compared: their ties are missing, and ranks may change"
@@ -140,7 +140,7 @@ def _common(entry: leaderboard_pb2.LeaderboardEntry) -> dict[str, object]:
         "benchmark_count": entry.task_count,
         "ci95": interval(entry.figure),
         "n": entry.figure.n,
-        "scoring": choice_scoring(entry.scoring_method),
+        "scoring_method": choice_scoring(entry.scoring_method),
         "trend": word_of(leaderboard_pb2.TrendDirection, direction) if direction else None,
         "trend_details": _trend(trend) if trend.previous_run_id else None,
         "completed_at": moment(entry.closed_at),
@@ -229,7 +229,7 @@ async def leaderboard(
         last_updated=moment(found.last_updated),
         suite=query.suite,
         metric=found.metric,
-        scoring=choice_scoring(found.scoring_method),
+        scoring_method=choice_scoring(found.scoring_method),
         note=found.note,
         pending_comparisons=found.pending_comparisons,
     )

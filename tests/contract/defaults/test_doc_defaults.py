@@ -142,7 +142,7 @@ SENTENCES: Mapping[str, str] = {
     "default: the letters": f"the letters {LETTERS[0]} to {LETTERS[-1]}",
     "A retry opens a new window. Default:": "Default: the time limit of a run",
     "`TIMEOUT_SEC`": f"({RolloutLimits().agent_seconds:,.0f} by default)",
-    "proctor run --scoring": "`loglikelihood` if the model's engine supports it, else `generate`",
+    "proctor run --scoring-method": "`loglikelihood` if the model's engine supports it, else `generate`",
     "of label 1;": f"`{CompiledMetric('f1').average}` (default)",
     "By default three runs": "three",
     "It is off by default": "off" if not RunOrder("glue", "vllm/starter").stream_answers else "on",

@@ -54,7 +54,7 @@ async def test_leaderboard_has_the_promised_fields(harness: GatewayHarness) -> N
     assert {name: top[name] for name in promised} == promised
     assert top["trend_details"] == {"difference": 0.25, "p_value": None, "previous_job_id": "r0"}
     assert (body["total_models"], body["last_updated"]) == (1, "2023-11-14T22:13:20Z")
-    assert (body["scoring"], body["metric"]) == ("loglikelihood", "acc")
+    assert (body["scoring_method"], body["metric"]) == ("loglikelihood", "acc")
     [unranked], [baseline] = body["unranked"], body["baselines"]
     assert (unranked["rank"], unranked["score"], unranked["unranked_because"]) == (None, None, ["limit 100"])
     assert (baseline["provider"], baseline["job_id"], baseline["trend"]) == ("baseline", None, None)
@@ -140,7 +140,7 @@ async def test_history_has_the_promised_fields(harness: GatewayHarness) -> None:
         "vllm",
     )
     assert run["benchmark_suite"] == "glue"
-    assert (run["score"], run["unparsed_rate"], run["scoring"]) == (0.5, None, "loglikelihood")
+    assert (run["score"], run["unparsed_rate"], run["scoring_method"]) == (0.5, None, "loglikelihood")
     [asked] = harness.results.entries.pages_asked
     assert (asked.model, asked.days, asked.page_size, asked.page_token) == ("vllm/a", 7, 1, "here")
 

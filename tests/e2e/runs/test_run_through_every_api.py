@@ -70,7 +70,7 @@ async def test_figures_are_the_same_by_rest_by_grpc_and_in_the_rows(stack: Stack
     for task in by_grpc.tasks:
         [figure] = task.metrics
         shown = by_rest["performance_data"]["starter"][task.task][figure.metric]
-        shown.pop("scoring", None)
+        shown.pop("scoring_method", None)
         assert shown == {
             "mean": figure.mean,
             "std": figure.std,

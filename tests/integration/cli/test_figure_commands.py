@@ -78,14 +78,14 @@ async def test_leaderboard_is_a_table_or_a_document(harness: GatewayHarness, pro
     assert "No complete run of starter has accuracy yet." in (await proctor("leaderboard", "starter")).out
     figure = summary_pb2.MetricFigure(metric="acc", mean=0.5)
     harness.results.entries.leaderboard.entries.add(rank=1, model="vllm/a", figure=figure)
-    assert "vllm/a" in (await proctor("leaderboard", "glue", "--best", "--scoring", "generate")).out
+    assert "vllm/a" in (await proctor("leaderboard", "glue", "--best", "--scoring-method", "generate")).out
     reported = await proctor("leaderboard", "glue", "--json")
     assert reported.document["entries"][0]["figure"]["mean"] == 0.5
     assert reported.document["entries"][0]["figure"]["ci_low"] is None
     by_default, asked, *_ = harness.results.entries.leaderboards_asked
     assert by_default.metric == ""
     assert (asked.is_best, asked.scoring_method) == (True, run_pb2.SCORING_METHOD_GENERATE)
-    assert (await proctor("leaderboard", "glue", "--scoring", "magic")).code == 2
+    assert (await proctor("leaderboard", "glue", "--scoring-method", "magic")).code == 2
 
 
 @pytest.mark.parametrize("command", [("leaderboard",), ("history", "--suite"), ("runs", "--suite")])

@@ -88,7 +88,7 @@ class ComparedJob(BaseModel):
     job_id: str
     model: str = Field(description="As ordered, without the provider")
     provider: str
-    scoring: str | None = Field(description="Scoring method of choices; null without choices")
+    scoring_method: str | None = Field(description="How choices are scored; null without choices")
     limit: int | None = Field(description="First rows of each task only; null means all")
     score: float | None = Field(description="The suite's figure of the main metric")
 
@@ -174,7 +174,6 @@ def run_names(comparison: comparison_pb2.Comparison) -> list[str]:
 
 def _compared_job(run: comparison_pb2.ComparedRun) -> ComparedJob:
     method = run.scoring_method
-    scoring = word_of(run_pb2.ScoringMethod, method) if method else None
     shown = provider_and_name(run.model)
     return present(
         ComparedJob,
@@ -182,7 +181,7 @@ def _compared_job(run: comparison_pb2.ComparedRun) -> ComparedJob:
         job_id=run.run_id,
         model=shown["model_name"],
         provider=shown["provider"],
-        scoring=scoring,
+        scoring_method=word_of(run_pb2.ScoringMethod, method) if method else None,
     )
 
 

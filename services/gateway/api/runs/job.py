@@ -92,8 +92,8 @@ def error_sentence(run: run_pb2.Run) -> str | None:
 
 def task_figures(task: summary_pb2.TaskSummary) -> dict[str, FigureShown]:
     """Figures by metric."""
-    scoring = choice_scoring(task.scoring_method) or ""
-    return {figure.metric: _figure(figure, scoring) for figure in task.metrics}
+    method = choice_scoring(task.scoring_method) or ""
+    return {figure.metric: _figure(figure, method) for figure in task.metrics}
 
 
 def choice_scoring(method: run_pb2.ScoringMethod.ValueType) -> str | None:
@@ -118,7 +118,9 @@ def _summary(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime) -
         benchmarks_run=[task.task for task in evaluated],
         models_evaluated=1 if evaluated else 0,
         total_time_seconds=round(ran_seconds(run, now), 3),
-        scoring={task.task: word_of(run_pb2.ScoringMethod, task.scoring_method) for task in summary.tasks},
+        scoring_method={
+            task.task: word_of(run_pb2.ScoringMethod, task.scoring_method) for task in summary.tasks
+        },
         stand_in=[task.task for task in summary.tasks if task.is_stand_in],
         reused_answers=run.reused_answers,
         gpu_seconds=round(summary.gpu_seconds, 3),
@@ -147,8 +149,8 @@ def _group_scoring(group: summary_pb2.GroupSummary, metric: str, summary: summar
     return ", ".join(method for method in methods if method)
 
 
-def _figure(figure: summary_pb2.MetricFigure, scoring: str) -> FigureShown:
-    return present(FigureShown, figure, ci95=interval(figure), scoring=scoring)
+def _figure(figure: summary_pb2.MetricFigure, method: str) -> FigureShown:
+    return present(FigureShown, figure, ci95=interval(figure), scoring_method=method)
 
 
 def _rates(counts: summary_pb2.TaskSummary | summary_pb2.RunSummary) -> dict[str, float | None]:

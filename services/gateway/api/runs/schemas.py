@@ -64,8 +64,8 @@ class JobSummary(BaseModel):
     benchmarks_run: list[str]
     models_evaluated: int
     total_time_seconds: float
-    scoring: dict[str, str] = Field(
-        description="Scoring method of each task; figures of different methods are not comparable"
+    scoring_method: dict[str, str] = Field(
+        description="How choices of each task are scored; figures of different methods are not comparable"
     )
     stand_in: list[str] = Field(description="Tasks whose rows are not the official split")
     reused_answers: int = Field(description="Answers reused from earlier runs, without times or cost")
@@ -80,8 +80,8 @@ class FigureShown(BaseModel):
     stderr: float | None
     ci95: tuple[float, float] | None
     n: int
-    scoring: str = Field(
-        default="", description="Scoring method of choices; figures of different methods are not comparable"
+    scoring_method: str = Field(
+        default="", description="How choices are scored; figures of different methods are not comparable"
     )
     within_std: float | None = Field(
         default=None, description="Mean deviation of a sample's own scores; only with several rollouts"

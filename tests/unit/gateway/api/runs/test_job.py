@@ -49,7 +49,7 @@ def test_running_job_shows_its_progress_and_partial_figures() -> None:
         "stderr": 0.1,
         "ci95": (0.5, 0.9),
         "n": 16,
-        "scoring": "loglikelihood",
+        "scoring_method": "loglikelihood",
         "within_std": None,
     }
     assert body["failures"] == {"timeout": 3}
@@ -83,8 +83,11 @@ def test_groups_stand_beside_the_tasks_with_their_scoring_and_what_they_miss() -
     )
     group = job_results(running(), reported, NOW).groups["glue"]
     assert (group.tasks, group.missing_tasks) == (["sst2", "cola"], ["rte"])
-    assert (group.figures["score"].mean, group.figures["score"].scoring) == (0.75, "loglikelihood, generate")
-    assert group.figures["acc"].scoring == "loglikelihood"
+    assert (group.figures["score"].mean, group.figures["score"].scoring_method) == (
+        0.75,
+        "loglikelihood, generate",
+    )
+    assert group.figures["acc"].scoring_method == "loglikelihood"
 
 
 def test_rates_are_of_what_came_to_an_end_and_null_where_nothing_did() -> None:
@@ -101,7 +104,7 @@ def test_summary_counts_only_tasks_that_were_evaluated_and_names_stand_ins() -> 
     assert reported.benchmarks_run == ["sst2"]
     assert reported.total_time_seconds == 100.0
     assert reported.stand_in == ["sst2"]
-    assert reported.scoring["sst2"] == "loglikelihood"
+    assert reported.scoring_method["sst2"] == "loglikelihood"
 
 
 def test_time_of_a_job_is_that_which_it_was_running() -> None:
