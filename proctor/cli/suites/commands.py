@@ -63,11 +63,11 @@ async def show(
     task: Annotated[str, typer.Argument(metavar="TASK", help="A task, such as sst2.")],
     row: Annotated[int, typer.Option(min=0, help="Row of the split, from 0.")] = 0,
     suite: Annotated[str, typer.Option(help="Its suite, if several have a task of this name.")] = "",
-    shots: Annotated[int | None, typer.Option(min=0, help="Examples in the prompt.")] = None,
+    num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in the prompt.")] = None,
 ) -> None:
     """Print exactly what a model would be asked."""
     named = suite or _suite_of(task, await session.client.list_suites())
-    request = suite_pb2.ShowSampleRequest(suite=named, task=task, row=row, num_fewshot=shots)
+    request = suite_pb2.ShowSampleRequest(suite=named, task=task, row=row, num_fewshot=num_fewshot)
     shown = await session.client.suites.show_sample(request)
     if not session.terminal.is_json:
         say(session.terminal.out, f"{named} · {task} · row {row}", style="bold")

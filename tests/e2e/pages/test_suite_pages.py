@@ -15,7 +15,7 @@ CITIES = "city,country\nLyon,France\nTurin,Italy\n"
 
 async def test_suites_in_every_look(site: Site) -> None:
     await site.check_in_every_look("/suites", "suites", until="table.suites")
-    await site.check_in_every_look("/suites/starter?shots=2", "suite", until="#sample pre")
+    await site.check_in_every_look("/suites/starter?num_fewshot=2", "suite", until="#sample pre")
     await site.check_in_every_look("/suites/new", "suite-new", until="#checked .fault")
     assert "Sentiment" in await site.reads_without_scripts("/suites/starter")
 

@@ -66,7 +66,7 @@ async def test_sample_is_shown_of_the_suite_that_has_the_task(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
     harness.scheduler.suites.sample.prompt.text = "Review: fine \nSentiment:"
-    shown = await proctor("suites", "show", "sentiment", "--row", "3", "--shots", "2")
+    shown = await proctor("suites", "show", "sentiment", "--row", "3", "--num-fewshot", "2")
     assert "Review: fine \nSentiment:\n" in shown.out
     [asked] = harness.scheduler.suites.shown
     assert (asked.suite, asked.row, asked.num_fewshot) == ("starter", 3, 2)

@@ -103,14 +103,14 @@ async def show_suite(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     suite: Name,
     task: str = "",
     row: str = "",
-    shots: str = "",
+    num_fewshot: str = "",
     ask: str = "",
 ) -> Response:
     found = await _suite(scheduler, suite)
     chosen = SampleChoice(
         task=task or (found.tasks[0].name if found.tasks else ""),
         row=_number(row, LAST_PREVIEWED_ROW) or 0,
-        shots=_number(shots, MAX_FEWSHOT),
+        num_fewshot=_number(num_fewshot, MAX_FEWSHOT),
     )
     sample, fault = await _sample(scheduler, suite, chosen)
     view = SuiteView(found, chosen, sample, fault, ask)
@@ -151,7 +151,7 @@ async def _sample(scheduler: Scheduler, suite: str, chosen: SampleChoice) -> tup
     if not chosen.task:
         return None, ""
     request = suite_pb2.ShowSampleRequest(
-        suite=suite, task=chosen.task, row=chosen.row, num_fewshot=chosen.shots
+        suite=suite, task=chosen.task, row=chosen.row, num_fewshot=chosen.num_fewshot
     )
     try:
         return sample_shown(request, await scheduler.suites.ShowSample(request)), ""

@@ -58,11 +58,11 @@ class SuiteListView:
 
 @dataclass(frozen=True, slots=True)
 class SampleChoice:
-    """A row of a task, from 0, with so many shots; None for as many as the task says."""
+    """A row of a task, from 0, with so many examples; None for as many as the task says."""
 
     task: str
     row: int
-    shots: int | None
+    num_fewshot: int | None
 
 
 @dataclass(frozen=True, slots=True)

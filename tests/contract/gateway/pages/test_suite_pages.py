@@ -43,18 +43,18 @@ async def test_suites_are_listed_and_found_by_name(harness: GatewayHarness) -> N
 
 
 async def test_sample_is_shown_as_a_model_gets_it_with_shots(harness: GatewayHarness) -> None:
-    shown = await show(harness, "/suites/starter?row=2&shots=3")
+    shown = await show(harness, "/suites/starter?row=2&num_fewshot=3")
     asked = harness.scheduler.suites.shown[-1]
     assert (asked.suite, asked.task, asked.row, asked.num_fewshot) == ("starter", "sentiment", 2, 3)
     assert "Review: good. Sentiment:" in shown.html
     assert '<code> positive</code> <span class="outcome right">target</span>' in shown.html
     assert "f1" in shown.html
-    part = await show(harness, "/suites/starter?task=sentiment&shots=", headers=PART)
+    part = await show(harness, "/suites/starter?task=sentiment&num_fewshot=", headers=PART)
     assert "<html" not in part.html
     assert not harness.scheduler.suites.shown[-1].HasField("num_fewshot")
 
 
-@pytest.mark.parametrize("query", ["row=9", "task=zzz", "row=x&shots=-1&unknown=1"])
+@pytest.mark.parametrize("query", ["row=9", "task=zzz", "row=x&num_fewshot=-1&unknown=1"])
 async def test_sample_that_is_not_there_leaves_the_rest_of_the_page(
     harness: GatewayHarness, query: str
 ) -> None:
