@@ -50,11 +50,11 @@ class OrderOptions:
     limit: Annotated[int | None, typer.Option(help="First N rows of each task.")] = None
     num_fewshot: Annotated[int | None, typer.Option(help="Examples in each prompt.")] = None
     rollouts: Annotated[int | None, typer.Option(help="Repetitions of each sample.")] = None
-    alias: Annotated[
+    line_model: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Another name of the model in the rows; repeat for several."),
     ] = None
-    window: Annotated[
+    completion_window: Annotated[
         str,
         typer.Option(metavar="TIME", help="Such as 24h or 90m: the run fails after this, waiting included."),
     ] = ""
@@ -100,8 +100,10 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             suite=options.suite,
             dataset_id=options.dataset,
             metrics=[metric_use(text) for text in options.metric or ()],
-            line_models=options.alias,
-            completion_window_seconds=_window_seconds(options.window) if options.window else None,
+            line_models=options.line_model,
+            completion_window_seconds=(
+                _window_seconds(options.completion_window) if options.completion_window else None
+            ),
             tasks=options.task,
             model=options.model,
             base_url=options.base_url,
@@ -142,7 +144,11 @@ def _refuse_contradictions(options: OrderOptions) -> None:
         "--num-fewshot": options.num_fewshot is not None,
         "--scoring-method": options.scoring_method != "auto",
     }
-    only_datasets = {"--metric": options.metric, "--alias": options.alias, "--window": options.window}
+    only_datasets = {
+        "--metric": options.metric,
+        "--line-model": options.line_model,
+        "--completion-window": options.completion_window,
+    }
     kind, misplaced = ("suites", only_suites) if options.dataset else ("data sets", only_datasets)
     for name, is_given in misplaced.items():
         if is_given:
@@ -153,7 +159,7 @@ def _window_seconds(text: str) -> int:
     try:
         return window_seconds(text)
     except ValueError as error:
-        raise Refused(f"--window {text}: {error}.") from error
+        raise Refused(f"--completion-window {text}: {error}.") from error
 
 
 def _params(options: OrderOptions) -> run_pb2.GenerationParams:

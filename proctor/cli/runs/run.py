@@ -40,7 +40,7 @@ async def run(
         return await submit_and_follow(session, order, is_detached=is_detached)
     except Refused as error:
         if error.reason == "MODEL_MISMATCH" and "line_model" in error.facts:
-            hint = f"{error.message} On the command line: --alias {error.facts['line_model']}."
+            hint = f"{error.message} On the command line: --line-model {error.facts['line_model']}."
             raise Refused(hint, error.reason, error.facts) from error
         raise
 

@@ -152,7 +152,7 @@ async def test_targets_are_scored_ranked_and_compared_by_the_data_set(stack: Sta
 async def test_command_line_uploads_once_runs_shows_and_deletes(stack: StackHarness, tmp_path: Path) -> None:
     file = tmp_path / "keyed.jsonl"
     file.write_bytes(KEYED_FILE)
-    line = f"run --dataset {file} --chat --metric exact_match --window 2h"
+    line = f"run --dataset {file} --chat --metric exact_match --completion-window 2h"
     first = await proctor(stack, f"{line} --model {MODEL}")
     assert first.code == 0, first.err
     for part in (

@@ -69,7 +69,9 @@ async def test_content_that_was_changed_under_its_key_is_uploaded_anew(
 async def test_id_is_run_as_it_is(
     harness: GatewayHarness, datasets: FakeDatasets, proctor: CommandLine
 ) -> None:
-    reported = await proctor(*order(ID, "--alias", "gpt-4o", "--window", "24h", "--detach", "--json"))
+    reported = await proctor(
+        *order(ID, "--line-model", "gpt-4o", "--completion-window", "24h", "--detach", "--json")
+    )
     assert reported.document["run"]["order"]["dataset_id"] == ID
     [submitted] = harness.scheduler.submitted
     assert list(submitted.order.line_models) == ["gpt-4o"]

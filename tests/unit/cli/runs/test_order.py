@@ -107,7 +107,7 @@ def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_en
         "regex:pattern=^a=b:c",
         '{"metric": "choice", "choices": ["x"]}',
     ]
-    order = order_of(options(dataset="ds_1", metric=metrics, alias=["gpt-4o"], window="90m"))
+    order = order_of(options(dataset="ds_1", metric=metrics, line_model=["gpt-4o"], completion_window="90m"))
     assert (order.dataset_id, order.suite, list(order.line_models)) == ("ds_1", "", ["gpt-4o"])
     assert [(metric.name, metric.options_json) for metric in order.metrics] == [
         ("exact_match", ""),
@@ -128,9 +128,9 @@ def test_order_over_a_data_set_says_how_its_answers_are_scored_and_by_when_it_en
         (options(dataset="ds_1", num_fewshot=0), "--num-fewshot is for suites only"),
         (options(dataset="ds_1", scoring_method="generate"), "--scoring-method is for suites only"),
         (options(metric=["f1"]), "--metric is for data sets only"),
-        (options(alias=["x"]), "--alias is for data sets only"),
-        (options(window="1h"), "--window is for data sets only"),
-        (options(dataset="ds_1", window="1d"), "--window 1d: a window is written in"),
+        (options(line_model=["x"]), "--line-model is for data sets only"),
+        (options(completion_window="1h"), "--completion-window is for data sets only"),
+        (options(dataset="ds_1", completion_window="1d"), "--completion-window 1d: a window is written in"),
         (options(dataset="ds_1", metric=["numeric:x"]), "--metric numeric:x: write it as"),
         (options(dataset="ds_1", metric=['{"f": 1}']), '--metric {"f": 1}: write it as'),
     ],
