@@ -45,10 +45,10 @@ class AnswerOptions:
     ] = ""
     min_score: Annotated[float | None, typer.Option(help="Lowest score of an answer.")] = None
     max_score: Annotated[float | None, typer.Option(help="Highest score of an answer.")] = None
-    min_length: Annotated[
+    min_characters: Annotated[
         int | None, typer.Option(min=0, max=INT32_MAX, help="Fewest characters of an answer.")
     ] = None
-    max_length: Annotated[
+    max_characters: Annotated[
         int | None, typer.Option(min=0, max=INT32_MAX, help="Most characters of an answer.")
     ] = None
     golden: Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")] = False
@@ -59,8 +59,10 @@ class AnswerOptions:
 
         An empty range is refused here with the options' names; the service would name its contract's fields.
         """
-        if self.max_length is not None and (self.min_length or 0) > self.max_length:
-            raise Refused(f"--min-length {self.min_length} is above --max-length {self.max_length}.")
+        if self.max_characters is not None and (self.min_characters or 0) > self.max_characters:
+            raise Refused(
+                f"--min-characters {self.min_characters} is above --max-characters {self.max_characters}."
+            )
         if self.min_score is not None and self.max_score is not None and self.min_score > self.max_score:
             raise Refused(f"--min-score {self.min_score:g} is above --max-score {self.max_score:g}.")
         if self.golden and self.wrong:
@@ -71,8 +73,8 @@ class AnswerOptions:
             metric=self.metric,
             min_score=self.min_score,
             max_score=self.max_score,
-            min_characters=self.min_length,
-            max_characters=self.max_length,
+            min_characters=self.min_characters,
+            max_characters=self.max_characters,
             is_golden=self.golden,
             is_marked_wrong=self.wrong,
         )

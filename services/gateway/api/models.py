@@ -17,7 +17,7 @@ from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.errors import AmbiguousModel, ModelNotFound
 from services.gateway.http.parameters import Text
 from services.gateway.http.paths import ADMIN, MODELS, OPENAI_MODELS
-from services.gateway.http.presentation import optional, present
+from services.gateway.http.presentation import present
 from services.gateway.http.problem import openai_problems, problems
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
@@ -81,7 +81,7 @@ class ModelShown(BaseModel):
     name: str
     pool: str
     loaded: bool
-    context_length: int | None = Field(description="In tokens")
+    context_tokens: int | None = Field(description="Longest context")
     size_bytes: int | None = Field(description="Size of its weights")
     memory_bytes: int | None = Field(description="Memory needed to serve it: weights and minimal cache")
     quantization: str | None
@@ -116,7 +116,7 @@ class AdminModel(BaseModel):
     memory_needed_text: str | None
     loaded: bool
     quantization: str | None
-    context_length: int | None
+    context_tokens: int | None
     problem: str | None
 
 
@@ -156,14 +156,7 @@ def byte_text(count: int) -> str:
 
 def _model_shown(model: model_pb2.ModelInfo) -> ModelShown:
     provider, name = split_model(model.model)
-    return present(
-        ModelShown,
-        model,
-        provider=provider,
-        name=name,
-        loaded=model.is_loaded,
-        context_length=optional(model, "context_tokens"),
-    )
+    return present(ModelShown, model, provider=provider, name=name, loaded=model.is_loaded)
 
 
 def _admin_model(model: ModelShown) -> AdminModel:

@@ -20,8 +20,6 @@ _PARAMETERS = {
     "filter.row_id": "id",
     "filter.text": "text",
     "filter.metric": "metric",
-    "min_characters": "min_length",
-    "max_characters": "max_length",
     "is_golden": "golden",
     "is_marked_wrong": "wrong",
     "run_ids": "ids",

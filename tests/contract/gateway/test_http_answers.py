@@ -40,7 +40,7 @@ async def test_rows_stand_side_by_side_page_by_page(harness: GatewayHarness) -> 
     )
     harness.results.answers.rows = [shown_row(at, recorded(at, is_golden=True), failed) for at in range(3)]
     ids = f"{shown_id(first)},{shown_id(second)}"
-    words = "differing=true&limit=2&text=a%25b&min_score=0.5&max_length=9&golden=true"
+    words = "differing=true&limit=2&text=a%25b&min_score=0.5&max_characters=9&golden=true"
     status, body, _ = await call(harness, "GET", f"{API}/side-by-side?ids={ids}&{words}")
     assert status == 200
     assert [one["benchmark_id"] for one in body["benchmarks"]] == ids.split(",")
@@ -128,7 +128,7 @@ async def test_an_empty_id_is_reported_as_such(harness: GatewayHarness) -> None:
         (
             "min_characters",
             "(5) must not be above max_characters (3)",
-            "min_length (5) must not be above max_length (3).",
+            "min_characters (5) must not be above max_characters (3).",
         ),
         ("answers.row_id", "must not contain a NUL", "custom_id must not contain a NUL."),
         ("row_id", "names a row only here", "custom_id names a row only here."),

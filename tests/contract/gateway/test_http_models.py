@@ -20,7 +20,7 @@ async def test_models_are_listed_with_what_is_known_and_nulls_for_the_rest(harne
         "name": "starter",
         "pool": "local",
         "loaded": True,
-        "context_length": 1024,
+        "context_tokens": 1024,
         "size_bytes": 15_400_000,
         "memory_bytes": 2_015_400_000,
         "quantization": "bfloat16",

@@ -136,8 +136,8 @@ async def test_filters_reach_results_as_they_are(harness: GatewayHarness) -> Non
         "metric": "rouge",
         "min_score": "0",
         "max_score": "0.5",
-        "min_length": "1",
-        "max_length": "9",
+        "min_characters": "1",
+        "max_characters": "9",
         "golden": "true",
         "sort": "time",
         "descending": "true",
@@ -152,7 +152,14 @@ async def test_filters_reach_results_as_they_are(harness: GatewayHarness) -> Non
     assert (chosen.min_characters, chosen.max_characters, chosen.is_golden) == (1, 9, True)
     await call(harness, "GET", f"{API}/{shown_id(run)}/results?wrong=true")
     assert harness.results.outcomes_asked[-1].filter.is_marked_wrong
-    for wrong in ("min_score=nan", "min_length=-1", "limit=1001", "status=lost", "sort=size", "nonsense=1"):
+    for wrong in (
+        "min_score=nan",
+        "min_characters=-1",
+        "limit=1001",
+        "status=lost",
+        "sort=size",
+        "nonsense=1",
+    ):
         assert (await call(harness, "GET", f"{API}/{shown_id(run)}/results?{wrong}"))[0] == 422
 
 

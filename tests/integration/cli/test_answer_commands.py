@@ -25,7 +25,7 @@ async def test_filters_list_answers_and_fill_their_page(
 ) -> None:
     run = stored_run(harness)
     harness.results.outcomes[run.run_id] = [recorded(at, is_golden=at == 1) for at in range(3)]
-    line = ("--id", "r", "--text", "50%", "--min-score", "0.5", "--max-length", "9", "--golden")
+    line = ("--id", "r", "--text", "50%", "--min-score", "0.5", "--max-characters", "9", "--golden")
     shown = await proctor("results", run.run_id, *line, "--limit", "2")
     assert shown.code == 0, shown.err
     assert "request-1" in shown.out
@@ -87,8 +87,8 @@ async def test_range_that_holds_nothing_is_refused_in_the_words_of_its_options(
 ) -> None:
     run, other = stored_run(harness), stored_run(harness)
     for command in (("results", run.run_id), ("side-by-side", run.run_id, other.run_id)):
-        long = await proctor(*command, "--min-length", "5", "--max-length", "3")
-        assert (long.code, long.err) == (2, "--min-length 5 is above --max-length 3.\n")
+        long = await proctor(*command, "--min-characters", "5", "--max-characters", "3")
+        assert (long.code, long.err) == (2, "--min-characters 5 is above --max-characters 3.\n")
         high = await proctor(*command, "--min-score", "0.5", "--max-score", "0")
         assert (high.code, high.err) == (2, "--min-score 0.5 is above --max-score 0.\n")
     assert not harness.results.outcomes_asked

@@ -163,8 +163,8 @@ class AnswerConditions:
     metric: Annotated[Text, Query(description="Metric of min_score and max_score")] = ""
     min_score: ScoreBound = None
     max_score: ScoreBound = None
-    min_length: LengthBound = None
-    max_length: LengthBound = None
+    min_characters: LengthBound = None
+    max_characters: LengthBound = None
     golden: Annotated[bool, Query(description="Only golden answers")] = False
     wrong: Annotated[bool, Query(description="Only answers that are marked as wrong")] = False
 
@@ -177,8 +177,8 @@ class AnswerConditions:
             metric=self.metric,
             min_score=self.min_score,
             max_score=self.max_score,
-            min_characters=self.min_length,
-            max_characters=self.max_length,
+            min_characters=self.min_characters,
+            max_characters=self.max_characters,
             is_golden=self.golden,
             is_marked_wrong=self.wrong,
         )

@@ -57,8 +57,8 @@ class AnswerFilters:
     metric: _Text = ""
     min_score: _Text = ""
     max_score: _Text = ""
-    min_length: _Text = ""
-    max_length: _Text = ""
+    min_characters: _Text = ""
+    max_characters: _Text = ""
     marked: _Text = ""
     golden: _Text = ""
     failure: _Text = ""
@@ -78,8 +78,8 @@ class AnswerFilters:
             "metric": self.metric,
             "min_score": self.min_score if _number(self.min_score) is not None else "",
             "max_score": self.max_score if _number(self.max_score) is not None else "",
-            "min_length": self.min_length if _length(self.min_length) is not None else "",
-            "max_length": self.max_length if _length(self.max_length) is not None else "",
+            "min_characters": self.min_characters if _length(self.min_characters) is not None else "",
+            "max_characters": self.max_characters if _length(self.max_characters) is not None else "",
             "marked": self._mark(),
             "failure": self.failure if self.failure in FAILURES else "",
             "sort": self.sort if self.sort in _KNOWN_SORTS else "",
@@ -120,8 +120,8 @@ class AnswerFilters:
             metric=self.metric,
             min_score=low,
             max_score=high,
-            min_characters=_length(self.min_length),
-            max_characters=_length(self.max_length),
+            min_characters=_length(self.min_characters),
+            max_characters=_length(self.max_characters),
             is_golden=self._mark() == GOLDEN,
             is_marked_wrong=self._mark() == WRONG,
             failure_class=value_of(

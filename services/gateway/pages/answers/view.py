@@ -15,7 +15,9 @@ from services.gateway.pages.runs_table import RunRow
 
 _GLIMPSE = 120
 # Filters that the form shows folded.
-_RARE = frozenset({"metric", "min_score", "max_score", "min_length", "max_length", "marked", "failure"})
+_RARE = frozenset(
+    {"metric", "min_score", "max_score", "min_characters", "max_characters", "marked", "failure"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,8 @@ async def test_every_filter_reaches_results_and_its_field(harness: GatewayHarnes
         "metric": "acc",
         "min_score": "0.25",
         "max_score": "0.75",
-        "min_length": "3",
-        "max_length": "900",
+        "min_characters": "3",
+        "max_characters": "900",
         "marked": "golden",
     }
     shown = await show(harness, f"{RESULTS}?{urlencode(given)}")
@@ -127,8 +127,8 @@ async def test_right_and_wrong_are_scores(harness: GatewayHarness, word: str, sc
 
 
 async def test_values_that_cannot_be_read_and_unknown_names_are_ignored(harness: GatewayHarness) -> None:
-    odd = "status=lost&min_score=nan&max_score=x&min_length=-1&max_length=%C2%B2&marked=maybe&colour=red"
-    shown = await show(harness, f"{RESULTS}?{odd}")
+    odd = "status=lost&min_score=nan&max_score=x&min_characters=-1&max_characters=%C2%B2&marked=maybe"
+    shown = await show(harness, f"{RESULTS}?{odd}&colour=red")
     assert shown.status == 200
     [asked] = harness.results.outcomes_asked
     assert (asked.status, asked.HasField("filter")) == (0, False)
