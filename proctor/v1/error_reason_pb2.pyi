@@ -146,6 +146,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
     ERROR_REASON_PROJECT_STORAGE_EXCEEDED: _ErrorReason.ValueType  # 61
     """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
+    ERROR_REASON_TOO_MANY_UPLOADS: _ErrorReason.ValueType  # 62
+    """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: so many uploads run already, of all users or of this one."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -274,4 +276,6 @@ ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
 """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
 ERROR_REASON_PROJECT_STORAGE_EXCEEDED: ErrorReason.ValueType  # 61
 """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
+ERROR_REASON_TOO_MANY_UPLOADS: ErrorReason.ValueType  # 62
+"""RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: so many uploads run already, of all users or of this one."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

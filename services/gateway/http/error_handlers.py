@@ -32,7 +32,7 @@ from services.common.secret_names import secret_word
 from services.common.structured_logs import get_logger
 from services.gateway.http.api_errors import NO_SUCH_PAGE, with_client_ids
 from services.gateway.http.errors import GatewayError
-from services.gateway.http.paths import FILES, OPENAI, UPLOADS, is_page
+from services.gateway.http.paths import OPENAI, is_page
 from services.gateway.http.problem import (
     ProblemDetails,
     RefusedField,
@@ -109,7 +109,7 @@ def problem_of(error: DomainError, instance: str, *, is_page_wanted: bool = Fals
         status=status,
         detail=_page_detail(error, facts, message)
         if is_page_wanted
-        else _detail(error.reason, facts, message, instance),
+        else _filled(_DETAILS.get(error.reason), facts, message),
         instance=instance,
         reason=error.reason,
         retry_after=_retry_after(status, facts),
@@ -129,12 +129,6 @@ def problem_response(problem: ProblemDetails, field: str = "") -> JSONResponse:
 
 def http_status(kind: ErrorKind, reason: str) -> int:
     return _STATUS_OF_REASON.get(reason, _STATUS[kind])
-
-
-def _detail(reason: str, facts: Mapping[str, str], message: str, instance: str) -> str:
-    # Sentences about runs and suites do not fit uploads.
-    form = None if instance in (UPLOADS, FILES) else _DETAILS.get(reason)
-    return _filled(form, facts, message)
 
 
 def _page_detail(error: DomainError, facts: Mapping[str, str], message: str) -> str:

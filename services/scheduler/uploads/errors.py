@@ -17,7 +17,7 @@ class DatasetTooLarge(DomainError, kind=ErrorKind.INVALID, reason="DATASET_TOO_L
     """The file has more than {limit} {unit}{when}, which is the limit. Split it."""
 
 
-class TooManyUploads(DomainError, kind=ErrorKind.EXHAUSTED, reason="QUEUE_FULL"):
+class TooManyUploads(DomainError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_UPLOADS"):
     """So many uploads{whose} run already: {limit}. Try again in {retry_after_seconds} s."""
 
 

@@ -74,6 +74,13 @@ async def test_file_that_is_refused_as_a_whole_says_why(harness: GatewayHarness)
     assert (shown.status, "own.jsonl: It is empty." in shown.html) == (422, True)
 
 
+async def test_upload_beside_too_many_others_is_refused_in_their_words(harness: GatewayHarness) -> None:
+    sentence = "So many uploads run already: 8. Try again in 30 s."
+    harness.scheduler.datasets.refusal = refused(ErrorKind.EXHAUSTED, "TOO_MANY_UPLOADS", sentence)
+    shown = await sent(harness, "x")
+    assert (shown.status, sentence in shown.html, "Queue is full" in shown.html) == (429, True, False)
+
+
 async def test_foreign_page_uploads_nothing(harness: GatewayHarness) -> None:
     for headers in ({"Origin": "http://evil.example"}, {}):
         shown = await show(harness, "/datasets", method="POST", headers=headers, body="x")

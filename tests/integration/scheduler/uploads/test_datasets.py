@@ -271,7 +271,7 @@ async def test_so_many_uploads_at_a_time_and_no_more(harness: Stand) -> None:
         await eventually(have_begun, "all of them have begun")
     async with refused() as reported:
         await upload(harness.stub, cut(b"{}"))
-    assert reported[0].reason == "QUEUE_FULL"
+    assert reported[0].reason == "TOO_MANY_UPLOADS"
     responses = [await one.end() for one in going]
     assert [response.dataset.row_count for response in responses] == [10] * MAX_UPLOADS
     assert (await upload(harness.stub, cut(lines(1, "room")))).HasField("dataset")

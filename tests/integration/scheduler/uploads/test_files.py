@@ -229,7 +229,7 @@ async def test_uploads_of_files_and_data_sets_share_their_slots(harness: BatchHa
     await eventually(all_have_begun, "all have their slots")
     async with refused() as reported:
         await upload(harness.datasets, cut(b"{}"))
-    assert reported[0].reason == "QUEUE_FULL"
+    assert reported[0].reason == "TOO_MANY_UPLOADS"
     waiting.set()
     assert [(await one).file.row_count for one in going] == [10] * MAX_UPLOADS
 
