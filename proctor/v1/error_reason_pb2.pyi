@@ -148,6 +148,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
     ERROR_REASON_TOO_MANY_UPLOADS: _ErrorReason.ValueType  # 62
     """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: so many uploads run already, of all users or of this one."""
+    ERROR_REASON_COMPARISON_TOO_SLOW: _ErrorReason.ValueType  # 63
+    """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "60"}: comparing the runs took too long."""
+    ERROR_REASON_CHECK_STOPPED: _ErrorReason.ValueType  # 64
+    """INVALID_ARGUMENT. {"gibibytes": "4"}: checking an upload took too much memory or time."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -278,4 +282,8 @@ ERROR_REASON_PROJECT_STORAGE_EXCEEDED: ErrorReason.ValueType  # 61
 """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
 ERROR_REASON_TOO_MANY_UPLOADS: ErrorReason.ValueType  # 62
 """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: so many uploads run already, of all users or of this one."""
+ERROR_REASON_COMPARISON_TOO_SLOW: ErrorReason.ValueType  # 63
+"""FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "60"}: comparing the runs took too long."""
+ERROR_REASON_CHECK_STOPPED: ErrorReason.ValueType  # 64
+"""INVALID_ARGUMENT. {"gibibytes": "4"}: checking an upload took too much memory or time."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -59,6 +59,7 @@ _STATUS_OF_REASON = {
     "ROW_NOT_FOUND": 404,
     "DATASET_TOO_LARGE": 413,
     "FILE_TOO_LARGE": 413,
+    "CHECK_STOPPED": 413,
     # Clients repeat 429, 409 and 507 by themselves, and none of them would help.
     "STORAGE_QUOTA_EXCEEDED": 413,
     "PROJECT_STORAGE_EXCEEDED": 413,

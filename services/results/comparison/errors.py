@@ -23,7 +23,7 @@ class NoCommonSamples(DomainError, kind=ErrorKind.CONFLICT, reason="NO_COMMON_SA
     """Runs {first} and {second} have no sample in common; there is nothing to pair."""
 
 
-class ComparisonTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="NOT_COMPARABLE"):
+class ComparisonTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="COMPARISON_TOO_SLOW"):
     """Comparing runs {first} and {second} took over {seconds} s; name fewer tasks or metrics."""
 
 

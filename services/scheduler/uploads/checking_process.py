@@ -22,7 +22,7 @@ from services.common.child_process import ChildProcess
 from services.common.errors import DomainError
 from services.scheduler.suites.rows.resource_limits import limit_resources
 from services.scheduler.uploads import errors
-from services.scheduler.uploads.errors import CheckEnded, ObjectStoreUnavailable
+from services.scheduler.uploads.errors import CheckStopped, ObjectStoreUnavailable
 from services.scheduler.uploads.ports import Objects
 
 Checked = TypeVar("Checked")
@@ -76,25 +76,25 @@ class CheckingProcess:
         await self._send(_END, b"")
 
     async def result(self) -> Any:
-        """Stores what the check stores, one object at a time. Raises its error, or `CheckEnded`."""
+        """Stores what the check stores, one object at a time. Raises its error, or `CheckStopped`."""
         while True:
             try:
                 kind, length = _HEAD.unpack(await self.child.output.readexactly(_HEAD.size))
                 content = await self.child.output.readexactly(min(length, _MAX_BYTES))
             except asyncio.IncompleteReadError as error:
-                raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3) from error
+                raise CheckStopped(gibibytes=MEMORY_BYTES // 1024**3) from error
             if kind == _PUT:
                 [size] = _KEY.unpack_from(content)
                 key, start = content[_KEY.size : _KEY.size + size].decode(), _KEY.size + size
                 # A process that reads a hostile file may name the key of another upload.
                 if not key.startswith(self.prefixes) or ".." in key:
-                    raise CheckEnded(gibibytes=MEMORY_BYTES // 1024**3)
+                    raise CheckStopped(gibibytes=MEMORY_BYTES // 1024**3)
                 await self._put(key, content[start:])
             elif kind == _RESULT:
                 return _Result(io.BytesIO(content)).load()
             else:
                 name, facts = json.loads(content)
-                raise getattr(errors, name if name in _ERRORS else "CheckEnded")(**facts)
+                raise getattr(errors, name if name in _ERRORS else "CheckStopped")(**facts)
 
     async def _put(self, key: str, content: bytes) -> None:
         try:

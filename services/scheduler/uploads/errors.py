@@ -33,7 +33,7 @@ class UploadTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACH
     """The upload was not over after {limit} s, so it was given up. Send it faster, or compressed."""
 
 
-class CheckEnded(DomainError, kind=ErrorKind.INVALID, reason="DATASET_TOO_LARGE"):
+class CheckStopped(DomainError, kind=ErrorKind.INVALID, reason="CHECK_STOPPED"):
     """The check of the upload was stopped: it took over {gibibytes} GiB, or too much time. Split the file."""
 
 

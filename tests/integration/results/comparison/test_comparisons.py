@@ -1,7 +1,8 @@
 """Runs are compared sample by sample on a real Postgres: what is paired, left out, refused."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 import pytest_asyncio
@@ -13,8 +14,15 @@ from services.common.errors import InvalidParameter
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import CompareQuery
 from services.results.comparison.comparison import SUITE
-from services.results.comparison.errors import NoCommonSamples, OtherScoring, OtherSuite, RunOfModelNotFound
+from services.results.comparison.errors import (
+    ComparisonTooSlow,
+    NoCommonSamples,
+    OtherScoring,
+    OtherSuite,
+    RunOfModelNotFound,
+)
 from services.results.comparison.list_flips import FlipsPage, FlipsQuery
+from services.results.processes.errors import TookTooLong
 from services.results.runs.errors import RecordNotFound, RunNotFinished
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
@@ -281,6 +289,21 @@ async def test_an_unknown_run_or_task_is_refused(runs: PairedRuns) -> None:
         await runs.compare_runs.compare(CompareQuery((plans[0].run_id, new_id())))
     with pytest.raises(InvalidParameter, match="t9"):
         await runs.compare_runs.compare(CompareQuery((plans[0].run_id, plans[1].run_id), tasks=("t9",)))
+
+
+class SlowCalls:
+    """Ends every call, as one that takes too long."""
+
+    async def call(self, seconds: float, function: Callable[..., object], *_arguments: object) -> NoReturn:
+        raise TookTooLong(f"{function.__qualname__} took over {seconds:g} s")
+
+
+async def test_runs_whose_comparison_takes_too_long_are_not_called_incomparable(runs: PairedRuns) -> None:
+    plans = [await runs.run(single(TEN[:2], 1, 0)) for _ in range(2)]
+    slow = replace(runs.compare_runs, compare_pair=replace(runs.compare_pair, calls=SlowCalls()))
+    with pytest.raises(ComparisonTooSlow, match="name fewer tasks or metrics") as raised:
+        await slow.compare(CompareQuery((plans[0].run_id, plans[1].run_id)))
+    assert raised.value.reason == "COMPARISON_TOO_SLOW"
 
 
 async def flips(runs: PairedRuns, *plans: RunPlan, size: int = 2, metric: str = "") -> list[FlipsPage]:

@@ -19,7 +19,7 @@ from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.uploads.delete_uploads import prefix_of
 from services.scheduler.uploads.errors import (
-    CheckEnded,
+    CheckStopped,
     ObjectStoreUnavailable,
     TooManyUploads,
     UploadSilent,
@@ -183,8 +183,9 @@ async def test_upload_is_checked_while_the_store_lets_another_wait() -> None:
 
 async def test_check_that_takes_too_much_memory_ends_only_itself() -> None:
     uploads = Adding(checking=Greedy())
-    with pytest.raises(CheckEnded, match="it took over 4 GiB, or too much time"):
+    with pytest.raises(CheckStopped, match="it took over 4 GiB, or too much time") as raised:
         await uploads.add(sent([HEAVY]))
+    assert raised.value.reason == "CHECK_STOPPED"
 
 
 async def test_store_that_fails_in_the_middle_ends_the_upload_while_it_comes() -> None:

@@ -9,7 +9,7 @@ import pytest
 from services.scheduler.uploads.checking_process import _Result
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import RowFacts
-from services.scheduler.uploads.errors import CheckEnded
+from services.scheduler.uploads.errors import CheckStopped
 from tests.fakes.storage.memory_objects import MemoryObjects
 
 UPLOADS = "services.scheduler.uploads.checking_process"
@@ -51,6 +51,6 @@ async def test_check_stores_nothing_outside_its_upload() -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"x"
 
-    with pytest.raises(CheckEnded):
+    with pytest.raises(CheckStopped):
         await uploads.run_check(chunks(), Elsewhere(objects).check, objects, ("datasets/own/",))
     assert objects.contents == {}
