@@ -12,13 +12,13 @@ _HEAD = ("task", "metric", "figure", "95 %", "n")
 
 @dataclass(frozen=True, slots=True)
 class RunFigure:
-    """A figure of a task or group, a share of one for most metrics. None means undefined."""
+    """A figure of a task or group, mostly a share of one, and its 95 % interval. None means undefined."""
 
     name: str
     metric: str
-    value: float | None
-    low: float | None
-    high: float | None
+    mean: float | None
+    ci_low: float | None
+    ci_high: float | None
     n: int
 
 
@@ -63,18 +63,18 @@ class RunResults:
 
     def _cells(self) -> Iterator[tuple[str, ...]]:
         for each in self.figures:
-            has_interval = each.low is not None and each.high is not None
-            interval = f"{_shown(each.low)} to {_shown(each.high)}" if has_interval else ""
-            yield each.name, each.metric, _shown(each.value), interval, str(each.n)
+            has_interval = each.ci_low is not None and each.ci_high is not None
+            interval = f"{_shown(each.ci_low)} to {_shown(each.ci_high)}" if has_interval else ""
+            yield each.name, each.metric, _shown(each.mean), interval, str(each.n)
 
 
 def _figure(name: str, figure: summary_pb2.MetricFigure) -> RunFigure:
     return RunFigure(
         name=name,
         metric=figure.metric,
-        value=figure.mean if figure.HasField("mean") else None,
-        low=figure.ci_low if figure.HasField("ci_low") else None,
-        high=figure.ci_high if figure.HasField("ci_high") else None,
+        mean=figure.mean if figure.HasField("mean") else None,
+        ci_low=figure.ci_low if figure.HasField("ci_low") else None,
+        ci_high=figure.ci_high if figure.HasField("ci_high") else None,
         n=figure.n,
     )
 

@@ -62,4 +62,6 @@ def test_terminal_shows_lines_and_programs_read_rows() -> None:
     lines = str(results()).splitlines()
     assert lines[1].split() == ["task", "metric", "figure", "95", "%", "n"]
     assert lines[3].split() == ["rte", "acc", "0.8125", "0.75", "to", "0.875", "277"]
-    assert results().figures[0] == RunFigure("entailment", "acc", 0.75, None, None, 300)
+    group, figure = results().figures[0], results().figures[1]
+    assert group == RunFigure("entailment", "acc", mean=0.75, ci_low=None, ci_high=None, n=300)
+    assert (figure.mean, figure.ci_low, figure.ci_high) == (0.8125, 0.75, 0.875)
