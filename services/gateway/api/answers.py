@@ -117,8 +117,8 @@ class MarkChangePage(BaseModel):
 
 class MarkCount(BaseModel):
     benchmark_id: str
-    golden: int = Field(description="Golden answers after the call")
-    wrong: int = Field(description="Answers that are marked as wrong after the call")
+    golden_count: int = Field(description="Golden answers after the call")
+    wrong_count: int = Field(description="Answers that are marked as wrong after the call")
 
 
 class AnswerBesideShown(AnswerShown):
@@ -274,9 +274,7 @@ async def _marked(results: Results, run: run_pb2.Run, marks: answer_pb2.MarkAnsw
         marked = await results.answers.MarkAnswers(marks)
     except RemoteError as error:
         raise _translated(error, [run]) from error
-    return MarkCount(
-        benchmark_id=benchmark_id(run.run_id), golden=marked.golden_count, wrong=marked.wrong_count
-    )
+    return present(MarkCount, marked, benchmark_id=benchmark_id(run.run_id))
 
 
 def _translated(error: RemoteError, runs: Sequence[run_pb2.Run]) -> Exception:

@@ -161,11 +161,11 @@ async def test_answers_are_marked_by_number_or_id_in_the_name_of_who_does(harnes
     path = f"{API}/{shown_id(run)}/golden"
     named: dict[str, Any] = {"answers": [{"sample": 0, "rollout": 2}, {"custom_id": "é-1"}]}
     status, body, _ = await call(harness, "PUT", path, json=named, headers={"X-Proctor-User": "ann"})
-    assert (status, body) == (200, {"benchmark_id": shown_id(run), "golden": 2, "wrong": 0})
+    assert (status, body) == (200, {"benchmark_id": shown_id(run), "golden_count": 2, "wrong_count": 0})
     status, _, _ = await call(harness, "DELETE", path, json={"answers": [{"sample": 7}]})
     assert status == 200
     status, body, _ = await call(harness, "PUT", f"{API}/{shown_id(run)}/wrong", json=named)
-    assert (status, body) == (200, {"benchmark_id": shown_id(run), "golden": 0, "wrong": 2})
+    assert (status, body) == (200, {"benchmark_id": shown_id(run), "golden_count": 0, "wrong_count": 2})
     marked, unmarked, wrong = harness.results.answers.marked
     keys = [answer_pb2.AnswerKey(sample=0, rollout=2), answer_pb2.AnswerKey(row_id="é-1")]
     assert list(marked.answers) == keys

@@ -88,7 +88,7 @@ async def test_golden_answers_are_exported_and_become_a_data_set(
     first, second = shown_ids(run_ids)
     named = {"answers": [{"custom_id": "r3"}, {"sample": 4}]}
     marked = await http(stack, "PUT", f"{RUNS}/{first}/golden", json=named)
-    assert (marked.status, marked.body["golden"]) == (200, 2)
+    assert (marked.status, marked.body["golden_count"]) == (200, 2)
     assert (await proctor(stack, f"golden mark {run_ids[1]} r3 r6")).code == 0
     golden = (await http(stack, "GET", f"{RUNS}/{second}/results?golden=true")).body
     assert [(row["custom_id"], row["is_golden"]) for row in golden["results"]] == [("r3", True), ("r6", True)]
