@@ -19,7 +19,7 @@ from services.gateway.backends.calls import Backends, Results
 from services.gateway.pages.filters import filter_choices
 from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
 from services.gateway.pages.leaderboard.view import (
-    SCORINGS,
+    SCORING_METHODS,
     SHOWN,
     LeaderboardView,
     leaderboard_view,
@@ -51,7 +51,7 @@ class LeaderboardAddress:
         named = {
             "suite": suite,
             "metric": self.metric[:64],
-            "scoring_method": self.scoring_method if self.scoring_method in SCORINGS else "",
+            "scoring_method": self.scoring_method if self.scoring_method in SCORING_METHODS else "",
             "num_fewshot": self.num_fewshot if is_count and int(self.num_fewshot) <= MAX_FEWSHOT else "",
             "best": "true" if self.best == "true" else "",
             "include": "limited" if self.include == "limited" else "",

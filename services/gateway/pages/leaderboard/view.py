@@ -18,7 +18,7 @@ from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.leaderboard.pareto import ParetoView
 from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows, scale_of
 
-SCORINGS = words_of(run_pb2.ScoringMethod)
+SCORING_METHODS = words_of(run_pb2.ScoringMethod)
 # Models on the page, unless all that can be listed are asked for.
 SHOWN = 25
 _API = f"{BENCHMARKING}/leaderboard"
@@ -42,7 +42,7 @@ class LeaderboardView:
     listed: int
     total: int
     metric: str
-    scoring: str
+    scoring_method: str
     note: str
     pending: int
     fault: str
@@ -66,8 +66,8 @@ class LeaderboardView:
         return f"/leaderboard/socket?{urlencode(self.filters)}&"
 
     @property
-    def scorings(self) -> Sequence[str]:
-        return SCORINGS
+    def scoring_methods(self) -> Sequence[str]:
+        return SCORING_METHODS
 
     @property
     def max_shots(self) -> int:
@@ -137,7 +137,7 @@ def leaderboard_view(
         listed=len(rows),
         total=found.total_models,
         metric=found.metric or choices.filters.get("metric", "") or "accuracy",
-        scoring=word_of(run_pb2.ScoringMethod, found.scoring_method) if found.scoring_method else "",
+        scoring_method=word_of(run_pb2.ScoringMethod, found.scoring_method) if found.scoring_method else "",
         note=found.note,
         pending=found.pending_comparisons,
         fault=fault,
