@@ -158,8 +158,8 @@ POOL = (
     Panel(
         "Tokens per second", [(rate("proctor_tokens_total", "pool, kind", _POOL), "{{pool}} {{kind}}")], "ops"
     ),
-    Panel("Time to the first token", quantiles("proctor_time_to_first_token_seconds", _POOL), "s"),
-    Panel("Time between tokens", quantiles("proctor_inter_token_seconds", _POOL), "s"),
+    Panel("Time to the first token", quantiles("proctor_first_token_seconds", _POOL), "s"),
+    Panel("Time between tokens", quantiles("proctor_between_tokens_seconds", _POOL), "s"),
     Panel("Time of an answer", quantiles("proctor_answer_duration_seconds", _POOL), "s"),
     Panel("KV cache", [(f"proctor_engine_kv_cache_usage_ratio{{{_POOL}}}", "{{pod}}")], "percentunit"),
     Panel(

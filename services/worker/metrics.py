@@ -28,12 +28,12 @@ ANSWER_SECONDS = BatchHistogram(
     _ANSWER_SECONDS,
 )
 FIRST_TOKEN_SECONDS = BatchHistogram(
-    "proctor_time_to_first_token_seconds",
+    "proctor_first_token_seconds",
     "Time from the request to the first token, of answers that report it.",
     _ANSWER_SECONDS,
 )
 BETWEEN_TOKENS_SECONDS = BatchHistogram(
-    "proctor_inter_token_seconds",
+    "proctor_between_tokens_seconds",
     "Mean time between the tokens of an answer after the first, of answers that report it.",
     _TOKEN_SECONDS,
 )

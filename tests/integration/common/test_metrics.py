@@ -69,12 +69,12 @@ async def test_metrics_have_the_labels_of_their_process_and_sums_of_batches() ->
         await eventually(counted, "the metrics are served")
         found = await figures(address)
         buckets = {
-            bound: found["proctor_time_to_first_token_seconds_bucket", pool | {("le", bound)}]
+            bound: found["proctor_first_token_seconds_bucket", pool | {("le", bound)}]
             for bound in ("0.01", "0.025", "0.25", "0.5", "+Inf")
         }
         assert found["proctor_samples_total", pool | {("result", "answered")}] == 3
         assert buckets == {"0.01": 0, "0.025": 1, "0.25": 1, "0.5": 3, "+Inf": 3}
-        assert round(found["proctor_time_to_first_token_seconds_sum", pool], 3) == 0.611
+        assert round(found["proctor_first_token_seconds_sum", pool], 3) == 0.611
         assert any(name == "process_resident_memory_bytes" for name, _ in found)
     finally:
         process.terminate()
