@@ -148,9 +148,9 @@ POOL = (
         [(highest("proctor_pool_backlog_samples", "pool, model", _POOL), "{{pool}} {{model}}")],
     ),
     Panel(
-        "Requests in flight",
+        "Samples in flight",
         [
-            (highest("proctor_pool_requests_in_flight", "pool", _POOL), "{{pool}}"),
+            (highest("proctor_pool_samples_in_flight", "pool", _POOL), "{{pool}}"),
             (highest("proctor_pool_concurrency", "pool", _POOL), "{{pool}} most"),
         ],
     ),

@@ -58,7 +58,7 @@ POOL_WORKERS = Gauge(
     ["pool", "state"],
 )
 POOL_IN_FLIGHT = Gauge(
-    "proctor_pool_requests_in_flight", "Samples that engines or providers work on.", ["pool"]
+    "proctor_pool_samples_in_flight", "Samples that engines or providers work on.", ["pool"]
 )
 POOL_CONCURRENCY = Gauge(
     "proctor_pool_concurrency", "Most samples that the live workers send at a time.", ["pool"]

@@ -164,7 +164,7 @@ def test_metrics_that_users_look_at_are_on_a_dashboard() -> None:
     beside = {
         *("proctor_backend_ready", "proctor_nats_connected", "proctor_nats_reconnects_total"),
         *("proctor_postgres_retries_total", "proctor_worker_concurrency", "proctor_worker_model_loading"),
-        "proctor_worker_requests_in_flight",
+        "proctor_worker_samples_in_flight",
     }
     assert set(METRICS) - shown <= beside
 
