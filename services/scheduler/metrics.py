@@ -29,7 +29,7 @@ RUNS_ENDED = Counter(
 )
 RUN_COST = Counter(
     "proctor_run_cost_total",
-    "Cost of runs that have ended, by their prices. A run that was retried counts with its earlier tries.",
+    "Cost of runs that have ended, by their prices. A run that was retried counts with its earlier epochs.",
     ["pool", "currency"],
 )
 DISPATCHED_SHARDS = Counter("proctor_dispatched_shards_total", "Shards that were sent to a pool.", ["pool"])
