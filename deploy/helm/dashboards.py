@@ -61,7 +61,11 @@ OVERVIEW = (
         ],
         "s",
     ),
-    Panel("Ended runs", [(rate("proctor_runs_ended_total", "state, reason"), "{{state}} {{reason}}")], "ops"),
+    Panel(
+        "Finished runs",
+        [(rate("proctor_runs_finished_total", "state, reason"), "{{state}} {{reason}}")],
+        "ops",
+    ),
     Panel(
         "HTTP requests",
         [(rate("proctor_http_request_duration_seconds_count", "status"), "{{status}}")],
@@ -194,7 +198,7 @@ PROVIDER = (
     ),
     Panel("Time of an answer", quantiles("proctor_answer_duration_seconds", _POOL), "s"),
     Panel(
-        "Cost of ended runs per day",
+        "Cost of finished runs per day",
         [
             (
                 f"sum by (pool, currency) (increase(proctor_run_cost_total{{{_POOL}}}[1d]))",

@@ -22,14 +22,14 @@ QUEUE_WAIT = Histogram(
     buckets=LONG_SECONDS,
 )
 RUN_SLOTS = Gauge("proctor_run_slots", "Most runs that execute at a time.")
-RUNS_ENDED = Counter(
-    "proctor_runs_ended_total",
-    "Runs that have ended, by their state and the reason of a failure.",
+RUNS_FINISHED = Counter(
+    "proctor_runs_finished_total",
+    "Finished runs, by their state and the reason of a failure.",
     ["state", "reason"],
 )
 RUN_COST = Counter(
     "proctor_run_cost_total",
-    "Cost of runs that have ended, by their prices. A run that was retried counts with its earlier epochs.",
+    "Cost of finished runs, by their prices. A run that was retried counts with its earlier epochs.",
     ["pool", "currency"],
 )
 DISPATCHED_SHARDS = Counter("proctor_dispatched_shards_total", "Shards that were sent to a pool.", ["pool"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from proctor.values.run import RunCounts, RunState
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.metrics import RUN_COST, RUNS_ENDED
+from services.scheduler.metrics import RUN_COST, RUNS_FINISHED
 from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
@@ -51,7 +51,7 @@ class CloseStoppedRun:
 
 def count_end(run: Run, state: RunState, counts: RunCounts | None) -> None:
     """Once for each end of a run: when it is closed."""
-    RUNS_ENDED.labels(state, run.error.reason if run.error else "").inc()
+    RUNS_FINISHED.labels(state, run.error.reason if run.error else "").inc()
     cost = cost_of(run, counts)
     if run.price is not None and cost is not None:
         RUN_COST.labels(run.pool, run.price.currency).inc(cost)

@@ -78,8 +78,8 @@ CASES: Mapping[str, Case] = {
     ),
     "ProctorRunsFail": Case(
         60,
-        {'proctor_runs_ended_total{state="failed",reason="R"}': "0x10 0+1x60"},
-        {'proctor_runs_ended_total{state="completed",reason=""}': "0x10 0+1x60"},
+        {'proctor_runs_finished_total{state="failed",reason="R"}': "0x10 0+1x60"},
+        {'proctor_runs_finished_total{state="completed",reason=""}': "0x10 0+1x60"},
     ),
     "ProctorPoolWithoutWorkers": Case(
         30,

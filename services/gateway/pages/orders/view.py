@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import ClassVar
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
@@ -47,7 +46,6 @@ class EarlierRun:
     seconds: float | None
     cost: float | None
     currency: str
-    ended_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +153,9 @@ def order_view(
 
 
 def past_run(run: run_pb2.Run, cost: float | None, currency: str) -> EarlierRun:
-    started, ended = moment(run.started_at), moment(run.finished_at)
-    seconds = (ended - started).total_seconds() if started and ended else None
-    return EarlierRun(run.run_id, run.progress.total, seconds, cost, currency, ended)
+    started, finished = moment(run.started_at), moment(run.finished_at)
+    seconds = (finished - started).total_seconds() if started and finished else None
+    return EarlierRun(run.run_id, run.progress.total, seconds, cost, currency)
 
 
 def _model(model: model_pb2.ModelInfo) -> ModelChoice:
