@@ -49,9 +49,9 @@ _RUN = (Column("model, run", "whole"), Column("suite, user"))
 async def queue(
     session: Session,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Most waiting and paused runs.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most pending and paused runs.")] = 100,
 ) -> None:
-    """Show the running runs, the waiting ones with reason and expected start, and the workers."""
+    """Show the running runs, the pending ones with reason and expected start, and the workers."""
     session.terminal.show(await session.client.queue.show(limit), print_queue)
 
 
@@ -172,26 +172,26 @@ def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
         title = _running_title(queue.running, max_running)
         columns = (*_RUN, *texts("done, step", "rate, time left"))
         console.print(table(console, columns, map(_running_cells, queue.running), title))
-    if queue.waiting:
+    if queue.pending:
         columns = (*numbers("no."), *_RUN, *texts("starts in, blocked by"))
-        title = f"waiting: {queue.waiting_total}"
-        console.print(table(console, columns, map(_waiting_cells, queue.waiting), title))
+        title = f"pending: {queue.pending_total}"
+        console.print(table(console, columns, map(_pending_cells, queue.pending), title))
     if queue.paused:
         console.print(table(console, _RUN, map(_run_cells, queue.paused), "paused"))
-    if not (queue.running or queue.waiting or queue.paused):
+    if not (queue.running or queue.pending or queue.paused):
         say(console, f"Nothing runs or waits; at most {max_running} may run at a time.")
     columns = (*texts("worker, pool", "model, engine"), *numbers("in flight"), *texts("state"))
     console.print(table(console, columns, map(_worker_cells, queue.workers), "workers"))
     if len(queue.users) > 1:
         rows = ((each.user, str(each.running), str(each.pending)) for each in queue.users)
-        console.print(table(console, (*texts("user"), *numbers("running", "waiting")), rows, "users"))
+        console.print(table(console, (*texts("user"), *numbers("running", "pending")), rows, "users"))
 
 
 def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
     limits = shown.limits
     rows = [
         ("runs executing at a time", str(limits.max_running_runs), "--max-running"),
-        ("waiting runs of a user", str(limits.max_pending_runs_per_user), "--max-pending"),
+        ("pending runs of a user", str(limits.max_pending_runs_per_user), "--max-pending"),
         ("requests of a user per minute", str(limits.max_requests_per_minute), "--max-requests"),
         ("time that a run may take", _time(limits.run_time_limit), "--time-limit"),
         ("time before a run may be preempted", _time(limits.min_run_time), "--min-run-time"),
@@ -219,7 +219,7 @@ def _running_cells(run: run_pb2.Run) -> tuple[Cell, ...]:
     return *_run_cells(run), two_lines(share, progress.current_step), two_lines(rate, left)
 
 
-def _waiting_cells(run: run_pb2.Run) -> tuple[Cell, ...]:
+def _pending_cells(run: run_pb2.Run) -> tuple[Cell, ...]:
     start = words.expected_start(run.wait) or "no estimate"
     return str(run.wait.position), *_run_cells(run), two_lines(start, run.wait.blocked_by)
 

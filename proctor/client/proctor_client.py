@@ -68,7 +68,7 @@ class QueueClient:
         self._stub = queue_grpc.QueueServiceStub(calls.channel)
 
     async def show(self, size: int = 100) -> queue_pb2.GetQueueResponse:
-        """`size` limits the waiting runs, and the paused runs."""
+        """`size` limits the pending runs, and the paused runs."""
         return await self._calls.call(self._stub.GetQueue, queue_pb2.GetQueueRequest(page_size=size))
 
     async def limits(self) -> queue_pb2.GetLimitsResponse:

@@ -237,7 +237,7 @@ class GetQueueRequest(_message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Maximum number of waiting runs to list, 1 to 500; 0 means 100."""
+    """Maximum number of pending runs to list, 1 to 500; 0 means 100."""
     def __init__(
         self,
         *,
@@ -258,24 +258,20 @@ class GetQueueResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RUNNING_FIELD_NUMBER: _builtins.int
-    WAITING_FIELD_NUMBER: _builtins.int
-    WAITING_TOTAL_FIELD_NUMBER: _builtins.int
     PAUSED_FIELD_NUMBER: _builtins.int
     WORKERS_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     USERS_FIELD_NUMBER: _builtins.int
     RATES_FIELD_NUMBER: _builtins.int
-    waiting_total: _builtins.int
-    """Number of all waiting runs."""
+    PENDING_FIELD_NUMBER: _builtins.int
+    PENDING_TOTAL_FIELD_NUMBER: _builtins.int
+    pending_total: _builtins.int
+    """Number of all pending runs."""
     @_builtins.property
     def running(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
         """Ordered by start, with progress but without progress per task. All runs omit the order's tasks and params, and the
         environment.
         """
-
-    @_builtins.property
-    def waiting(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """Ordered by expected start, each with the reason why it waits."""
 
     @_builtins.property
     def paused(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
@@ -297,21 +293,25 @@ class GetQueueResponse(_message.Message):
     def rates(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProviderRate]:
         """Providers that are asked now, ordered by pool."""
 
+    @_builtins.property
+    def pending(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
+        """Ordered by expected start, each with the reason why it waits."""
+
     def __init__(
         self,
         *,
         running: _abc.Iterable[_run_pb2.Run] | None = ...,
-        waiting: _abc.Iterable[_run_pb2.Run] | None = ...,
-        waiting_total: _builtins.int = ...,
         paused: _abc.Iterable[_run_pb2.Run] | None = ...,
         workers: _abc.Iterable[_scheduler_service_pb2.WorkerInfo] | None = ...,
         limits: Global___QueueLimits | None = ...,
         users: _abc.Iterable[Global___UserRunCounts] | None = ...,
         rates: _abc.Iterable[Global___ProviderRate] | None = ...,
+        pending: _abc.Iterable[_run_pb2.Run] | None = ...,
+        pending_total: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "paused", b"paused", "rates", b"rates", "running", b"running", "users", b"users", "waiting", b"waiting", "waiting_total", b"waiting_total", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "paused", b"paused", "pending", b"pending", "pending_total", b"pending_total", "rates", b"rates", "running", b"running", "users", b"users", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

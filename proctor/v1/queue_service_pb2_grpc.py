@@ -57,7 +57,7 @@ class QueueServiceServicer:
     """
 
     def GetQueue(self, request, context):
-        """Returns a snapshot of running, waiting and paused runs, workers and limits.
+        """Returns a snapshot of running, pending and paused runs, workers and limits.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,7 +34,7 @@ class QueueServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> QueueServiceAsyncStub: ...
     GetQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]
-    """Returns a snapshot of running, waiting and paused runs, workers and limits."""
+    """Returns a snapshot of running, pending and paused runs, workers and limits."""
     GetLimits: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetLimitsRequest, _queue_service_pb2.GetLimitsResponse]
     """Returns the current limits."""
     SetLimits: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.SetLimitsRequest, _queue_service_pb2.SetLimitsResponse]
@@ -46,7 +46,7 @@ class QueueServiceAsyncStub(QueueServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]  # type: ignore[assignment]
-    """Returns a snapshot of running, waiting and paused runs, workers and limits."""
+    """Returns a snapshot of running, pending and paused runs, workers and limits."""
     GetLimits: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetLimitsRequest, _queue_service_pb2.GetLimitsResponse]  # type: ignore[assignment]
     """Returns the current limits."""
     SetLimits: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.SetLimitsRequest, _queue_service_pb2.SetLimitsResponse]  # type: ignore[assignment]
@@ -61,7 +61,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_service_pb2.GetQueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.GetQueueResponse, _abc.Awaitable[_queue_service_pb2.GetQueueResponse]]:
-        """Returns a snapshot of running, waiting and paused runs, workers and limits."""
+        """Returns a snapshot of running, pending and paused runs, workers and limits."""
 
     @_abc_1.abstractmethod
     def GetLimits(

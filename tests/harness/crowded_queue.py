@@ -195,12 +195,12 @@ async def watch_limits(stack: StackHarness, watched: Watched) -> None:
 
 
 async def collect_forecasts(stack: StackHarness, found: list[Forecast]) -> None:
-    """Reads the forecasts of the waiting runs, again and again, until cancelled."""
+    """Reads the forecasts of the pending runs, again and again, until cancelled."""
     while True:
         asked_at = time.time()
         with suppress(client_errors.Unreachable):
             shown = await stack.client.queue.show(500)
-            found += [forecast for run in shown.waiting if (forecast := _forecast(run, asked_at))]
+            found += [forecast for run in shown.pending if (forecast := _forecast(run, asked_at))]
         await asyncio.sleep(ASK_EVERY_SECONDS)
 
 

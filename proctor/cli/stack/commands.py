@@ -96,7 +96,7 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
                 return ExitCode.UNREACHABLE
         if as_json:
             shown["workers"] = [document(worker) for worker in queue.workers]
-            shown["runs"] = [document(run) for run in (*queue.running, *queue.waiting)]
+            shown["runs"] = [document(run) for run in (*queue.running, *queue.pending)]
             terminal.emit(shown)
         else:
             print_queue(terminal.out, queue)

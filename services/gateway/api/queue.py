@@ -175,8 +175,8 @@ class Queue(BaseModel):
     """A snapshot."""
 
     running: list[QueuedJob] = Field(description="Ordered by start")
-    waiting: list[QueuedJob] = Field(description="Ordered by expected start")
-    waiting_total: int = Field(description="Number of all waiting jobs")
+    pending: list[QueuedJob] = Field(description="Ordered by expected start")
+    pending_total: int = Field(description="Number of all pending jobs")
     paused: list[QueuedJob] = Field(description="Newest first")
     workers: list[QueueWorker] = Field(description="Live workers")
     limits: Limits
@@ -184,14 +184,14 @@ class Queue(BaseModel):
     rates: list[ProviderRate] = Field(description="Providers that are asked now")
 
 
-@router.get("", responses=problems(422, 503), summary="Running, waiting and paused jobs")
+@router.get("", responses=problems(422, 503), summary="Running, pending and paused jobs")
 async def show_queue(scheduler: SchedulerCalls, limit: MaxJobs = 100) -> Queue:
     queue = await scheduler.queue.GetQueue(queue_pb2.GetQueueRequest(page_size=limit))
     return present(
         Queue,
         queue,
         running=[_job(run) for run in queue.running],
-        waiting=[_job(run) for run in queue.waiting],
+        pending=[_job(run) for run in queue.pending],
         paused=[_job(run) for run in queue.paused],
         workers=[_worker(worker) for worker in queue.workers],
         limits=_limits(queue.limits),

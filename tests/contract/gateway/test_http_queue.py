@@ -36,7 +36,7 @@ async def harness() -> AsyncIterator[GatewayHarness]:
         yield running
 
 
-def waiting_run() -> run_pb2.Run:
+def pending_run() -> run_pb2.Run:
     run = run_pb2.Run(run_id="r2", user="bob", state=run_pb2.RUN_STATE_PENDING, pool="local")
     run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
     run.created_at.FromSeconds(1_700_000_000)
@@ -48,7 +48,7 @@ def waiting_run() -> run_pb2.Run:
 
 async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: GatewayHarness) -> None:
     shown = queue_pb2.GetQueueResponse(
-        waiting=[waiting_run()], waiting_total=7, limits=harness.scheduler.queue.limits
+        pending=[pending_run()], pending_total=7, limits=harness.scheduler.queue.limits
     )
     running = shown.running.add(run_id="r1", user="ann", state=run_pb2.RUN_STATE_RUNNING)
     running.progress.total, running.progress.completed, running.progress.eta_seconds = 10, 5, 2.5
@@ -59,7 +59,7 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: Gatewa
     status, body, _ = await call(harness, "GET", f"{QUEUE}?limit=5")
     assert status == 200
     assert [request.page_size for request in harness.scheduler.queue.asked] == [5]
-    assert body["waiting"] == [
+    assert body["pending"] == [
         {
             "job_id": "r2",
             "user": "bob",
@@ -85,7 +85,7 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: Gatewa
             },
         }
     ]
-    assert (body["waiting_total"], body["limits"]) == (7, LIMITS)
+    assert (body["pending_total"], body["limits"]) == (7, LIMITS)
     assert (body["running"][0]["progress"]["percent"], body["running"][0]["eta_seconds"]) == (50.0, 2.5)
     assert body["workers"][0]["load"] == {
         "running_requests": 0,
@@ -190,7 +190,7 @@ async def test_too_long_a_page_is_refused(harness: GatewayHarness) -> None:
 
 
 async def test_waiting_job_says_why_and_for_how_long(harness: GatewayHarness) -> None:
-    run = waiting_run()
+    run = pending_run()
     run.run_id = str(uuid.uuid4())
     harness.scheduler.put(run)
     wait = {

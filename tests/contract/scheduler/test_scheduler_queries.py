@@ -38,7 +38,7 @@ HOT = {
     "resume_run": f"{RUN}, '2026-06-01'",
     "count_request": "'ann', '2026-06-01', false",
     "list_running_runs": "",
-    "list_waiting_runs": f"'{{{RUN[1:-1]}}}'",
+    "list_pending_runs": f"'{{{RUN[1:-1]}}}'",
     "list_paused_runs": "100",
     "count_runs_by_user": "",
     "count_queued_runs": "",

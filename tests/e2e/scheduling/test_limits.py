@@ -125,7 +125,7 @@ async def test_a_waiting_run_says_why_and_starts_once_the_limits_let_it(stack: S
     assert (await stack.client.get_run(second)).wait.blocked_by == why
     shown = (await http(stack, "GET", "/api/v1/queue")).body
     assert [job["job_id"] for job in shown["running"]] == [first]
-    assert [(job["job_id"], job["wait"]["blocked_by"]) for job in shown["waiting"]] == [(second, why)]
+    assert [(job["job_id"], job["wait"]["blocked_by"]) for job in shown["pending"]] == [(second, why)]
     assert [worker["concurrency"] for worker in shown["workers"]] == [32]
     assert why in " ".join((await proctor(stack, "queue")).out.split())
 

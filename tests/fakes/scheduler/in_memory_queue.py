@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from proctor.values.run import RunId, RunState
 from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import PastRuns
-from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
+from services.scheduler.runs.admission.run_queue import PendingRun, QueuedRuns, UserRunCounts
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
 
 
@@ -23,8 +23,8 @@ class InMemoryQueue:
         users = sorted({run.user for run in (*running, *order)})
         return QueuedRuns(
             running=running,
-            waiting=[WaitingRun(run, self.runs.queued_at[run.run_id]) for run in order[:limit]],
-            waiting_total=len(order),
+            pending=[PendingRun(run, self.runs.queued_at[run.run_id]) for run in order[:limit]],
+            pending_total=len(order),
             users=[
                 UserRunCounts(
                     user, sum(run.user == user for run in running), sum(run.user == user for run in order)

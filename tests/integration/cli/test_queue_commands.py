@@ -9,8 +9,8 @@ from tests.fakes.stack.command_line import CommandLine
 
 
 def queue_with_one_waiting(harness: GatewayHarness) -> None:
-    queue = queue_pb2.GetQueueResponse(waiting_total=1, limits=harness.scheduler.queue.limits)
-    run = queue.waiting.add(run_id="r1", user="bob", state=run_pb2.RUN_STATE_PENDING)
+    queue = queue_pb2.GetQueueResponse(pending_total=1, limits=harness.scheduler.queue.limits)
+    run = queue.pending.add(run_id="r1", user="bob", state=run_pb2.RUN_STATE_PENDING)
     run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
     run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
@@ -56,7 +56,7 @@ async def test_a_run_whose_figures_are_computed_does_not_count_to_the_limit(
 async def test_queue_is_one_document_for_scripts(harness: GatewayHarness, proctor: CommandLine) -> None:
     queue_with_one_waiting(harness)
     shown = (await proctor("queue", "--json")).document
-    assert shown["waiting"][0]["wait"] == {
+    assert shown["pending"][0]["wait"] == {
         "position": 1,
         "blocked_by": "3 of at most 3 runs are running",
         "estimated_seconds": 60.0,
@@ -163,7 +163,7 @@ async def test_names_that_others_chose_are_shown_and_not_obeyed(
     name = "\x1b[31mroot\x9b2J\a\x7f"
     queue_with_one_waiting(harness)
     queue = harness.scheduler.queue.queue
-    queue.waiting[0].user = queue.waiting[0].order.suite = queue.waiting[0].wait.blocked_by = name
+    queue.pending[0].user = queue.pending[0].order.suite = queue.pending[0].wait.blocked_by = name
     queue.workers[0].worker_id = queue.workers[0].note = name
     queue.users.add(user=name, pending=1)
     queue.users.add(user="bob")

@@ -102,7 +102,7 @@ async def test_stranger_lists_the_public_services_and_describes_each(harness: Ga
 
 
 async def test_stranger_asks_for_models_and_the_queue(harness: GatewayHarness) -> None:
-    harness.scheduler.queue.queue = queue_pb2.GetQueueResponse(waiting_total=7)
+    harness.scheduler.queue.queue = queue_pb2.GetQueueResponse(pending_total=7)
     models = await asked(harness, lambda stranger: stranger.call("proctor.v1.SchedulerService", "ListModels"))
     assert [model["model"] for model in models["models"]]
     queue = await asked(

@@ -40,7 +40,7 @@ async def stores(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> Stores:
 
 
 async def order_of(stores: Stores) -> list[RunId]:
-    return [each.run.run_id for each in (await stores.queue.queue(500)).waiting]
+    return [each.run.run_id for each in (await stores.queue.queue(500)).pending]
 
 
 async def state_of(stores: Stores, run: Run) -> RunState:

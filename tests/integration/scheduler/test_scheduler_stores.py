@@ -178,9 +178,9 @@ async def test_queue_is_seen_in_order_with_everybodys_share(stores: Stores) -> N
     assert await admit(stores, token, 1) == [first.run_id]
     queue = await stores.queue.queue(3)
     assert [run.run_id for run in queue.running] == [first.run_id]
-    assert [each.run.run_id for each in queue.waiting] == [fourth.run_id, second.run_id, third.run_id]
-    assert [each.queued_at for each in queue.waiting][:2] == [fourth.created_at, second.created_at]
-    assert queue.waiting_total == 4
+    assert [each.run.run_id for each in queue.pending] == [fourth.run_id, second.run_id, third.run_id]
+    assert [each.queued_at for each in queue.pending][:2] == [fourth.created_at, second.created_at]
+    assert queue.pending_total == 4
     assert queue.users == [
         UserRunCounts("ann", 1, 2),
         UserRunCounts("bob", 0, 1),
@@ -194,7 +194,7 @@ async def test_paused_runs_are_listed_the_latest_first(stores: Stores) -> None:
     for later, run in enumerate(runs):
         await stores.runs.pause(run.run_id, by(START + later * HOUR))
     assert [run.run_id for run in (await stores.queue.queue(2)).paused] == [runs[2].run_id, runs[1].run_id]
-    assert (await stores.queue.queue(10)).waiting == []
+    assert (await stores.queue.queue(10)).pending == []
 
 
 async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:

@@ -120,7 +120,7 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Of
         # Of the queue only its length is shown.
         scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),
     )
-    return OfferedChoices(models, suites, datasets, past, queue.waiting_total)
+    return OfferedChoices(models, suites, datasets, past, queue.pending_total)
 
 
 async def _datasets(scheduler: Scheduler, form: OrderForm) -> ListDatasetsResponse:

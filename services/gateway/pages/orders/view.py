@@ -76,7 +76,7 @@ class OrderView:
     fields: Sequence[ParameterField]
     others: Mapping[str, str]
     past: EarlierRun | None
-    waiting: int
+    pending: int
     faults: Faults
     request_id: str
     estimate: Estimate | None
@@ -125,7 +125,7 @@ class OfferedChoices:
     suites: scheduler_pb2.ListSuitesResponse
     datasets: dataset_pb2.ListDatasetsResponse
     past: EarlierRun | None
-    waiting: int
+    pending: int
 
 
 def order_view(
@@ -145,7 +145,7 @@ def order_view(
         fields=fields_of(engine),
         others=others_of(engine),
         past=listed.past,
-        waiting=listed.waiting,
+        pending=listed.pending,
         faults=faults,
         request_id=request_id,
         estimate=estimate,

@@ -75,8 +75,8 @@ class Limit:
 @dataclass(frozen=True, slots=True)
 class QueueView:
     running: Sequence[QueuedRun]
-    waiting: Sequence[QueuedRun]
-    waiting_total: int
+    pending: Sequence[QueuedRun]
+    pending_total: int
     paused: Sequence[QueuedRun]
     workers: Sequence[WorkerRow]
     rates: Sequence[RateRow]
@@ -101,8 +101,8 @@ def queue_view(
 ) -> QueueView:
     return QueueView(
         running=[_run(run) for run in queue.running],
-        waiting=[_run(run) for run in queue.waiting],
-        waiting_total=queue.waiting_total,
+        pending=[_run(run) for run in queue.pending],
+        pending_total=queue.pending_total,
         paused=[_run(run) for run in queue.paused],
         workers=[_worker(worker) for worker in queue.workers],
         rates=[_rate(rate, now) for rate in queue.rates],

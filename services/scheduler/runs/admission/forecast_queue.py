@@ -69,7 +69,7 @@ class QueueForecast:
         self._past = past
         self._starts = self._forecast()
         self._running = frozenset(run.run_id for run in moment.queue.running)
-        self._index = {each.run.run_id: index for index, each in enumerate(moment.queue.waiting)}
+        self._index = {each.run.run_id: index for index, each in enumerate(moment.queue.pending)}
 
     def wait(self, run_id: RunId) -> RunWait | None:
         """None if the run is not pending, or is behind those that were forecast."""
@@ -87,7 +87,7 @@ class QueueForecast:
     @property
     def is_whole(self) -> bool:
         """Whether all pending runs were forecast."""
-        return self.moment.queue.waiting_total <= len(self.moment.queue.waiting)
+        return self.moment.queue.pending_total <= len(self.moment.queue.pending)
 
     def contains(self, run_id: RunId) -> bool:
         return run_id in self._index or run_id in self._running
@@ -100,7 +100,7 @@ class QueueForecast:
     def runs_with_slots_within(self, seconds: float) -> Iterator[Run]:
         """Runs that have a slot, or are expected to get one by then."""
         yield from self.running
-        for each, start in zip(self.moment.queue.waiting, self._starts, strict=True):
+        for each, start in zip(self.moment.queue.pending, self._starts, strict=True):
             if start is not None and start.seconds <= seconds:
                 yield each.run
 
@@ -127,22 +127,22 @@ class QueueForecast:
         return self._starts[index] if self._is_staffed(index) else None
 
     def _is_staffed(self, index: int) -> bool:
-        return self.moment.queue.waiting[index].run.pool in self.moment.staffed_pools
+        return self.moment.queue.pending[index].run.pool in self.moment.staffed_pools
 
     def _forecast(self) -> list[TimeEstimate | None]:
         moment = self.moment
         with_slots = self.running
         ends = [self._remaining(run) for run in with_slots]
-        lengths = [self._remaining(each.run) for each in moment.queue.waiting]
+        lengths = [self._remaining(each.run) for each in moment.queue.pending]
         starts = start_estimates(ends, lengths, moment.limits.max_running_runs)
         slots = [slot_of(run, moment.now) for run in with_slots]
-        slot_requests = [slot_request_of(each.run) for each in moment.queue.waiting]
+        slot_requests = [slot_request_of(each.run) for each in moment.queue.pending]
         given = expected_slots(slots, slot_requests, moment.limits, moment.now)
         return [_earlier(start, by_then) for start, by_then in zip_longest(starts, given)]
 
     def _blocked_by(self, index: int) -> str:
         why = blocked_by(self.moment.queue, index, self.moment.limits)
-        pool = self.moment.queue.waiting[index].run.pool
+        pool = self.moment.queue.pending[index].run.pool
         return why if self._is_staffed(index) else f"{why}; no worker of pool {pool} is live"
 
     def _remaining(self, run: Run) -> TimeEstimate | None:
@@ -244,7 +244,7 @@ class ForecastQueue:
         queue = await self.store.queue(MAX_FORECAST)
         if ordered:
             queue = queue.with_ordered(ordered)
-        known = [*queue.running, *(each.run for each in queue.waiting)]
+        known = [*queue.running, *(each.run for each in queue.pending)]
         # One query for all pairs: a queue of hundreds has few suites and models.
         history = await self.store.past_runs({(run.order.benchmark, run.order.model) for run in known})
         rows = await self.store.planned_rows({run.order.benchmark for run in known if not run.is_planned})

@@ -18,7 +18,7 @@ from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.report_queue import QueueDepth
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns
-from services.scheduler.runs.admission.run_queue import QueuedRuns, UserRunCounts, WaitingRun
+from services.scheduler.runs.admission.run_queue import PendingRun, QueuedRuns, UserRunCounts
 from services.scheduler.runs.admission.run_slots import RunSlot, SlotChanges, SlotRequest, assign_slots
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row, run_ids_from_rows
 
@@ -31,17 +31,17 @@ class PostgresQueue:
 
     async def queue(self, limit: int) -> QueuedRuns:
         async def read(transaction: PostgresTransaction) -> QueuedRuns:
-            # Five statements: without it a run could be both running and waiting, or neither.
+            # Five statements: without it a run could be both running and pending, or neither.
             await transaction.execute("read_one_snapshot")
             running = await transaction.fetch("list_running_runs")
             order = await transaction.fetch("order_queue", None, limit)
-            waiting = await transaction.fetch("list_waiting_runs", [row["run_id"] for row in order])
+            pending = await transaction.fetch("list_pending_runs", [row["run_id"] for row in order])
             paused = await transaction.fetch("list_paused_runs", limit)
             users = [UserRunCounts(*row) for row in await transaction.fetch("count_runs_by_user")]
             return QueuedRuns(
                 running=[run_from_row(row) for row in running],
-                waiting=[WaitingRun(run_from_row(row), row["queued_at"]) for row in waiting],
-                waiting_total=sum(user.pending for user in users),
+                pending=[PendingRun(run_from_row(row), row["queued_at"]) for row in pending],
+                pending_total=sum(user.pending for user in users),
                 users=users,
                 paused=[run_from_row(row) for row in paused],
             )
@@ -92,8 +92,8 @@ class PostgresSlots:
             limits = await self._limits.locked_limits(transaction)
             slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots")]
             # No more than that can start at once, and each preemption needs a running run.
-            waiting = await transaction.fetch("order_queue", None, limits.max_running_runs)
-            slot_requests = [_slot_request_from_row(row) for row in waiting]
+            pending = await transaction.fetch("order_queue", None, limits.max_running_runs)
+            slot_requests = [_slot_request_from_row(row) for row in pending]
             changes = assign_slots(slots, slot_requests, limits, now)
             return await _apply(transaction, changes, limits, now)
 

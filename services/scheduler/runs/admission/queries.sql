@@ -81,7 +81,7 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 -- name: list_running_runs: Return the running runs in the order of their admission ()
 SELECT * FROM run_rows WHERE state = 'running' ORDER BY admitted_at, run_id;
 
--- name: list_waiting_runs: Return those of some runs that are pending, in the given order ($1 runs)
+-- name: list_pending_runs: Return those of some runs that are pending, in the given order ($1 runs)
 SELECT *
 FROM run_rows
 WHERE run_id = ANY ($1) AND state = 'pending'

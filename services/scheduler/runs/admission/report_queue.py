@@ -43,7 +43,7 @@ class ReportQueue:
             for state in _SHOWN:
                 depth = found.get((state, priority))
                 metrics.QUEUE_RUNS.labels(state, priority).set(depth.runs if depth else 0)
-            waiting = found.get((RunState.PENDING, priority))
-            waited = now - waiting.oldest if waiting else timedelta()
+            pending = found.get((RunState.PENDING, priority))
+            waited = now - pending.oldest if pending else timedelta()
             metrics.OLDEST_WAIT.labels(priority).set(max(waited.total_seconds(), 0.0))
         metrics.RUN_SLOTS.set((await self.limits.limits()).max_running_runs)

@@ -10,7 +10,7 @@ from services.scheduler.runs.lifecycle.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingRun:
+class PendingRun:
     """`queued_at`: when it last began to wait."""
 
     run: Run
@@ -26,14 +26,14 @@ class UserRunCounts:
 
 @dataclass(frozen=True, slots=True)
 class QueuedRuns:
-    """`running` in the order of their start, `waiting` in that of their expected start, as far as listed.
+    """`running` in the order of their start, `pending` in that of their expected start, as far as listed.
 
     `paused`, the latest first, as far as listed as well.
     """
 
     running: Sequence[Run] = ()
-    waiting: Sequence[WaitingRun] = ()
-    waiting_total: int = 0
+    pending: Sequence[PendingRun] = ()
+    pending_total: int = 0
     users: Sequence[UserRunCounts] = ()
     paused: Sequence[Run] = ()
 
@@ -45,11 +45,11 @@ class QueuedRuns:
 
         Where it would come behind the runs that are listed, the queue is the same.
         """
-        index = sum(each.run.order.priority <= run.order.priority for each in self.waiting)
-        if index == len(self.waiting) < self.waiting_total:
+        index = sum(each.run.order.priority <= run.order.priority for each in self.pending)
+        if index == len(self.pending) < self.pending_total:
             return self
-        waiting = [*self.waiting[:index], WaitingRun(run, run.created_at), *self.waiting[index:]]
-        return replace(self, waiting=waiting, waiting_total=self.waiting_total + 1)
+        pending = [*self.pending[:index], PendingRun(run, run.created_at), *self.pending[index:]]
+        return replace(self, pending=pending, pending_total=self.pending_total + 1)
 
     def running_of(self, user: str) -> int:
         return sum(run.user == user for run in self.running)
@@ -65,8 +65,8 @@ def blocked_by(queue: QueuedRuns, index: int, limits: QueueLimits) -> str:
 
 
 def _before(queue: QueuedRuns, index: int) -> str:
-    this = queue.waiting[index]
-    before = queue.waiting[:index]
+    this = queue.pending[index]
+    before = queue.pending[:index]
     equals = [each for each in before if each.run.order.priority == this.run.order.priority]
     # Queued later and still in front: only fair share explains that.
     later = [each for each in equals if each.queued_at > this.queued_at and each.run.user != this.run.user]
@@ -80,8 +80,8 @@ def _before(queue: QueuedRuns, index: int) -> str:
 
 def _own_share(queue: QueuedRuns, index: int) -> str:
     """The runs that its user has already, which is why others go first."""
-    user = queue.waiting[index].run.user
-    waiting = sum(each.run.user == user for each in queue.waiting[:index])
+    user = queue.pending[index].run.user
+    waiting = sum(each.run.user == user for each in queue.pending[:index])
     counted = {"running": queue.running_of(user), "waiting before it": waiting}
     has = [f"{count} {where}" for where, count in counted.items() if count]
     return f" ({user} has {' and '.join(has)})" if has else ""

@@ -117,8 +117,8 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
         queue = await self.list_runs.show_queue(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
         return queue_pb2.GetQueueResponse(
             running=[brief_to_proto(run) for run in queue.running],
-            waiting=[brief_to_proto(run) for run in queue.waiting],
-            waiting_total=queue.waiting_total,
+            pending=[brief_to_proto(run) for run in queue.pending],
+            pending_total=queue.pending_total,
             paused=[brief_to_proto(run) for run in queue.paused],
             workers=[WORKER.to_proto(worker) for worker in queue.workers],
             # Not those of the forecast, which may be older: a user who changed a limit reads it back at once.

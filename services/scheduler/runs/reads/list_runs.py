@@ -24,8 +24,8 @@ class SnapshotPage:
 @dataclass(frozen=True, slots=True)
 class QueueView:
     running: Sequence[RunSnapshot]
-    waiting: Sequence[RunSnapshot]
-    waiting_total: int
+    pending: Sequence[RunSnapshot]
+    pending_total: int
     paused: Sequence[RunSnapshot]
     workers: Sequence[Worker]
     users: Sequence[UserRunCounts]
@@ -53,18 +53,18 @@ class ListRuns:
         return await self.lists.model_names(name)
 
     async def show_queue(self, size: int) -> QueueView:
-        """Returns at most `size` waiting and as many paused runs, and all running ones."""
+        """Returns at most `size` pending and as many paused runs, and all running ones."""
         forecast = await self.forecasts.forecast()
         queue = forecast.moment.queue
         return QueueView(
             running=[self.count_runs.snapshot(run, self.count_runs.known(run)) for run in queue.running],
-            waiting=[
+            pending=[
                 self.count_runs.snapshot(
                     each.run, self.count_runs.known(each.run), forecast.wait(each.run.run_id)
                 )
-                for each in queue.waiting[:size]
+                for each in queue.pending[:size]
             ],
-            waiting_total=queue.waiting_total,
+            pending_total=queue.pending_total,
             paused=[self.count_runs.snapshot(run, self.count_runs.known(run)) for run in queue.paused[:size]],
             workers=self.registry.workers(),
             users=queue.users,

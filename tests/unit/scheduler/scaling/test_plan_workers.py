@@ -15,7 +15,7 @@ from services.scheduler.runs.admission.forecast_queue import (
     QueueMoment,
     RunRate,
 )
-from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
+from services.scheduler.runs.admission.run_queue import PendingRun, QueuedRuns
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.scaling.plan_workers import PlanWorkers
@@ -38,11 +38,11 @@ class SetForecast:
     clock: SetClock
     tracker: ProgressTracker
     running: list[Run] = field(default_factory=list)
-    waiting: list[Run] = field(default_factory=list)
+    pending: list[Run] = field(default_factory=list)
     slots: int = 2
 
     async def forecast(self, _: Sequence[Run] = ()) -> QueueForecast:
-        queue = QueuedRuns(self.running, [WaitingRun(run, START) for run in self.waiting], len(self.waiting))
+        queue = QueuedRuns(self.running, [PendingRun(run, START) for run in self.pending], len(self.pending))
         moment = QueueMoment(queue, queue_limits(max_running_runs=self.slots), self.clock.now(), frozenset())
         rates = {run.run_id: RunRate(self.tracker.counts(run.run_id, run.epoch)) for run in self.running}
         return QueueForecast(moment, rates, PastOfBenchmarks({}, {}))
@@ -160,7 +160,7 @@ async def test_load_time_is_that_of_the_last_worker() -> None:
 
 async def test_pending_runs_count_when_they_get_a_slot_while_a_worker_loads() -> None:
     planning = Planning()
-    planning.queue.waiting = [run("a", 500), run("b", 300), run("c", 200)]
+    planning.queue.pending = [run("a", 500), run("b", 300), run("c", 200)]
     demand = (await planning.next_round())["gpu"]
     # Two slots are free; when the third run gets one is unknown.
     assert demand.samples == {"vllm/a": 800}

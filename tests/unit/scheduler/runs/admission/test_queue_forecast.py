@@ -15,7 +15,7 @@ from services.scheduler.runs.admission.forecast_queue import (
 )
 from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns, TimeEstimate
-from services.scheduler.runs.admission.run_queue import QueuedRuns, WaitingRun
+from services.scheduler.runs.admission.run_queue import PendingRun, QueuedRuns
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.surroundings import START
@@ -47,7 +47,7 @@ def forecast(
     history: PastRuns = ONE_PAST_RUN,
     rows: Mapping[str, Sequence[PlannedRows]] | None = None,
 ) -> QueueForecast:
-    queue = QueuedRuns(runs, [WaitingRun(each, START) for each in waiting], len(waiting))
+    queue = QueuedRuns(runs, [PendingRun(each, START) for each in waiting], len(waiting))
     moment = QueueMoment(queue, queue_limits(max_running_runs=1), START, frozenset({"remote"}))
     return QueueForecast(moment, speeds or {}, PastOfBenchmarks(history, rows or {}))
 
@@ -98,11 +98,11 @@ def test_a_waiting_run_of_another_size_is_estimated_by_the_rows_of_earlier_runs(
 
 def test_order_waits_behind_those_that_are_as_urgent_only() -> None:
     urgent, usual = (run(name, order=replace(ORDER, priority=each)) for name, each in _PRIORITIES)
-    waiting = [WaitingRun(urgent, START), WaitingRun(usual, START)]
+    waiting = [PendingRun(urgent, START), PendingRun(usual, START)]
     ordered = run("c", order=replace(ORDER, priority=Priority.HIGH))
     queue = QueuedRuns((), waiting, 2).with_ordered(ordered)
-    assert [each.run.run_id for each in queue.waiting] == ["a", "c", "b"]
-    assert queue.waiting_total == 3
+    assert [each.run.run_id for each in queue.pending] == ["a", "c", "b"]
+    assert queue.pending_total == 3
     # Its place is behind those that were read.
     cut = QueuedRuns((), waiting[:1], 200)
     assert cut.with_ordered(run("c", order=replace(ORDER, priority=Priority.LOW))) is cut

@@ -145,8 +145,8 @@ async def test_a_page_is_cut_and_the_total_reported() -> None:
     paused = await submitted(harness, "bob")
     await harness.changing.pause(paused.run_id, OPERATOR)
     shown = await harness.listing.show_queue(2)
-    assert [each.wait.position for each in shown.waiting if each.wait] == [1, 2]
-    assert (len(shown.waiting), shown.waiting_total) == (2, 4)
+    assert [each.wait.position for each in shown.pending if each.wait] == [1, 2]
+    assert (len(shown.pending), shown.pending_total) == (2, 4)
     assert [each.run.run_id for each in shown.paused] == [paused.run_id]
     assert [(each.user, each.running, each.pending) for each in shown.users] == [
         ("ann", 1, 0),
