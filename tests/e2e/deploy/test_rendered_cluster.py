@@ -62,7 +62,7 @@ def setting(server: ModelServerProcess, collector: TraceCollector) -> Setting:
         "objectStore": {"volume": {"existingClaim": "objects"}},
         "noticeSeconds": 1,
         "metrics": {"enabled": True},
-        "tracing": {"endpoint": collector.endpoint, "share": 1},
+        "traces": {"endpoint": collector.endpoint, "share": 1},
         # Spans are exported soon.
         "extraEnv": [{"name": "OTEL_BSP_SCHEDULE_DELAY", "value": "200"}],
         "pools": [pool],

@@ -11,9 +11,9 @@
 {{- if .root.Values.metrics.enabled }}
 - {name: PROCTOR_METRICS_ADDRESS, value: "0.0.0.0:{{ .root.Values.metrics.port }}"}
 {{- end }}
-{{- with .root.Values.tracing.endpoint }}
+{{- with .root.Values.traces.endpoint }}
 - {name: PROCTOR_TRACES_ENDPOINT, value: {{ . | quote }}}
-- {name: PROCTOR_TRACES_SHARE, value: {{ $.root.Values.tracing.share | quote }}}
+- {name: PROCTOR_TRACES_SHARE, value: {{ $.root.Values.traces.share | quote }}}
 {{- end }}
 {{- range $name, $value := .own.settings }}
 - {name: PROCTOR_{{ $.service }}_{{ $name }}, value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}}
