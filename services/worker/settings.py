@@ -44,7 +44,7 @@ class WorkerSettings(NatsServiceSettings):
     """Time until a model that could not be loaded is tried again."""
     list_seconds: float = Field(default=8.0, gt=0)
     """Time limit for listing the models of the pool."""
-    sandbox: Literal["process", "docker", "kubernetes", "modal"] = "process"
+    sandbox_engine: Literal["process", "docker", "kubernetes", "modal"] = "process"
     """Engine of sandboxes: `process` (bubblewrap), `docker` (or podman), `kubernetes` (pods) or `modal`."""
     sandbox_socket: Path = Path("/var/run/docker.sock")
     """Socket of the container engine; podman's service usually has /run/podman/podman.sock."""

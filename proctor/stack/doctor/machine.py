@@ -166,6 +166,6 @@ def _selected_sandbox(isolation: Mapping[str, Any]) -> Finding:
 
 def _other_sandbox(isolation: Mapping[str, Any]) -> Finding:
     """None is missing: one engine is enough."""
-    setting = f"PROCTOR_WORKER_SANDBOX={isolation['engine']}"
+    setting = f"PROCTOR_WORKER_SANDBOX_ENGINE={isolation['engine']}"
     says = isolation["problem"] or "it isolates here too"
     return fine(f"sandbox {isolation['engine']}", f"not selected ({setting}): {says}")

@@ -12,7 +12,7 @@ from services.worker.settings import WorkerSettings
 async def check(settings: WorkerSettings, name: str) -> dict[str, object]:
     engine = make_sandboxes(settings, name, pulls=False)
     try:
-        return {**asdict(await engine.check()), "is_selected": name == settings.sandbox}
+        return {**asdict(await engine.check()), "is_selected": name == settings.sandbox_engine}
     finally:
         await engine.close()
 

@@ -20,7 +20,7 @@ class SandboxTooLarge(SandboxError, kind=ErrorKind.INVALID):
 
 
 class ImageRefused(SandboxError, kind=ErrorKind.INVALID):
-    """The image {image} needs containers. Set PROCTOR_WORKER_SANDBOX=docker (or kubernetes, modal) there."""
+    """The image {image} needs containers. Set PROCTOR_WORKER_SANDBOX_ENGINE=docker (or kubernetes, modal)."""
 
 
 class SandboxLost(SandboxError, kind=ErrorKind.UNAVAILABLE):

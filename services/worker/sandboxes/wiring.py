@@ -47,7 +47,7 @@ class AbsentEngine:
 
 def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = True) -> SandboxEngine:
     """`name` is one of ENGINES, and that of the settings where it is empty. `pulls`: absent images."""
-    kind = name or settings.sandbox
+    kind = name or settings.sandbox_engine
     machine_cpus = math.inf if kind in _ELSEWHERE else os.cpu_count() or 1
     return BoundedEngine(
         engine=_make_engine(settings, kind, pulls=pulls),
@@ -82,7 +82,7 @@ def _make_kubernetes(settings: WorkerSettings) -> SandboxEngine:
 
 
 def _make_modal(settings: WorkerSettings) -> SandboxEngine:
-    if settings.sandbox != "modal":
+    if settings.sandbox_engine != "modal":
         return AbsentEngine(
             name="modal", problem="it is tried where it is selected only, since it costs money."
         )

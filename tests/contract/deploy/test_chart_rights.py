@@ -99,7 +99,7 @@ def test_only_workers_of_pools_with_sandboxes_may_make_pods_and_only_there() -> 
     assert with_rights == {"proctor-worker-code"}
     [container] = dict(pods(name))["proctor-worker-code"]["spec"]["containers"]
     env = {each["name"]: each.get("value", "") for each in container["env"]}
-    assert env["PROCTOR_WORKER_SANDBOX"] == "kubernetes"
+    assert env["PROCTOR_WORKER_SANDBOX_ENGINE"] == "kubernetes"
     assert env["PROCTOR_WORKER_SANDBOX_NAMESPACE"] == namespace["metadata"]["name"]
     api = {"ports": [{"port": 443}, {"port": 6443}]}
     assert api in egress(name, "worker-code")

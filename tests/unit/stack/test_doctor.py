@@ -192,7 +192,7 @@ def test_what_a_sandbox_cannot_hold_is_reported(
     assert finding.severity is severity
     assert says in finding.says
     assert (another.name, another.severity) == ("sandbox docker", Severity.OK)
-    assert another.says == "not selected (PROCTOR_WORKER_SANDBOX=docker): no engine answers."
+    assert another.says == "not selected (PROCTOR_WORKER_SANDBOX_ENGINE=docker): no engine answers."
 
 
 def test_this_machine_is_asked_by_the_worker_s_own_program() -> None:

@@ -12,7 +12,7 @@
 {{/* `pool` is the entry in the values. */}}
 {{- define "proctor.sandboxEnv" -}}
 {{- with .pool.sandbox }}
-- {name: PROCTOR_WORKER_SANDBOX, value: {{ .engine }}}
+- {name: PROCTOR_WORKER_SANDBOX_ENGINE, value: {{ .engine }}}
 - {name: PROCTOR_WORKER_SANDBOX_NAMESPACE, value: {{ include "proctor.sandboxNamespace" $.root }}}
 {{- with .image }}
 - {name: PROCTOR_WORKER_SANDBOX_IMAGE, value: {{ . | quote }}}

@@ -172,7 +172,9 @@ async def test_a_task_with_an_image_is_refused_where_sandboxes_are_processes(
     check = await checked(checker, read_task(folder))
     assert not check.is_sound
     [problem] = {agent.problem for agent in check.agents}
-    assert problem.startswith("The image python:3.13 needs containers. Set PROCTOR_WORKER_SANDBOX=docker")
+    assert problem.startswith(
+        "The image python:3.13 needs containers. Set PROCTOR_WORKER_SANDBOX_ENGINE=docker"
+    )
 
 
 TASKS = ("exercism-affine-cipher", "exercism-phone-number", "quixbugs-quicksort")
