@@ -77,11 +77,11 @@ class GatewaySettings(ServiceSettings):
     max_suite_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
     """Largest body of a request with a suite, or with tasks for rollouts."""
     # The scheduler's limit for a data set, and the form around it.
-    max_upload_bytes: int = Field(default=8 * 1024**3 + 1024 * 1024, ge=1024)
+    max_upload_body_bytes: int = Field(default=8 * 1024**3 + 1024 * 1024, ge=1024)
     """Largest body of an upload of a data set."""
     # 200 MB, the scheduler's limit for a file of a batch, and the form around it.
-    max_file_bytes: int = Field(default=201 * 1024**2, ge=1024)
-    """Largest body of an upload to `/v1/files`."""
+    max_file_body_bytes: int = Field(default=201 * 1024**2, ge=1024)
+    """Largest body of an upload of a file of a batch, or of tasks for rollouts."""
     max_connections: int = Field(default=900, ge=2)
     """Open HTTP connections. One whose peer reads nothing, or else an idle one, is closed for a new one."""
     max_calls: int = Field(default=512, ge=1)

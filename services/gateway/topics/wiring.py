@@ -112,11 +112,11 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
     by_path = {
         SUITES: settings.max_suite_body_bytes,
         ROLLOUTS: settings.max_suite_body_bytes,
-        ROLLOUT_TASKS: settings.max_file_bytes,
+        ROLLOUT_TASKS: settings.max_file_body_bytes,
         **dict.fromkeys(SUITE_PAGES, settings.max_suite_body_bytes),
-        UPLOADS: settings.max_upload_bytes,
-        DATASETS_PAGE: settings.max_upload_bytes,
-        FILES: settings.max_file_bytes,
+        UPLOADS: settings.max_upload_body_bytes,
+        DATASETS_PAGE: settings.max_upload_body_bytes,
+        FILES: settings.max_file_body_bytes,
         **dict.fromkeys(PUBLIC_FORMS, _PUBLIC_FORM_BYTES),
     }
     return BodyLimit(

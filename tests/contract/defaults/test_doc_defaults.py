@@ -196,8 +196,8 @@ def test_a_form_has_room_for_the_largest_file() -> None:
     """The gateway's own limits include the form around a file."""
     gateway, scheduler = GatewaySettings.model_fields, SchedulerSettings.model_fields
     for outer, inner in (
-        ("max_upload_bytes", "max_upload_bytes"),
-        ("max_file_bytes", "max_batch_file_bytes"),
+        ("max_upload_body_bytes", "max_upload_bytes"),
+        ("max_file_body_bytes", "max_batch_file_bytes"),
     ):
         assert gateway[outer].default > scheduler[inner].default
 
