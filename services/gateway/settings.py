@@ -81,7 +81,10 @@ class GatewaySettings(ServiceSettings):
     """Largest body of an upload of a data set."""
     # 200 MB, the scheduler's limit for a file of a batch, and the form around it.
     max_file_body_bytes: int = Field(default=201 * 1024**2, ge=1024)
-    """Largest body of an upload of a file of a batch, or of tasks for rollouts."""
+    """Largest body of an upload of a file of a batch."""
+    # The scheduler's limit for a set of tasks, which gives the better refusal, is below it.
+    max_tasks_body_bytes: int = Field(default=257 * 1024**2, ge=1024)
+    """Largest body of an upload of tasks for rollouts."""
     max_connections: int = Field(default=900, ge=2)
     """Open HTTP connections. One whose peer reads nothing, or else an idle one, is closed for a new one."""
     max_calls: int = Field(default=512, ge=1)

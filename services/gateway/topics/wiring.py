@@ -112,7 +112,7 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
     by_path = {
         SUITES: settings.max_suite_body_bytes,
         ROLLOUTS: settings.max_suite_body_bytes,
-        ROLLOUT_TASKS: settings.max_file_body_bytes,
+        ROLLOUT_TASKS: settings.max_tasks_body_bytes,
         **dict.fromkeys(SUITE_PAGES, settings.max_suite_body_bytes),
         UPLOADS: settings.max_upload_body_bytes,
         DATASETS_PAGE: settings.max_upload_body_bytes,

@@ -198,6 +198,7 @@ def test_a_form_has_room_for_the_largest_file() -> None:
     for outer, inner in (
         ("max_upload_body_bytes", "max_upload_bytes"),
         ("max_file_body_bytes", "max_batch_file_bytes"),
+        ("max_tasks_body_bytes", "max_tasks_bytes"),
     ):
         assert gateway[outer].default > scheduler[inner].default
 
