@@ -17,7 +17,7 @@ async def test_comparison_in_every_look(site: Site) -> None:
     await site.check_in_every_look("/compare", "compare-choice", until="table.candidates")
     await site.check_in_every_look(f"{comparison(site)}&show=all", "compare", until="article.sample")
     text = await site.reads_without_scripts(comparison(site))
-    assert "baseline" in text
+    assert "reference run" in text
 
 
 async def test_runs_are_chosen_and_compared_and_either_side_opens(site: Site) -> None:
@@ -28,9 +28,9 @@ async def test_runs_are_chosen_and_compared_and_either_side_opens(site: Site) ->
             await page.locator(f"input[value='{run_id}']").check()
         await page.get_by_role("button", name="Compare", exact=True).click()
         await expect(page.locator("table.forest .whole").first).to_be_visible()
-        baseline = await page.locator("table.sides tbody th").first.inner_text()
-        await page.get_by_role("link", name="Make it the baseline").click()
-        await expect(page.locator("table.sides tbody th").first).not_to_have_text(baseline)
+        reference = await page.locator("table.sides tbody th").first.inner_text()
+        await page.get_by_role("link", name="Make it the reference run").click()
+        await expect(page.locator("table.sides tbody th").first).not_to_have_text(reference)
         await page.get_by_role("navigation", name="Which samples").get_by_role("link", name="all").click()
         await page.wait_for_url("**show=all*")
         await page.locator("article.sample .pair a").first.click()

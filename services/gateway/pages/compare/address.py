@@ -18,7 +18,7 @@ _Text = Annotated[str, Field(max_length=512)]
 
 @dataclass(frozen=True, slots=True)
 class CompareAddress:
-    """Runs, or models by their latest complete run of a suite. The first one is the baseline.
+    """Runs, or models by their latest complete run of a suite. The first one is the reference run.
 
     `task`, `show`, `against` and `after` choose samples: of a task, which of those that differ, against which
     of the others (its index), and from which page on.
@@ -45,7 +45,7 @@ class CompareAddress:
         return is_enough and bool(self.runs or self.suite) and all(_is_id(run) for run in self.runs)
 
     def with_first(self, index: int) -> Self:
-        """The same comparison with another baseline."""
+        """The same comparison with another reference run."""
         first = self.chosen[index]
         ordered = [first, *(each for each in self.chosen if each != first)]
         runs, models = (ordered, self.models) if self.runs else (self.runs, ordered)

@@ -103,7 +103,8 @@ def _goes_down(furthest: dict[int, int], diagonal: int, changes: int) -> bool:
 class AnswerBeside:
     """An answer; `key` names it in its run.
 
-    `pieces` are marked where the baseline's has other words; of the baseline, where the only other one has.
+    `pieces` are marked where the answer of the reference run has other words; in that answer, where the only
+    other one has.
     """
 
     run_id: str
@@ -190,7 +191,7 @@ def _score(recorded: outcome_pb2.RecordedOutcome, metric: str) -> float | None:
 
 def _sample(row: answer_pb2.SideBySideRow, run_ids: Sequence[str], metric: str) -> SampleRow:
     texts = [_answer_text(each.outcome) if each.HasField("outcome") else "" for each in row.answers]
-    # Beside several others the baseline has no one text to differ from.
+    # Beside several others the reference run has no one text to differ from.
     beside = [texts[1] if len(texts) == 2 else "", *texts[:1] * (len(texts) - 1)]
     return SampleRow(
         row_id=row.row_id or str(row.doc_id),

@@ -1,4 +1,4 @@
-"""Views of a comparison: a sentence, and differences from the baseline on one scale."""
+"""Views of a comparison: a sentence, and differences from the reference run on one scale."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceRow:
-    """How much the other run is above the baseline, on a task or, without a name, on all.
+    """How much the other run is above the reference run, on a task or, without a name, on all.
 
     `means` are those of both; `verdict` is the class of its mark.
     """
@@ -61,7 +61,7 @@ class DifferenceRow:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The baseline and another run."""
+    """The reference run and another run."""
 
     other: Side
     rows: Sequence[DifferenceRow]
@@ -139,19 +139,19 @@ def _sides(comparison: comparison_pb2.Comparison, shown: ComparisonShown) -> lis
 
 
 def _rows(comparison: comparison_pb2.Comparison, other: int) -> list[DifferenceRow]:
-    """Rows of the baseline and another run; the suite as a whole comes first."""
+    """Rows of the reference run and another run; the suite as a whole comes first."""
     found = [each for each in comparison.differences if {each.first, each.second} == {0, other}]
     return [_row(each) for each in sorted(found, key=lambda each: bool(each.task))]
 
 
 def _row(each: comparison_pb2.Difference) -> DifferenceRow:
-    """Results subtracts the second from the first; here the baseline is subtracted from the other."""
-    is_baseline_first = each.first == 0
-    sign = -1 if is_baseline_first else 1
+    """Results subtracts the second from the first; here the reference run is subtracted from the other."""
+    is_reference_first = each.first == 0
+    sign = -1 if is_reference_first else 1
     value = optional(each, "difference")
     ends = sorted(sign * end for end in interval(each) or ())
     gained, lost = each.only_second_right, each.only_first_right
-    better, worse = (_SECOND, _FIRST) if is_baseline_first else (_FIRST, _SECOND)
+    better, worse = (_SECOND, _FIRST) if is_reference_first else (_FIRST, _SECOND)
     words = {better: "better", worse: "worse", comparison_pb2.VERDICT_NOT_SHOWN: "open"}
     corrected = optional(each, "adjusted_p_value")
     return DifferenceRow(
@@ -165,8 +165,8 @@ def _row(each: comparison_pb2.Difference) -> DifferenceRow:
         test=each.test,
         pairs=each.pairs,
         detectable=optional(each, "smallest_detectable"),
-        gained=gained if is_baseline_first else lost,
-        lost=lost if is_baseline_first else gained,
+        gained=gained if is_reference_first else lost,
+        lost=lost if is_reference_first else gained,
         failed=each.first_failed + each.second_failed,
         verdict=words.get(each.verdict, "undefined"),
         remark=each.remark,

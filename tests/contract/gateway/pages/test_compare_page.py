@@ -51,10 +51,10 @@ def links(shown: Shown) -> list[str]:
     return [attributes.get("href") or "" for tag, attributes in shown.elements if tag == "a"]
 
 
-async def test_differences_are_those_of_the_other_to_the_baseline(harness: GatewayHarness) -> None:
+async def test_differences_are_those_of_the_other_to_the_reference_run(harness: GatewayHarness) -> None:
     shown = await show(harness, RUNS)
     assert shown.status == 200
-    # Results has the baseline minus the other: −0.06 on rte, where the other is better.
+    # Results has the reference run minus the other: −0.06 on rte, where the other is better.
     assert 'aria-label="+6.0 points, 95 % from +4.0 to +8.0"' in shown.html
     assert "▲ better" in shown.html
     assert "○ cannot tell" in shown.html
@@ -111,7 +111,7 @@ async def test_flips_lead_to_their_samples(harness: GatewayHarness) -> None:
 async def test_words_that_differ_are_marked_and_either_side_opens(harness: GatewayHarness) -> None:
     shown = await show(harness, RUNS)
     assert "the<ins> dog</ins> sat" in shown.html
-    # Of two runs the baseline shows what the other does not have.
+    # Of two runs the reference run shows what the other does not have.
     assert "the<del> cat</del> sat" in shown.html
     for run_id in (RUN_ID, OTHER_ID):
         assert f"/runs/{run_id}/results?from=7&row=7.0#detail" in links(shown)
@@ -119,9 +119,10 @@ async def test_words_that_differ_are_marked_and_either_side_opens(harness: Gatew
     assert harness.results.outcomes_asked[-1].first_sample == 7
 
 
-async def test_another_baseline_is_the_first_of_the_address(harness: GatewayHarness) -> None:
+async def test_another_reference_run_is_the_first_of_the_address(harness: GatewayHarness) -> None:
     shown = await show(harness, RUNS)
     assert any(link.startswith(f"/compare?run={OTHER_ID}&run={RUN_ID}") for link in links(shown))
+    assert "Make it the reference run" in shown.html
     await show(harness, f"/compare?run={OTHER_ID}&run={RUN_ID}")
     assert list(harness.results.comparisons.compared[-1].run_ids) == [OTHER_ID, RUN_ID]
 
