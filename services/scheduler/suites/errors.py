@@ -66,7 +66,7 @@ class NoRows(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILABLE"):
 
 
 class FewshotPoolTooSmall(SuiteError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
-    """Task {task!r} cannot show {num_fewshot} few-shot examples: its pool has {pool_size} rows."""
+    """Task {task!r} cannot show {num_fewshot} few-shot examples: it has {pool_size} rows for them."""
 
 
 class NoFewshotPool(SuiteError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):

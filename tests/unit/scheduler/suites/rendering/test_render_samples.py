@@ -309,7 +309,7 @@ def test_examples_that_the_file_holds_need_no_pool(tmp_path: Path) -> None:
     assert next(open_task(task, source, num_fewshot=2).samples).prompt.as_text.startswith(
         "coal is red\n\nleaf is green"
     )
-    with pytest.raises(FewshotPoolTooSmall, match="cannot show 3 few-shot examples: its pool has 2 rows"):
+    with pytest.raises(FewshotPoolTooSmall, match="cannot show 3 few-shot examples: it has 2 rows for them"):
         list(open_task(task, source, num_fewshot=3).samples)
 
 
@@ -342,7 +342,7 @@ def test_examples_come_from_the_pool_of_the_task(tmp_path: Path) -> None:
 
 
 def test_a_pool_that_is_too_small_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FewshotPoolTooSmall, match="cannot show 3 few-shot examples: its pool has 3 rows"):
+    with pytest.raises(FewshotPoolTooSmall, match="cannot show 3 few-shot examples: it has 3 rows for them"):
         list(render_task(load_one(tmp_path), ROWS, ROWS, num_fewshot=3))
 
 
