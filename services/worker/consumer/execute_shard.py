@@ -63,8 +63,8 @@ class ConcurrencyLimit:
                 self._change(self.in_use - 1)
 
 
-class Execution(Enum):
-    """How the execution of a shard ended. All but COMPLETE leave a rest, for another worker or engine."""
+class ShardEnd(Enum):
+    """How the work on a shard ended. All but COMPLETE leave a rest, for another worker or engine."""
 
     COMPLETE = auto()
     ABANDONED = auto()
@@ -84,9 +84,9 @@ class ExecuteShard:
     concurrency: ConcurrencyLimit
     prefetch: Prefetch
 
-    async def execute(self, in_flight: InFlightShard) -> Execution:
+    async def execute(self, in_flight: InFlightShard) -> ShardEnd:
         """Executes the unfinished samples."""
-        execution = Execution.COMPLETE
+        end = ShardEnd.COMPLETE
         try:
             # If the engine dies again, it is known which sample did it.
             if in_flight.failed_deliveries and len(in_flight.shard.samples) == 1 and not in_flight.rollouts:
@@ -94,15 +94,15 @@ class ExecuteShard:
             else:
                 await self._execute_all(in_flight)
         except* ModelRefused:
-            execution = Execution.RUN_REFUSED
+            end = ShardEnd.RUN_REFUSED
         except* ModelCannotLoad:
-            execution = Execution.ENGINE_LOST
+            end = ShardEnd.ENGINE_LOST
         except* EngineDied:
-            execution = Execution.ENGINE_DIED
+            end = ShardEnd.ENGINE_DIED
         finally:
             # Also after an error: the shard is acknowledged or forwarded only when these are stored.
             self.batcher.flush(in_flight.shard)
-        return execution
+        return end
 
     async def _execute_all(self, in_flight: InFlightShard) -> None:
         async with asyncio.TaskGroup() as group:

@@ -8,7 +8,7 @@ from proctor.values.outcome import Failure, FailureClass
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.common.traces import SpanKind, span
-from services.worker.consumer.execute_shard import ExecuteShard, Execution, record
+from services.worker.consumer.execute_shard import ExecuteShard, ShardEnd, record
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch
 from services.worker.execution.outcome_batcher import OutcomeBatcher
@@ -117,45 +117,45 @@ class ProcessShard:
         if not run_states.may_start(in_flight.shard):
             is_live = run_states.is_live(in_flight.shard)
             in_flight.abandon(Abandoned.RUN_WAITS if is_live else Abandoned.RUN_ENDED)
-            return await finish_shard(in_flight, Execution.COMPLETE)
+            return await finish_shard(in_flight, ShardEnd.COMPLETE)
         if needs_quarantine(in_flight):
             await quarantine_shard(in_flight, self.batcher)
-            return await finish_shard(in_flight, Execution.COMPLETE)
+            return await finish_shard(in_flight, ShardEnd.COMPLETE)
         return await finish_shard(in_flight, await self._execute(in_flight))
 
-    async def _execute(self, in_flight: InFlightShard) -> Execution:
+    async def _execute(self, in_flight: InFlightShard) -> ShardEnd:
         """Executes in a task of its own.
 
         Abandoning the shard cancels its execution and not its acknowledgement.
         """
         if in_flight.abandoned is not None:
-            return Execution.ABANDONED
+            return ShardEnd.ABANDONED
         task = asyncio.create_task(self._run_executor(in_flight), name="execute shard")
         in_flight.executing = task
         try:
-            # `wait` and not `await task`: a cancelled execution is a result here, and no error.
+            # `wait` and not `await task`: a cancelled task is a result here, and no error.
             await asyncio.wait((task,))
         finally:
             task.cancel()
         if task.cancelled():
-            return Execution.ABANDONED
-        execution = task.result()
-        if execution in (Execution.ENGINE_LOST, Execution.ENGINE_DIED):
+            return ShardEnd.ABANDONED
+        end = task.result()
+        if end in (ShardEnd.ENGINE_LOST, ShardEnd.ENGINE_DIED):
             # The engine is loaded again before anything new is pulled.
             self.context.prefetch.close()
-        return execution
+        return end
 
-    async def _run_executor(self, in_flight: InFlightShard) -> Execution:
+    async def _run_executor(self, in_flight: InFlightShard) -> ShardEnd:
         """A refused shard is forwarded after a short wait, during which it takes no room from other runs."""
-        execution = await self.executor.execute(in_flight)
-        if execution is Execution.RUN_REFUSED:
+        end = await self.executor.execute(in_flight)
+        if end is ShardEnd.RUN_REFUSED:
             unfinished, samples = len(in_flight.unfinished), len(in_flight.shard.samples)
             with self.context.prefetch.suspended(unfinished, samples):
                 await asyncio.sleep(_REFUSED_SECONDS)
-        return execution
+        return end
 
 
-async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Disposition:
+async def finish_shard(in_flight: InFlightShard, end: ShardEnd) -> Disposition:
     """Acknowledges only after the outcomes are stored durably; raises where they are not."""
     # Without waiting for outcomes: a run that comes back asks for what is missing.
     if in_flight.abandoned in (Abandoned.RUN_ENDED, Abandoned.RUN_WAITS):
@@ -163,16 +163,16 @@ async def finish_shard(in_flight: InFlightShard, execution: Execution) -> Dispos
         return Disposition.TERMINATED
     await in_flight.until_published()
     # An engine that died after the last answer has left nothing to forward.
-    if execution is Execution.COMPLETE or not in_flight.unfinished:
+    if end is ShardEnd.COMPLETE or not in_flight.unfinished:
         await in_flight.message.acknowledge()
         return Disposition.ACKNOWLEDGED
-    return await _forward_rest(in_flight, execution)
+    return await _forward_rest(in_flight, end)
 
 
-async def _forward_rest(in_flight: InFlightShard, execution: Execution) -> Disposition:
+async def _forward_rest(in_flight: InFlightShard, end: ShardEnd) -> Disposition:
     """Publishes the samples without an answer. A drain does not count as a failed delivery."""
     # ENGINE_LOST does not count: the engine never started, so no sample can be the cause.
-    failed_deliveries = in_flight.failed_deliveries + (execution is Execution.ENGINE_DIED)
+    failed_deliveries = in_flight.failed_deliveries + (end is ShardEnd.ENGINE_DIED)
     in_flight.is_forwarded = True
     try:
         async with asyncio.timeout(_SEND_REST_SECONDS):
