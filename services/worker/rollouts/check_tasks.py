@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 
 from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask
-from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.errors import SandboxError
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import ReadFile, read_files
@@ -64,7 +64,7 @@ class CheckTasks:
             return replace(check, problem="the task has no solution (solution/solve.sh, solution.sh)")
         rollout = Rollout(task, RolloutAgent(agent))
         try:
-            rollout_result = await self.rollouts.execute(Performance(rollout, f"check-{task.task_id}"))
+            rollout_result = await self.rollouts.execute(RolloutExecution(rollout, f"check-{task.task_id}"))
         except SandboxError as error:
             return replace(check, problem=str(error))
         result = rollout_result.result

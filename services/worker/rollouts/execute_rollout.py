@@ -31,7 +31,7 @@ _SETUP_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Performance:
+class RolloutExecution:
     """One execution of a rollout. `session_id` and `model` are for the transcript. Without a `ledger` budgets
     hold for this execution only.
     """
@@ -53,17 +53,17 @@ class ExecuteRollout:
     slots: asyncio.Semaphore
     clock: Clock
 
-    async def execute(self, performance: Performance) -> RolloutResult:
+    async def execute(self, execution: RolloutExecution) -> RolloutResult:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
         async with self.slots:
             started = self.clock.monotonic()
-            task = performance.rollout.task
-            agent = performance.rollout.agent.kind
-            transcript = Transcript(performance.session_id, f"proctor-{agent}", performance.model)
+            task = execution.rollout.task
+            agent = execution.rollout.agent.kind
+            transcript = Transcript(execution.session_id, f"proctor-{agent}", execution.model)
             workspace = await asyncio.to_thread(inflated, task.workspace)
-            artifacts = Artifacts(performance.sink, self.clock)
-            budget = Budget(performance.rollout.agent, task.limits.agent_seconds, performance.ledger)
-            work = AgentWork(performance.rollout, performance.ask, transcript, budget, artifacts.checkpoint)
+            artifacts = Artifacts(execution.sink, self.clock)
+            budget = Budget(execution.rollout.agent, task.limits.agent_seconds, execution.ledger)
+            work = AgentWork(execution.rollout, execution.ask, transcript, budget, artifacts.checkpoint)
             rollout = _OneRollout(self, work, workspace, artifacts)
             steps: tuple[StepRecord, ...] = ()
             if task.steps:

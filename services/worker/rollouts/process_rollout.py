@@ -18,7 +18,7 @@ from services.worker.engines.tool_calls import with_call_ids
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Shard, ShardSample
 from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
-from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.model_port.errors import CallRefused
 from services.worker.rollouts.ports import ArtifactSink, BudgetLedger
 from services.worker.rollouts.rollout_result import RolloutResult
@@ -87,7 +87,7 @@ class ProcessRollout:
             return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
         record = self.new_execution(shard, sample.number)
         try:
-            performance = Performance(
+            execution = RolloutExecution(
                 rollout=await self.files.fetch(sample.rollout),
                 session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
                 model=shard.model,
@@ -95,7 +95,7 @@ class ProcessRollout:
                 sink=record,
                 ledger=record,
             )
-            rollout_result = await self.rollouts.execute(performance)
+            rollout_result = await self.rollouts.execute(execution)
             return shard.outcome(sample.number, _response(rollout_result))
         except _LeftToRun:
             return None

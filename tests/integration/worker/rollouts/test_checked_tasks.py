@@ -18,7 +18,7 @@ from services.common.clock import SystemClock
 from services.worker.rollouts.check_tasks import CheckTasks, TaskCheck
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import ExecuteAgent
-from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
@@ -212,7 +212,7 @@ async def performed(checker: CheckTasks, task: RolloutTask) -> dict[str, Any]:
     """The record of a rollout of the task's own solution."""
     rollout = Rollout(task, RolloutAgent(AgentKind.ORACLE))
     async with asyncio.timeout(60):
-        done = await checker.rollouts.execute(Performance(rollout, "session"))
+        done = await checker.rollouts.execute(RolloutExecution(rollout, "session"))
     record: dict[str, Any] = json.loads(done.record_json)
     return record
 

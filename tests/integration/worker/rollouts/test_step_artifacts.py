@@ -16,7 +16,7 @@ from proctor.values.rollout import AgentKind, Rollout, RolloutAgent
 from services.common.clock import SystemClock
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import ExecuteAgent
-from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
@@ -57,7 +57,7 @@ async def performed(rollouts: ExecuteRollout, folder: Path, parts: Parts) -> dic
     """The record of the task's own solution."""
     rollout = Rollout(read_task(folder), RolloutAgent(AgentKind.ORACLE))
     async with asyncio.timeout(60):
-        done = await rollouts.execute(Performance(rollout, "session", sink=parts))
+        done = await rollouts.execute(RolloutExecution(rollout, "session", sink=parts))
     record: dict[str, Any] = json.loads(done.record_json)
     return record
 
