@@ -1,13 +1,11 @@
 """Executes the samples of a shard, within the worker's concurrency limit."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from proctor.values.outcome import Failure, Outcome
-from services.worker.consumer.gpu_time import GpuTime
+from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.in_flight import InFlightShard
 from services.worker.consumer.prefetch import Prefetch
 from services.worker.engines.errors import EngineDied, ModelCannotLoad, ModelRefused
@@ -15,52 +13,6 @@ from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.shard import ShardSample
 from services.worker.rollouts.process_rollout import ProcessRollout
-
-
-class ConcurrencyLimit:
-    """How many samples are sent to the engine at a time; one that may have killed an engine is sent alone."""
-
-    def __init__(self, limit: int, gpu_time: GpuTime | None = None) -> None:
-        self.limit = limit
-        self.in_use = 0
-        self._free = asyncio.Semaphore(limit)
-        self._exclusive = asyncio.Lock()
-        self._gpu_time = gpu_time
-
-    @property
-    def gpu_seconds(self) -> float:
-        """GPU seconds of a sample in flight since the start; what it grows by is the share of any other."""
-        return self._gpu_time.seconds_each if self._gpu_time else 0.0
-
-    def _change(self, in_use: int) -> None:
-        self.in_use = in_use
-        if self._gpu_time:
-            self._gpu_time.change(in_use)
-
-    async def acquire(self) -> None:
-        # Otherwise new samples would take each free permit, and the exclusive one would wait for ever.
-        if self._exclusive.locked():
-            async with self._exclusive:
-                pass
-        await self._free.acquire()
-        self._change(self.in_use + 1)
-
-    def release(self) -> None:
-        self._change(self.in_use - 1)
-        self._free.release()
-
-    @asynccontextmanager
-    async def exclusive(self) -> AsyncIterator[None]:
-        """Waits until nothing else is in use, and lets nothing else begin meanwhile."""
-        async with self._exclusive, AsyncExitStack() as taken:
-            for _ in range(self.limit):
-                await self._free.acquire()
-                taken.callback(self._free.release)
-            self._change(1)
-            try:
-                yield
-            finally:
-                self._change(self.in_use - 1)
 
 
 class ShardEnd(Enum):

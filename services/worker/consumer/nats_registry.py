@@ -16,7 +16,7 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
-from services.worker.consumer.execute_shard import ConcurrencyLimit
+from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.ports import PeerWorker
 from services.worker.consumer.process_shard import WorkerContext
 from services.worker.execution.choice_prompt import INSTRUCTION_VERSION

@@ -10,8 +10,9 @@ from nats.aio.client import Client
 from proctor.values.providers.pool import Pool
 from services.common.clock import Clock, ServerClock
 from services.common.nats.jetstream import JetStream
+from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.consume_shards import ConsumeShards
-from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard
+from services.worker.consumer.execute_shard import ExecuteShard
 from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import InFlightShards
 from services.worker.consumer.nats import NatsShardSource

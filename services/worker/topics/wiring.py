@@ -11,7 +11,7 @@ from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.common.nats.jetstream import JetStream
 from services.worker import metrics
-from services.worker.consumer.execute_shard import ConcurrencyLimit
+from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.wiring import (
     BUCKET_CHECK_SECONDS,
     ConsumerParts,

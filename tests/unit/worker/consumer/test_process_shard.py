@@ -9,7 +9,8 @@ from proctor.values.outcome import Failure, FailureClass
 from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from services.common.clock import SystemClock
-from services.worker.consumer.execute_shard import ConcurrencyLimit, ExecuteShard
+from services.worker.consumer.concurrency_limit import ConcurrencyLimit
+from services.worker.consumer.execute_shard import ExecuteShard
 from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch, PrefetchLimits

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from services.worker.consumer.execute_shard import ConcurrencyLimit
+from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 
 
 async def test_no_more_run_than_the_limit() -> None:
