@@ -51,12 +51,16 @@ TlsCertificateFile = Annotated[
     Field(
         validation_alias="PROCTOR_TLS_CERTIFICATE_FILE",
         description="PEM file of the certificate that the service shows to other services (mTLS), with its "
-        "chain. It needs the two files below. Renewed files are read without a restart.",
+        "chain. It needs PROCTOR_TLS_KEY_FILE and PROCTOR_TLS_CA_FILE. Renewed files are read without a "
+        "restart.",
     ),
 ]
 TlsKeyFile = Annotated[
     Path | None,
-    Field(validation_alias="PROCTOR_TLS_KEY_FILE", description="PEM file of the key of that certificate."),
+    Field(
+        validation_alias="PROCTOR_TLS_KEY_FILE",
+        description="PEM file of the key of the certificate that the service shows to other services.",
+    ),
 ]
 TlsCaFile = Annotated[
     Path | None,
@@ -107,7 +111,7 @@ class NatsServiceSettings(ServiceSettings):
     """PEM file of the certificate that the service shows to NATS, with its key unless
     PROCTOR_NATS_KEY_FILE is set. The files are read at each connection, so they may be renewed."""
     nats_key_file: Path | None = Field(default=None, validation_alias="PROCTOR_NATS_KEY_FILE")
-    """PEM file of the key of that certificate, where it is a file of its own."""
+    """PEM file of the key of PROCTOR_NATS_CERTIFICATE_FILE, where it is a file of its own."""
 
 
 class SchemaServiceSettings(NatsServiceSettings):

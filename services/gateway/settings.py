@@ -95,7 +95,7 @@ class GatewaySettings(ServiceSettings):
     """Open sockets of pages that show runs, rollouts, batches, the queue or lists of them. Each is one of the
     connections; a page without one says that it is stale."""
     max_live_pages_per_user: int = Field(default=200, ge=1)
-    """Such sockets of one user."""
+    """Open sockets of pages of one user."""
     max_bytes_per_user: int = Field(default=64 * 1024 * 1024, ge=1024)
     """Bytes that the bodies of one user's requests in progress may have. An upload counts as 2 MiB."""
     max_bytes: int = Field(default=256 * 1024 * 1024, ge=1024)

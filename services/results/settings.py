@@ -18,7 +18,7 @@ class ResultsSettings(SchemaServiceSettings):
     batch_outcomes: int = Field(default=1000, ge=1)
     """Outcomes are written to Postgres in batches of at most this size."""
     linger_seconds: float = Field(default=0.05, ge=0)
-    """An incomplete batch is written when its first outcome has waited for this time."""
+    """An incomplete batch of outcomes is written when its first outcome has waited for this time."""
     ack_wait_seconds: float = Field(default=10.0, gt=0)
     """NATS redelivers outcomes that were not acknowledged within this time."""
     keep_staged_seconds: float = Field(default=3600.0, gt=0)
@@ -32,9 +32,9 @@ class ResultsSettings(SchemaServiceSettings):
     read_wait_seconds: float = Field(default=5.0, gt=0)
     """A read that has waited this long for its turn is refused (503 with `Retry-After`)."""
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)
-    """A query of a reader that takes longer is cancelled and refused likewise."""
+    """A query of a reader that takes longer is cancelled and refused (503 with `Retry-After`)."""
     close_seconds: float = Field(default=3600.0, gt=0)
-    """Figures of a closed run that take longer are left out, and its summary shows that."""
+    """Figures that take longer when a run is closed are left out, and its summary shows that."""
     scoring_processes: int = Field(default=2, ge=1)
     """Most processes that score texts. Each run uses one at a time."""
     drain_seconds: float = Field(default=10.0, gt=0)

@@ -57,7 +57,7 @@ class SchedulerSettings(SchemaServiceSettings):
     max_running_runs: int = Field(default=3, ge=1)
     """Runs that execute at a time, in the whole system."""
     max_pending_runs_per_user: int = Field(default=10, ge=1)
-    """Waiting and paused runs of one user."""
+    """Pending and paused runs of one user."""
     max_requests_per_minute: int = Field(default=DEFAULT_REQUESTS_PER_MINUTE, ge=1)
     """Requests of one user per minute, reads apart: orders, uploads and changes."""
     max_reads_per_minute: int = Field(default=DEFAULT_READS_PER_MINUTE, ge=0)
@@ -99,7 +99,7 @@ class SchedulerSettings(SchemaServiceSettings):
     dispatch_ceiling_shards: int = Field(default=256, ge=1)
     """Most shards of a run that are in flight."""
     dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
-    """A number between the two: as many shards as the workers finish in this time."""
+    """A run has as many shards in flight as the workers finish in this time, between floor and ceiling."""
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
     """A run without progress and without messages in flight for this time is searched for lost shards."""
 
@@ -141,6 +141,6 @@ class SchedulerSettings(SchemaServiceSettings):
     read_wait_seconds: float = Field(default=5.0, gt=0)
     """A list or search that has waited this long for its turn is refused (503 with `Retry-After`)."""
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)
-    """A query of a list or search that takes longer is cancelled and refused likewise."""
+    """A query of a list or search that takes longer is cancelled and refused (503 with `Retry-After`)."""
     drain_seconds: float = Field(default=5.0, gt=0)
     """Time for open calls to finish after SIGTERM."""

@@ -24,7 +24,7 @@ class WorkerSettings(NatsServiceSettings):
     pool: str = "local"
     """Name of the worker's pool in the pools file."""
     pod_name: str = ""
-    """Name of its pod on Kubernetes, by which the scheduler can mark it as empty."""
+    """Name of the worker's pod on Kubernetes, by which the scheduler can mark it as empty."""
     health_address: str = "127.0.0.1:8084"
     """host:port of the gRPC health service."""
     ack_wait_seconds: float = Field(default=DEFAULT_ACK_WAIT_SECONDS, ge=1)
@@ -63,9 +63,11 @@ class WorkerSettings(NatsServiceSettings):
     sandbox_max_memory_bytes: int = Field(default=16 * 1024**3, gt=0)
     """Memory of one sandbox: a task that asks for more fails. Each task sets its own need."""
     sandbox_max_cpus: float = Field(default=0, ge=0)
-    """CPUs of one sandbox, likewise; 0 means all that the machine has, and no bound for pods and Modal."""
+    """CPUs of one sandbox: a task that asks for more fails. 0 means all that the machine has, and no bound
+    for pods and Modal."""
     rollout_slots: int = Field(default=0, ge=0)
-    """Rollouts at a time, each with one open sandbox; 0 means four per core. Never more than requests."""
+    """Rollouts at a time, each with one open sandbox; 0 means four per core. Never more than the
+    concurrency of the pool."""
     bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{getuid()}"
     """Folder where files of tasks are kept for further rollouts. It may be emptied at any time."""
     bundle_cache_bytes: int = Field(default=2 * 1024**3, ge=0)
