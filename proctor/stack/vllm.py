@@ -111,7 +111,10 @@ def _name_it_vllm(target: Installation) -> None:
 
 
 def _install_worker(target: Installation) -> None:
-    """Bound to what vLLM brought, so that nothing of it changes, and to our own pins for the rest."""
+    """Installs the worker beside vLLM.
+
+    Versions are bound to what vLLM brought, so that nothing of it changes, and to our own pins for the rest.
+    """
     constraints = target.folder / "constraints.txt"
     frozen = _frozen(target).splitlines()
     own = (target.repository / OWN_PINS).read_text(encoding="utf-8").splitlines()

@@ -32,7 +32,7 @@ class DispatchedShard:
     samples: tuple[range, ...]
 
     def dispatch_proof(self, key: str) -> bytes:
-        """HMAC-SHA-256 over all of it. Raises ValueError without a key."""
+        """The HMAC-SHA-256 over all fields, of 32 bytes. Raises ValueError without a key."""
         if not key:
             raise ValueError("a dispatch proof needs a key")
         samples = ",".join([f"{each.start}-{each.stop}" for each in self.samples])

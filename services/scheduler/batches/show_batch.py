@@ -56,7 +56,7 @@ class CancelBatch:
     runs: ChangeState
 
     async def cancel(self, batch_id: BatchId, caller: Principal) -> Batch:
-        """Can be repeated until it is cancelled.
+        """Cancels the run of a batch and returns the batch. Can be repeated until it is cancelled.
 
         Raises `BatchNotFound`, `BelongsToAnother` or `BatchAlreadyEnded`.
         """

@@ -57,7 +57,7 @@ class InvalidRow(SuiteError, kind=ErrorKind.CONFLICT, reason="INVALID_ROW"):
     """Task {task!r}, row {row} (from 0): {problem}."""
 
     def __init__(self, task: str, row: int, problem: str, field: str = "") -> None:
-        """`row` counts from 1; `field` is the column at fault if known."""
+        """`row` counts from 0; `field` is the column at fault if known."""
         super().__init__(task=task, row=row, problem=problem, field=field)
 
 

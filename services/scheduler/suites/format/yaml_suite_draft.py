@@ -81,13 +81,16 @@ class SuiteDraft:
         self.groups.append(declared)
 
     def suite(self, description: str, whole: DeclaredGroup) -> SuiteDefinition:
-        """`whole` is the group of all tasks."""
+        """The suite of what was added, with `whole`, the group of all tasks, as its last group."""
         self._check_metrics(whole)
         groups = [declared.group for declared in self.groups]
         return SuiteDefinition(self.location.suite, description, tuple(self.tasks), (*groups, whole.group))
 
     def _check_metrics(self, declared: DeclaredGroup) -> None:
-        """Only if all tasks are valid: an invalid one may have the missing metric."""
+        """Reports metrics that no task of the group has.
+
+        Where a task is invalid nothing is reported: it may have the missing metric.
+        """
         tasks = [task for task in self.tasks if task.name in declared.group.tasks]
         if not tasks or len(tasks) < len(declared.group.tasks):
             return
