@@ -28,7 +28,7 @@ from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine import EngineResponse
 from services.worker.rollouts.execute_agent import ExecuteAgent
-from services.worker.rollouts.execute_rollout import ExecuteRollout, Performance
+from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.sandbox import Command, SandboxSpec
 from services.worker.verification.check_code import CheckCode
@@ -117,7 +117,7 @@ def rollouts_of(engine: BubblewrapEngine, folder: Path) -> Action:
     async def one() -> None:
         rollout = Rollout(task, RolloutAgent(AgentKind.SHELL))
         rollout_result = await executing.execute(
-            Performance(rollout, uuid.uuid4().hex, "openai/fake", Script())
+            RolloutExecution(rollout, uuid.uuid4().hex, "openai/fake", Script())
         )
         assert rollout_result.result.is_passed, rollout_result.result
 
