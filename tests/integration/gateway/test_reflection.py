@@ -108,7 +108,7 @@ async def test_stranger_asks_for_models_and_the_queue(harness: GatewayHarness) -
     queue = await asked(
         harness, lambda stranger: stranger.call("proctor.v1.QueueService", "GetQueue", page_size=3)
     )
-    assert queue == {"waitingTotal": "7"}
+    assert queue == {"pendingTotal": "7"}
     assert [request.page_size for request in harness.scheduler.queue.asked] == [3]
 
 
