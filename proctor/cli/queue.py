@@ -63,7 +63,7 @@ class LimitOptions:
         int | None, typer.Option(min=1, max=INT32_MAX, help="Runs that execute at a time.")
     ] = None
     max_pending: Annotated[
-        int | None, typer.Option(min=1, max=INT32_MAX, help="Waiting and paused runs of a user.")
+        int | None, typer.Option(min=1, max=INT32_MAX, help="Pending and paused runs of a user.")
     ] = None
     max_requests: Annotated[
         int | None, typer.Option(min=1, max=INT32_MAX, help="Requests of a user per minute.")
