@@ -8,7 +8,7 @@ from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.stack.command_line import CommandLine
 
 
-def queue_with_one_waiting(harness: GatewayHarness) -> None:
+def queue_with_one_pending(harness: GatewayHarness) -> None:
     queue = queue_pb2.GetQueueResponse(pending_total=1, limits=harness.scheduler.queue.limits)
     run = queue.pending.add(run_id="r1", user="bob", state=run_pb2.RUN_STATE_PENDING)
     run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
@@ -24,7 +24,7 @@ def queue_with_one_waiting(harness: GatewayHarness) -> None:
 async def test_queue_says_who_waits_why_and_for_how_long(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
-    queue_with_one_waiting(harness)
+    queue_with_one_pending(harness)
     shown = await proctor("queue", "--limit", "7")
     assert (shown.code, shown.err) == (0, "")
     words = " ".join(shown.out.split())
@@ -54,7 +54,7 @@ async def test_a_run_whose_figures_are_computed_does_not_count_to_the_limit(
 
 
 async def test_queue_is_one_document_for_scripts(harness: GatewayHarness, proctor: CommandLine) -> None:
-    queue_with_one_waiting(harness)
+    queue_with_one_pending(harness)
     shown = (await proctor("queue", "--json")).document
     assert shown["pending"][0]["wait"] == {
         "position": 1,
@@ -146,7 +146,7 @@ async def test_run_is_paused_and_resumed(harness: GatewayHarness, proctor: Comma
 async def test_worker_that_loads_is_shown_with_its_note(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
-    queue_with_one_waiting(harness)
+    queue_with_one_pending(harness)
     worker = harness.scheduler.queue.queue.workers[0]
     worker.state, worker.loading_model = model_pb2.WORKER_STATE_LOADING, "vllm/b"
     worker.note = "the clock of the machine is 4:00:00 ahead of that of NATS"
@@ -161,7 +161,7 @@ async def test_names_that_others_chose_are_shown_and_not_obeyed(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
     name = "\x1b[31mroot\x9b2J\a\x7f"
-    queue_with_one_waiting(harness)
+    queue_with_one_pending(harness)
     queue = harness.scheduler.queue.queue
     queue.pending[0].user = queue.pending[0].order.suite = queue.pending[0].wait.blocked_by = name
     queue.workers[0].worker_id = queue.workers[0].note = name
