@@ -30,6 +30,7 @@ async def test_queue_says_who_waits_why_and_for_how_long(
     words = " ".join(shown.out.split())
     for reported in (
         "vllm/starter",
+        "pending: 1",
         "bob, low",
         "about 1:00 (30.0 s to 1:30)",
         "w1",
