@@ -27,7 +27,10 @@ class FigureBeside:
 
 @dataclass(frozen=True, slots=True)
 class RescoredView:
-    """The result of scoring again. `unscored` has the first answers without a score, with the reason."""
+    """The result of scoring again.
+
+    `unscored`: the first answers without a score, each with its rollout, where there are several, and why.
+    """
 
     figures: Sequence[FigureBeside]
     scored: int
@@ -35,7 +38,7 @@ class RescoredView:
     unparsed: int
     recorded_unparsed: int
     unscored_count: int
-    unscored: Sequence[tuple[str, str]]
+    unscored: Sequence[tuple[str, int | None, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,11 @@ def rescore_view(
         has_rules=task.scoring_method != run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
         rules=RULES,
         faults=faults,
-        outcome=_outcome(response) if response else None,
+        outcome=_outcome(response, has_rollouts=run.rollouts > 1) if response else None,
     )
 
 
-def _outcome(response: rescore_pb2.RescoreTaskResponse) -> RescoredView:
+def _outcome(response: rescore_pb2.RescoreTaskResponse, *, has_rollouts: bool) -> RescoredView:
     recorded = {figure.metric: figure for figure in response.recorded.metrics}
     now = {figure.metric: figure for figure in response.summary.metrics}
     return RescoredView(
@@ -101,7 +104,10 @@ def _outcome(response: rescore_pb2.RescoreTaskResponse) -> RescoredView:
         unparsed=response.summary.unparsed,
         recorded_unparsed=response.recorded.unparsed,
         unscored_count=response.unscored,
-        unscored=[(each.row_id or str(each.sample), each.problem) for each in response.unscored_answers],
+        unscored=[
+            (each.row_id or str(each.sample), each.rollout if has_rollouts else None, each.problem)
+            for each in response.unscored_answers
+        ],
     )
 
 

@@ -59,6 +59,17 @@ async def test_figures_are_shown_beside_those_that_are_recorded(harness: Gateway
     assert "<img" not in page.html
 
 
+async def test_answers_without_a_score_have_the_numbers_of_their_rollouts(harness: GatewayHarness) -> None:
+    response = rescore_pb2.RescoreTaskResponse(unscored=2)
+    for number in range(2):
+        response.unscored_answers.add(row_id="r1", rollout=number, problem="it has no target")
+    harness.results.rescoring.response = response
+    assert ">rollout " not in (await sent(harness, task="task_1")).html
+    harness.scheduler.runs[RUN_ID].order.rollouts = 2
+    page = await sent(harness, task="task_1")
+    assert [f">rollout {number}</span>" in page.html for number in range(3)] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("rule", "function"), [("first_line", "first_line"), ("last_number", "regex"), ("own", "take_first")]
 )
