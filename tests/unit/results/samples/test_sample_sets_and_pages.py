@@ -59,7 +59,7 @@ async def test_too_many_positions_and_bad_samples_are_refused() -> None:
         await store(stores).stage(new_id(), [replace(choice_sample(0), digest=b"short")])
     with pytest.raises(InvalidParameter, match="position must be 0 or more"):
         await store(stores).stage(new_id(), [replace(choice_sample(0), position=-1)])
-    with pytest.raises(InvalidParameter, match="an empty set is not a set"):
+    with pytest.raises(InvalidParameter, match="a set has at least one sample"):
         await store(stores).commit(new_id(), 0)
 
 
