@@ -15,6 +15,8 @@ class ChildProcess:
     process: subprocess.Popen[bytes]
     input: asyncio.StreamWriter
     output: asyncio.StreamReader
+    # Of the output. uvloop leaves it open at its end.
+    reading: asyncio.ReadTransport
 
     @classmethod
     async def start(cls, command: Sequence[str], environment: Mapping[str, str]) -> Self:
@@ -26,11 +28,24 @@ class ChildProcess:
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=dict(environment))  # noqa: ASYNC220  # brief
         loop = asyncio.get_running_loop()
         output, unused = asyncio.StreamReader(), asyncio.StreamReader()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(output), process.stdout)
+        reading, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(output), process.stdout
+        )
         transport, protocol = await loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(unused), process.stdin
         )
-        return cls(process, asyncio.StreamWriter(transport, protocol, None, loop), output)
+        return cls(process, asyncio.StreamWriter(transport, protocol, None, loop), output, reading)
+
+    async def write(self, *parts: bytes) -> None:
+        """Waits while the process is busy. Raises ConnectionError where it has ended.
+
+        uvloop would raise RuntimeError there, and asyncio's own loop nothing.
+        """
+        for part in parts:
+            if self.input.is_closing():
+                raise BrokenPipeError("the process has ended")
+            self.input.write(part)
+        await self.input.drain()
 
     async def end(self, patience_seconds: float = 0.0) -> None:
         """Kills it if it does not end by itself in this time, and waits until it has ended."""
@@ -41,3 +56,4 @@ class ChildProcess:
         self.process.kill()
         await asyncio.to_thread(self.process.wait)
         self.input.close()
+        self.reading.close()

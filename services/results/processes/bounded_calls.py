@@ -68,7 +68,6 @@ async def start_process(module: str, *arguments: str) -> ChildProcess:
 
 async def exchange(process: ChildProcess, request: bytes) -> Any:
     """The reply to a request that is framed."""
-    process.input.write(request)
-    await process.input.drain()
+    await process.write(request)
     size = int.from_bytes(await process.output.readexactly(SIZE_BYTES))
     return pickle.loads(await process.output.readexactly(size))  # noqa: S301  # our own process

@@ -110,9 +110,7 @@ class CheckingProcess:
     async def _send(self, kind: bytes, content: bytes) -> None:
         """Waits while the process is busy; has no effect once it has ended, which `result` reports."""
         with suppress(ConnectionError):
-            self.child.input.write(_HEAD.pack(kind, len(content)))
-            self.child.input.write(content)
-            await self.child.input.drain()
+            await self.child.write(_HEAD.pack(kind, len(content)), content)
 
 
 async def start_process(objects: Objects, prefixes: Sequence[str], seconds: float) -> CheckingProcess:

@@ -1,12 +1,16 @@
 """Rights of the process that reads a hostile file: it has the scheduler store its own parts, no more."""
 
+import asyncio
 import io
 import pickle
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from typing import Any
 
 import pytest
+import uvloop
 
-from services.scheduler.uploads.checking_process import _Result
+from services.common.child_process import ChildProcess
+from services.scheduler.uploads.checking_process import CheckingProcess, _Result
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import RowFacts
 from services.scheduler.uploads.errors import CheckStopped
@@ -54,3 +58,21 @@ async def test_check_stores_nothing_outside_its_upload() -> None:
     with pytest.raises(CheckStopped):
         await uploads.run_check(chunks(), Elsewhere(objects).check, objects, ("datasets/own/",))
     assert objects.contents == {}
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_process_that_ended_early_is_a_check_that_was_stopped(
+    run: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
+    async def feed() -> None:
+        child = await ChildProcess.start(("true",), {})
+        checking = CheckingProcess(child, MemoryObjects(), ())
+        await asyncio.to_thread(child.process.wait)
+        for _ in range(20):
+            await checking.add(b"x" * 100_000)
+        await checking.finish()
+        with pytest.raises(CheckStopped):
+            await checking.result()
+        await checking.end(is_done=False)
+
+    run(feed())
