@@ -151,7 +151,8 @@ def _print_outcomes(
     made = Table(show_lines=True)
     # Rows of a data set have ids, and all of them are of one task.
     has_ids = any(recorded.row_id for recorded in outcomes)
-    for column in ("sample", "row" if has_ids else "task", "prompt", "expected", "answer", "scores"):
+    number, row = "sample #rollout" if has_rollouts else "sample", "row" if has_ids else "task"
+    for column in (number, row, "prompt", "expected", "answer", "scores"):
         made.add_column(column, overflow="fold")
     for recorded in outcomes:
         made.add_row(*_cells(recorded, has_rollouts=has_rollouts))

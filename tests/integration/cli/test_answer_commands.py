@@ -52,6 +52,7 @@ async def test_a_rollout_has_the_number_that_marks_it(harness: GatewayHarness, p
     run.order.rollouts, harness.results.outcomes[run.run_id] = 2, twice
     shown = await proctor("results", run.run_id, "--outcomes")
     assert ("7 #0" in shown.out, "7 #1" in shown.out, "7 #2" in shown.out) == (True, True, False)
+    assert "#rollout" in shown.out
     for number in ("0", "1"):
         await proctor("golden", "mark", run.run_id, "7", "--sample", "--rollout", number)
     marked = [key for request in harness.results.answers.marked for key in request.answers]
