@@ -92,7 +92,8 @@ files_at_a_time = --dist loadfile --no-loadscope-reorder -n
 
 .PHONY: test-without-vllm test-with-vllm
 test-without-vllm: $(VENV)/.installed
-	$(BIN)/pytest tests/contract tests/unit $(files_at_a_time) 2 $(report) $(PYTEST_ARGS)
+# Tests of servers wait for their ends.
+	$(BIN)/pytest tests/contract tests/unit $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
 
 test-with-vllm: $(VENV)/.installed vllm
 # They wait more than half of their time. The longest files come first, so that no core is idle at the end.

@@ -26,6 +26,9 @@ _WEIGHTS = ("*.safetensors", "*.bin")
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 # Adapters in one batch of the engine; others are swapped in when needed.
 _MAX_AT_ONCE = 8
+# The engine's own process computes. For the short name `uni` vLLM starts another one on CPUs, to set OpenMP's
+# environment there; ours is set before vLLM starts.
+_WITHOUT_WORKER_PROCESS = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
 
 
 def is_folder(path: str) -> bool:
@@ -50,7 +53,7 @@ class VllmSettings:
             "max_num_seqs": 64,
             "block_size": 32,
             "enforce_eager": True,
-            "distributed_executor_backend": "uni",
+            "distributed_executor_backend": _WITHOUT_WORKER_PROCESS,
         }
     )
     cpu_longest_context: int = 2048

@@ -10,7 +10,6 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from proctor.starter.make_model import Recipe, build
 from proctor.values.providers.models import EngineLoad
 from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import Prompt
@@ -22,6 +21,7 @@ from tests.integration.worker.engines.vllm.vllm_program import (
     GREEDY,
     QUESTION,
     Seen,
+    copy_starter_model,
     engine_processes,
     failure_of,
     report,
@@ -128,7 +128,7 @@ async def see_load(vllm: VllmEngine) -> Seen:
 
 
 async def observe(folder: Path) -> Seen:
-    build(folder / "base", Recipe(seed=1, steps=40))
+    copy_starter_model(folder / "base")
     return {
         **await see_refusals(folder),
         "adapters": await see_adapters(folder),

@@ -6,6 +6,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from proctor.starter.make_model import Recipe, build
+from proctor.stack.options import starter_model_dir
 from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
@@ -32,14 +33,20 @@ CHAT = Prompt(messages=(ChatMessage("user", "What is 1 + 2?"),))
 Seen = dict[str, object]
 
 
+def copy_starter_model(to: Path) -> None:
+    """What `make vllm` made."""
+    shutil.copytree(starter_model_dir(os.environ), to)
+
+
 def make_models(folder: Path) -> None:
-    """Trained for a moment: which answers there are they know, not which one is right."""
-    for name, seed in (("first", 1), ("second", 2)):
-        if not (folder / name).exists():
-            build(folder / name, Recipe(seed=seed, steps=40))
-    (folder / "second" / "chat_template.jinja").unlink(missing_ok=True)
+    """Two that can be loaded, the second without a template, and one that cannot."""
+    if folder.exists():
+        return
+    copy_starter_model(folder / "first")
+    copy_starter_model(folder / "second")
+    (folder / "second" / "chat_template.jinja").unlink()
     broken = folder / "broken"
-    broken.mkdir(exist_ok=True)
+    broken.mkdir()
     (broken / "config.json").write_bytes((folder / "first" / "config.json").read_bytes())
     (broken / "model.safetensors").write_bytes(b"no weights")
 

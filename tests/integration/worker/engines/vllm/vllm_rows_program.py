@@ -102,7 +102,7 @@ async def observe(folder: Path) -> Seen:
         ),
         "parts": (await answer(parts, max_tokens=2)).usage.prompt_tokens,
         "joined": (await answer(Prompt(messages=(message("a\nb"),)), max_tokens=2)).usage.prompt_tokens,
-        "called": (await answer(called, max_tokens=2)).usage.completion_tokens,
+        "called": (await answer(called, max_tokens=2, ignore_eos=True)).usage.completion_tokens,
         "image": await failure_of(answer(image)),
         "refused": {name: await failure_of(answer(CHAT, **params)) for name, params in REFUSED.items()},
         # After all of that the engine is as it was.
