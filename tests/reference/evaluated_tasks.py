@@ -92,9 +92,9 @@ async def _opened(
     planned: list[TaskToOpen] = []
     first = 0
     for task in order.tasks:
-        set_id = await _committed(stores, samples[task.name])
+        sample_set_id = await _committed(stores, samples[task.name])
         count = len(samples[task.name])
-        planned.append(TaskToOpen(_planned(task, set_id, range(first, first + count)), task.scoring))
+        planned.append(TaskToOpen(_planned(task, sample_set_id, range(first, first + count)), task.scoring))
         first += count
     run = _run()
     plan = plan_from_proto(
@@ -120,14 +120,14 @@ async def _committed(stores: Stores, samples: Sequence[RenderedSample]) -> str:
     staging_id = new_id()
     sent = [sample_from_proto(SAMPLE.to_proto(sample)) for sample in samples]
     await stores.sample_sets.stage(staging_id, sent)
-    return (await stores.sample_sets.commit(staging_id, len(samples))).set_id
+    return (await stores.sample_sets.commit(staging_id, len(samples))).sample_set_id
 
 
-def _planned(task: TaskDefinition, set_id: str, numbers: range) -> PlannedTask:
+def _planned(task: TaskDefinition, sample_set_id: str, numbers: range) -> PlannedTask:
     return PlannedTask(
         task=task.name,
         version=task.version,
-        sample_set_id=set_id,
+        sample_set_id=sample_set_id,
         first_sample=numbers.start,
         sample_count=len(numbers),
         output_type=task.scoring.output_type,

@@ -156,7 +156,9 @@ class ListSideBySide:
         pairs = {at: at for at, there in beside.items() if there.is_same_row}
         digests = sorted({there.digest for there in beside.values() if not there.is_same_row})
         if digests:
-            placed = [await self.same_samples.placed(set_id, digests, MAX_SAME + 1) for set_id in ids]
+            placed = [
+                await self.same_samples.placed(sample_set_id, digests, MAX_SAME + 1) for sample_set_id in ids
+            ]
             crowded = crowded_digests(*placed)
             pairs |= pair_placed(*([one for one in of_set if one.digest not in crowded] for of_set in placed))
             pairs |= {

@@ -90,15 +90,17 @@ class AnswerStore(Protocol):
 class SameSampleStore(Protocol):
     """Finds the samples of one set in another."""
 
-    async def at_same_position(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePosition]:
+    async def at_same_position(
+        self, sample_set_id: str, other_id: str, window: range
+    ) -> Mapping[int, SamePosition]:
         """Samples by position: what each is, and whether the other set has it there."""
         ...
 
-    async def placed(self, set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
+    async def placed(self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
         """Positions of some samples in a set; of each no more than so many."""
         ...
 
-    async def has_any(self, set_id: str, other_id: str) -> bool:
+    async def has_any(self, sample_set_id: str, other_id: str) -> bool:
         """Whether the sets have a sample in common."""
         ...
 
@@ -106,7 +108,7 @@ class SameSampleStore(Protocol):
 class GoldenStore(Protocol):
     """Keeps marks on answers."""
 
-    async def positions(self, set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
+    async def positions(self, sample_set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
         """Positions of rows by their ids; unknown ids are left out."""
         ...
 

@@ -112,19 +112,21 @@ class PostgresSameSamples:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def at_same_position(self, set_id: str, other_id: str, window: range) -> Mapping[int, SamePosition]:
-        rows = await self._session.fetch("list_same_rows", set_id, other_id, window.start, window.stop)
+    async def at_same_position(
+        self, sample_set_id: str, other_id: str, window: range
+    ) -> Mapping[int, SamePosition]:
+        rows = await self._session.fetch("list_same_rows", sample_set_id, other_id, window.start, window.stop)
         return {
             row["position"]: SamePosition(row["digest"], row["is_same_sample"], row["is_same_row"])
             for row in rows
         }
 
-    async def placed(self, set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
-        rows = await self._session.fetch("list_by_digest", set_id, digests, max_of_each)
+    async def placed(self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
+        rows = await self._session.fetch("list_by_digest", sample_set_id, digests, max_of_each)
         return [Placed(row["position"], row["digest"], row["name"]) for row in rows]
 
-    async def has_any(self, set_id: str, other_id: str) -> bool:
-        row = await self._session.fetchrow("has_same_sample", set_id, other_id)
+    async def has_any(self, sample_set_id: str, other_id: str) -> bool:
+        row = await self._session.fetchrow("has_same_sample", sample_set_id, other_id)
         return bool(row and row["is_found"])
 
 
@@ -137,8 +139,8 @@ class PostgresGoldenAnswers:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def positions(self, set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
-        rows = await self._session.fetch("find_rows", set_id, row_ids)
+    async def positions(self, sample_set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
+        rows = await self._session.fetch("find_rows", sample_set_id, row_ids)
         return {row["row_id"]: row["position"] for row in rows}
 
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:

@@ -138,12 +138,12 @@ FROM (
             LIMIT 1
         ) AS o ON true
         LEFT JOIN LATERAL (
-            SELECT set_id, first_sample FROM run_tasks WHERE run_id = $1 AND task_index = o.task_index LIMIT 1
+            SELECT sample_set_id, first_sample FROM run_tasks WHERE run_id = $1 AND task_index = o.task_index LIMIT 1
         ) AS t ON true
         LEFT JOIN LATERAL (
             SELECT row_id, doc_id, prompt_text, prompt_messages
             FROM samples
-            WHERE set_id = t.set_id AND position = asked.sample - t.first_sample
+            WHERE sample_set_id = t.sample_set_id AND position = asked.sample - t.first_sample
             LIMIT 1
         -- Prompts are read only where a part of a text is looked for.
         ) AS s ON $6 <> '' OR $7 <> ''
@@ -217,14 +217,14 @@ SELECT
 FROM (
     SELECT position, digest, row_name(row_id, doc_id) AS name
     FROM samples
-    WHERE set_id = $1 AND position >= $3 AND position < $4
+    WHERE sample_set_id = $1 AND position >= $3 AND position < $4
     ORDER BY position
     LIMIT 1000000
 ) AS f
 LEFT JOIN LATERAL (
     SELECT position, digest, row_name(row_id, doc_id) AS name
     FROM samples
-    WHERE set_id = $2 AND position = f.position
+    WHERE sample_set_id = $2 AND position = f.position
     LIMIT 1
 ) AS o ON o.digest = f.digest
 ORDER BY f.position;
@@ -235,9 +235,9 @@ FROM unnest($2::bytea[]) AS asked (digest)
 CROSS JOIN LATERAL (
     SELECT position, row_name(row_id, doc_id) AS name
     FROM samples
-    WHERE sample_key(set_id, digest) = sample_key($1, asked.digest)
+    WHERE sample_key(sample_set_id, digest) = sample_key($1, asked.digest)
     -- As the index samples_of_key is written: it gives the first rows in this order.
-    ORDER BY sample_key(set_id, digest), position::bigint
+    ORDER BY sample_key(sample_set_id, digest), position::bigint
     LIMIT $3::integer
 ) AS s
 ORDER BY s.position;
@@ -248,15 +248,15 @@ SELECT EXISTS (
     SELECT
     FROM samples AS f
     CROSS JOIN LATERAL (
-        SELECT FROM samples AS s WHERE sample_key(s.set_id, s.digest) = sample_key($2, f.digest) LIMIT 1
+        SELECT FROM samples AS s WHERE sample_key(s.sample_set_id, s.digest) = sample_key($2, f.digest) LIMIT 1
     ) AS same
-    WHERE f.set_id = $1
+    WHERE f.sample_set_id = $1
 ) AS is_found;
 
 -- name: find_rows: Return the positions of rows of some ids, which are numbers where none were given ($1 set, $2 ids)
 SELECT row_name(row_id, doc_id) AS row_id, position
 FROM samples
-WHERE set_id = $1 AND row_name(row_id, doc_id) = ANY ($2);
+WHERE sample_set_id = $1 AND row_name(row_id, doc_id) = ANY ($2);
 
 -- name: find_marks: Return the marks of those of some answers that have one, golden ones last ($1 run, $2 samples, $3 rollouts)
 SELECT w.sample, w.rollout, false AS is_golden
@@ -349,7 +349,7 @@ SELECT g.sample, g.rollout, g.marked_at, s.digest, row_name(s.row_id, s.doc_id) 
 FROM golden_answers AS g
 JOIN outcomes AS o ON o.run_id = g.run_id AND o.sample = g.sample AND o.rollout = g.rollout
 JOIN run_tasks AS t ON t.run_id = g.run_id AND t.task_index = o.task_index
-JOIN samples AS s ON s.set_id = t.set_id AND s.position = g.sample - t.first_sample
+JOIN samples AS s ON s.sample_set_id = t.sample_set_id AND s.position = g.sample - t.first_sample
 WHERE g.run_id = $1 AND (g.sample, g.rollout) > ($2, $3)
 ORDER BY g.sample, g.rollout
 LIMIT $4::integer;
@@ -372,6 +372,6 @@ FROM (
     ORDER BY sample, rollout
     LIMIT $7::integer
 ) AS o
-JOIN samples AS s ON s.set_id = $4 AND s.position = o.sample - $5
+JOIN samples AS s ON s.sample_set_id = $4 AND s.position = o.sample - $5
 WHERE o.bytes_before < $9
 ORDER BY o.sample, o.rollout;

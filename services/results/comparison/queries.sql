@@ -2,9 +2,9 @@
 -- Equal sets are paired by position; others by digest, the n-th of equal samples with the n-th. A sample without an
 -- answer counts as failed; scores are listed by rollout.
 WITH asked AS (
-    SELECT ordinal, first_index, second_index, first_start, second_start, first_set, second_set
+    SELECT ordinal, first_index, second_index, first_start, second_start, first_sample_set_id, second_sample_set_id
     FROM unnest($3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::uuid[], $8::uuid[]) WITH ORDINALITY
-        AS task (first_index, second_index, first_start, second_start, first_set, second_set, ordinal)
+        AS task (first_index, second_index, first_start, second_start, first_sample_set_id, second_sample_set_id, ordinal)
 ), wanted AS (
     SELECT ordinal, name, metric
     FROM unnest($9::bigint[], $10::text[]) WITH ORDINALITY AS one (ordinal, name, metric)
@@ -37,21 +37,21 @@ WITH asked AS (
         row_number() OVER (PARTITION BY asked.ordinal, s.digest ORDER BY s.position) AS nth
     FROM samples AS s
     -- Equal sets need no digests: their samples are read for nothing.
-    JOIN asked ON asked.first_set = s.set_id AND asked.first_set <> asked.second_set
+    JOIN asked ON asked.first_sample_set_id = s.sample_set_id AND asked.first_sample_set_id <> asked.second_sample_set_id
     -- Given twice, so that the planner reads these sets by their index.
-    WHERE s.set_id = ANY ($7)
+    WHERE s.sample_set_id = ANY ($7)
 ), second_samples AS (
     SELECT
         asked.ordinal, s.position, s.digest,
         row_number() OVER (PARTITION BY asked.ordinal, s.digest ORDER BY s.position) AS nth
     FROM samples AS s
-    JOIN asked ON asked.second_set = s.set_id AND asked.first_set <> asked.second_set
-    WHERE s.set_id = ANY ($8)
+    JOIN asked ON asked.second_sample_set_id = s.sample_set_id AND asked.first_sample_set_id <> asked.second_sample_set_id
+    WHERE s.sample_set_id = ANY ($8)
 ), second_beside_first AS (
     SELECT s.ordinal, s.metric, s.position, s.scores, s.unparsed, s.is_failed
     FROM second_answers AS s
     JOIN asked USING (ordinal)
-    WHERE asked.first_set = asked.second_set
+    WHERE asked.first_sample_set_id = asked.second_sample_set_id
     UNION ALL
     SELECT s.ordinal, s.metric, first_samples.position, s.scores, s.unparsed, s.is_failed
     FROM second_answers AS s
@@ -60,8 +60,8 @@ WITH asked AS (
 ), clustered AS (
     SELECT asked.ordinal, s.position, s.cluster
     FROM samples AS s
-    JOIN asked ON asked.first_set = s.set_id
-    WHERE s.set_id = ANY ($7) AND s.cluster <> ''
+    JOIN asked ON asked.first_sample_set_id = s.sample_set_id
+    WHERE s.sample_set_id = ANY ($7) AND s.cluster <> ''
 )
 SELECT
     f.ordinal, f.metric, c.cluster, f.scores AS first_scores, s.scores AS second_scores,
@@ -94,11 +94,11 @@ WITH first_answers AS (
     SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
     FROM samples
     -- Equal sets are paired by position: then nothing is read here.
-    WHERE set_id = $7 AND $7 <> $8
+    WHERE sample_set_id = $7 AND $7 <> $8
 ), second_samples AS (
     SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
     FROM samples
-    WHERE set_id = $8 AND $7 <> $8
+    WHERE sample_set_id = $8 AND $7 <> $8
 ), second_beside_first AS (
     SELECT position, scores, prediction FROM second_answers WHERE $7 = $8
     UNION ALL

@@ -96,7 +96,7 @@ FROM (
             AND (status <> 'failed' OR epoch = $2)
         LIMIT 1
     ) AS o ON true
-    WHERE s.set_id = $7
+    WHERE s.sample_set_id = $7
         AND s.position >= $3 - $8
         AND (s.position + $8, 0) > ($3, $4)
         AND s.position < $5 - $8

@@ -210,12 +210,12 @@ DELETE FROM closed_run_claims WHERE run_id = $1 AND work = $2;
 UPDATE closed_runs SET baselines = $2 WHERE run_id = $1;
 
 -- name: read_task_baselines: Return the baselines of a sample set ($1 set, $2 digest of how it is scored)
-SELECT baselines FROM task_baselines WHERE set_id = $1 AND scoring_digest = $2;
+SELECT baselines FROM task_baselines WHERE sample_set_id = $1 AND scoring_digest = $2;
 
 -- name: add_task_baselines: Store the baselines of a sample set; the first ones stay ($1 set, $2 digest of how it is scored, $3 baselines)
-INSERT INTO task_baselines (set_id, scoring_digest, baselines)
+INSERT INTO task_baselines (sample_set_id, scoring_digest, baselines)
 VALUES ($1, $2, $3)
-ON CONFLICT (set_id, scoring_digest) DO NOTHING;
+ON CONFLICT (sample_set_id, scoring_digest) DO NOTHING;
 
 -- name: find_previous_run: Return the complete run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
 SELECT e.run_id::text AS run_id

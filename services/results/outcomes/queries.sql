@@ -221,9 +221,9 @@ WITH open_run AS (
     WHERE run_id = $1 AND epoch = $2 AND NOT is_frozen
     FOR SHARE
 ), mine AS (
-    SELECT set_id, first_sample FROM run_tasks WHERE run_id = $1 AND task_index = $3
+    SELECT sample_set_id, first_sample FROM run_tasks WHERE run_id = $1 AND task_index = $3
 ), theirs AS (
-    SELECT set_id, first_sample, first_sample + sample_count AS end_sample
+    SELECT sample_set_id, first_sample, first_sample + sample_count AS end_sample
     FROM run_tasks
     WHERE run_id = $4 AND task_index = $5
 ), wanted AS (
@@ -234,13 +234,13 @@ WITH open_run AS (
     CROSS JOIN generate_series(0, open_run.rollouts - 1) AS r (rollout)
     CROSS JOIN samples AS s
     -- Sets and ranges are looked up first: a join would read all samples and outcomes there are.
-    WHERE s.set_id = (SELECT set_id FROM mine)
+    WHERE s.sample_set_id = (SELECT sample_set_id FROM mine)
 ), given AS (
     SELECT o.sample, o.rollout, s.digest, s.nth
     FROM (
         SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
         FROM samples
-        WHERE set_id = (SELECT set_id FROM theirs)
+        WHERE sample_set_id = (SELECT sample_set_id FROM theirs)
     ) AS s
     JOIN outcomes AS o ON o.sample = (SELECT first_sample FROM theirs) + s.position
     WHERE o.run_id = $4

@@ -102,15 +102,15 @@ class PostgresRunRecords:
 
     async def delete_unused_sets(self, touched_before: datetime) -> int:
         unused = await self._session.fetch("list_unused_sets", touched_before, SETS_AT_A_TIME)
-        return sum([await self._drop_unused(row["set_id"], touched_before) for row in unused])
+        return sum([await self._drop_unused(row["sample_set_id"], touched_before) for row in unused])
 
-    async def _drop_unused(self, set_id: str, touched_before: datetime) -> bool:
+    async def _drop_unused(self, sample_set_id: str, touched_before: datetime) -> bool:
         """Locks first: the second statement sees runs that were opened with the set before."""
 
         async def drop(transaction: PostgresTransaction) -> bool:
-            if await transaction.fetchrow("hold_unused_set", set_id, touched_before) is None:
+            if await transaction.fetchrow("hold_unused_set", sample_set_id, touched_before) is None:
                 return False
-            return await transaction.fetchrow("drop_sample_set", set_id) is not None
+            return await transaction.fetchrow("drop_sample_set", sample_set_id) is not None
 
         return await self._session.run(drop)
 
@@ -226,7 +226,7 @@ def _facts(row: asyncpg.Record) -> RunFacts:
 def _task(row: asyncpg.Record) -> PlannedTask:
     return PlannedTask(
         task=row["task"],
-        sample_set_id=row["set_id"],
+        sample_set_id=row["sample_set_id"],
         first_sample=row["first_sample"],
         sample_count=row["sample_count"],
         scoring=SCORING.validate_json(row["scoring"]),

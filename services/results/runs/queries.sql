@@ -1,6 +1,6 @@
 -- name: hold_sample_set: Return whether a set can be read, and keep it from being dropped before this transaction ends ($1 set)
 -- The weakest lock that a deletion waits for: runs with the same set do not wait for each other.
-SELECT true AS is_committed FROM sample_sets WHERE set_id = $1 AND digest IS NOT NULL FOR KEY SHARE;
+SELECT true AS is_committed FROM sample_sets WHERE sample_set_id = $1 AND digest IS NOT NULL FOR KEY SHARE;
 
 -- name: add_run_record: Store the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set, $18 largest share of failed samples)
 INSERT INTO run_records (
@@ -17,7 +17,7 @@ RETURNING run_id::text AS run_id;
 
 -- name: add_run_task: Store a planned task ($1 run, $2 index, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of its requests or null)
 INSERT INTO run_tasks
-    (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance, request_digest)
+    (run_id, task_index, task, sample_set_id, first_sample, sample_count, scoring, provenance, request_digest)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: lock_run_record: Return epoch and state of a run; recorders wait until the transaction ends ($1 run)
@@ -44,7 +44,7 @@ FROM run_records
 WHERE run_id = $1;
 
 -- name: read_run_tasks: Return the planned tasks of a run in order ($1 run)
-SELECT task, set_id::text AS set_id, first_sample, sample_count, scoring, provenance, request_digest
+SELECT task, sample_set_id::text AS sample_set_id, first_sample, sample_count, scoring, provenance, request_digest
 FROM run_tasks
 WHERE run_id = $1
 ORDER BY task_index;
@@ -94,31 +94,31 @@ ON CONFLICT (run_id, name, value) DO NOTHING;
 SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run_id = $1;
 
 -- name: list_unused_sets: Return committed sets that no run has ($1 last touched before, $2 rows)
-SELECT s.set_id::text AS set_id
+SELECT s.sample_set_id::text AS sample_set_id
 FROM sample_sets AS s
 WHERE s.digest IS NOT NULL
     AND s.touched_at < $1
-    AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
-    AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
+    AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.sample_set_id = s.sample_set_id)
+    AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.sample_set_id)
 LIMIT $2::integer;
 
 -- name: hold_unused_set: Keep runs from being opened with a set; no row where one is being opened ($1 set, $2 last touched before)
-SELECT set_id
+SELECT sample_set_id
 FROM sample_sets
-WHERE set_id = $1 AND digest IS NOT NULL AND touched_at < $2
+WHERE sample_set_id = $1 AND digest IS NOT NULL AND touched_at < $2
 -- A run that is being opened holds the row (hold_sample_set): the set is in use then.
 FOR UPDATE SKIP LOCKED;
 
 -- name: drop_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
 WITH swept AS (
     DELETE FROM sample_sets AS s
-    WHERE s.set_id = $1
-        AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.set_id = s.set_id)
-        AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.set_id)
-    RETURNING s.set_id
+    WHERE s.sample_set_id = $1
+        AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.sample_set_id = s.sample_set_id)
+        AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.sample_set_id)
+    RETURNING s.sample_set_id
 )
-INSERT INTO dropped_sample_sets (set_id)
-SELECT set_id FROM swept
+INSERT INTO dropped_sample_sets (sample_set_id)
+SELECT sample_set_id FROM swept
 -- An update that changes nothing: DO NOTHING would return no row.
-ON CONFLICT (set_id) DO UPDATE SET set_id = excluded.set_id
-RETURNING set_id;
+ON CONFLICT (sample_set_id) DO UPDATE SET sample_set_id = excluded.sample_set_id
+RETURNING sample_set_id;

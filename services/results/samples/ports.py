@@ -13,7 +13,7 @@ SampleForm_co = TypeVar("SampleForm_co", covariant=True)
 class SampleReader(Protocol[SampleForm_co]):
     """Reads samples in some form."""
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, SampleForm_co]:
+    async def read(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, SampleForm_co]:
         """Samples by position; raises SampleSetNotFound."""
         ...
 
@@ -29,19 +29,19 @@ class SampleSetStore(SampleReader[StoredSample], Protocol):
         """Makes the set readable, or drops it for the committed set with the same digests."""
         ...
 
-    async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
+    async def weights(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
         """Approximate size of each sample in bytes, by position."""
         ...
 
-    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
+    async def targets(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
         """Targets by position; unknown positions are left out."""
         ...
 
-    async def clusters(self, set_id: str) -> Mapping[int, str]:
+    async def clusters(self, sample_set_id: str) -> Mapping[int, str]:
         """The passage of each sample that shares one with others, by position."""
         ...
 
-    async def label_count(self, set_id: str) -> int:
+    async def label_count(self, sample_set_id: str) -> int:
         """How many choices every sample has; 0 where that differs, or there are none."""
         ...
 

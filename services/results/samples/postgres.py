@@ -52,26 +52,26 @@ class PostgresSampleSets:
 
         return await self._session.run(commit)
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
-        rows = await self._session.fetch("read_samples", set_id, positions)
+    async def read(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
+        rows = await self._session.fetch("read_samples", sample_set_id, positions)
         if positions and not rows:
-            raise SampleSetNotFound(sample_set_id=set_id)
+            raise SampleSetNotFound(sample_set_id=sample_set_id)
         return {row["position"]: sample_from_row(row) for row in rows}
 
-    async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
-        rows = await self._session.fetch("weigh_samples", set_id, positions)
+    async def weights(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
+        rows = await self._session.fetch("weigh_samples", sample_set_id, positions)
         return {row["position"]: row["bytes"] for row in rows}
 
-    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
-        rows = await self._session.fetch("read_targets", set_id, positions)
+    async def targets(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
+        rows = await self._session.fetch("read_targets", sample_set_id, positions)
         return {row["position"]: _target(row) for row in rows}
 
-    async def clusters(self, set_id: str) -> Mapping[int, str]:
-        rows = await self._session.fetch("read_clusters", set_id)
+    async def clusters(self, sample_set_id: str) -> Mapping[int, str]:
+        rows = await self._session.fetch("read_clusters", sample_set_id)
         return {row["position"]: row["cluster"] for row in rows}
 
-    async def label_count(self, set_id: str) -> int:
-        return await self._session.fetchval("read_label_count", set_id) or 0
+    async def label_count(self, sample_set_id: str) -> int:
+        return await self._session.fetchval("read_label_count", sample_set_id) or 0
 
     async def delete_staged(self, touched_before: datetime) -> int:
         deleted: int = await self._session.fetchval("delete_staged_sets", touched_before)
@@ -81,23 +81,25 @@ class PostgresSampleSets:
     async def _delete_samples_of_deleted_sets(self) -> None:
         """Completes earlier garbage collections that were killed, too."""
         for row in await self._session.fetch("list_deleted_sets", SETS_AT_A_TIME):
-            set_id: str = row["set_id"]
+            sample_set_id: str = row["sample_set_id"]
             after: int | None = -1
             while after is not None:
-                after = await self._session.fetchval("delete_set_samples", set_id, after, SAMPLES_AT_A_TIME)
-            await self._session.execute("forget_deleted_set", set_id)
+                after = await self._session.fetchval(
+                    "delete_set_samples", sample_set_id, after, SAMPLES_AT_A_TIME
+                )
+            await self._session.execute("forget_deleted_set", sample_set_id)
 
 
-async def _lock(transaction: PostgresTransaction, set_id: str) -> SampleSet | None:
+async def _lock(transaction: PostgresTransaction, sample_set_id: str) -> SampleSet | None:
     """The committed set that an id stands for; None while it is staged."""
-    row = await transaction.fetchrow("lock_sample_set", set_id)
+    row = await transaction.fetchrow("lock_sample_set", sample_set_id)
     if row is None:
-        raise SampleSetNotFound(sample_set_id=set_id)
+        raise SampleSetNotFound(sample_set_id=sample_set_id)
     if row["same_as"] is None and row["digest"] is None:
         return None
     if row["same_as"] is None:
-        await transaction.execute("touch_sample_set", set_id)
-        return SampleSet(set_id, row["digest"])
+        await transaction.execute("touch_sample_set", sample_set_id)
+        return SampleSet(sample_set_id, row["digest"])
     kept = await transaction.fetchrow("touch_sample_set", row["same_as"])
     assert kept is not None
     return SampleSet(row["same_as"], kept["digest"])
@@ -116,17 +118,17 @@ async def _commit(transaction: PostgresTransaction, staging_id: str, sample_coun
     if same is None:
         await transaction.execute("commit_sample_set", staging_id, digest)
         return SampleSet(staging_id, digest)
-    await transaction.execute("alias_sample_set", staging_id, same["set_id"])
+    await transaction.execute("alias_sample_set", staging_id, same["sample_set_id"])
     await transaction.execute("delete_samples", staging_id)
-    return SampleSet(same["set_id"], digest)
+    return SampleSet(same["sample_set_id"], digest)
 
 
-def _row(set_id: str, sample: StoredSample) -> dict[str, object]:
+def _row(sample_set_id: str, sample: StoredSample) -> dict[str, object]:
     """Values by column."""
     messages = [_message_row(message) for message in sample.prompt.messages]
     target = sample.target
     return {
-        "set_id": set_id,
+        "sample_set_id": sample_set_id,
         "position": sample.position,
         "doc_id": sample.doc_id,
         "digest": sample.digest,
@@ -187,10 +189,10 @@ class PostgresSampleMessages:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
-        rows = await self._session.fetch("read_sample_messages", set_id, positions)
+    async def read(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
+        rows = await self._session.fetch("read_sample_messages", sample_set_id, positions)
         if positions and not rows:
-            raise SampleSetNotFound(sample_set_id=set_id)
+            raise SampleSetNotFound(sample_set_id=sample_set_id)
         return {row["position"]: _message_from_row(row) for row in rows}
 
 

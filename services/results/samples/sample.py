@@ -33,7 +33,7 @@ class StoredSample:
 class SampleSet:
     """A committed set; the same ordered digests and clusters are always the same set."""
 
-    set_id: str
+    sample_set_id: str
     digest: bytes
 
 

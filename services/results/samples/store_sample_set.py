@@ -74,11 +74,11 @@ class ReadSamples(Generic[SampleForm]):
 
     samples: SampleReader[SampleForm]
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> list[SampleForm]:
+    async def read(self, sample_set_id: str, positions: Sequence[int]) -> list[SampleForm]:
         if len(positions) > MAX_READ_SAMPLES:
             raise invalid_field("positions", f"must be at most {MAX_READ_SAMPLES}")
-        found = await self.samples.read(set_id, positions)
+        found = await self.samples.read(sample_set_id, positions)
         for position in positions:
             if position not in found:
-                raise SampleNotFound(sample_set_id=set_id, position=position)
+                raise SampleNotFound(sample_set_id=sample_set_id, position=position)
         return [found[position] for position in positions]

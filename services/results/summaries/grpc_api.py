@@ -55,13 +55,13 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
     ) -> run_record_pb2.CommitSampleSetResponse:
         staging_id = checked_id("staging_id", request.staging_id)
         kept = await self.store_sample_set.commit(staging_id, request.sample_count)
-        return run_record_pb2.CommitSampleSetResponse(sample_set_id=kept.set_id, digest=kept.digest)
+        return run_record_pb2.CommitSampleSetResponse(sample_set_id=kept.sample_set_id, digest=kept.digest)
 
     async def ReadSamples(
         self, request: run_record_pb2.ReadSamplesRequest, context: RpcContext
     ) -> run_record_pb2.ReadSamplesResponse:
-        set_id = checked_id("sample_set_id", request.sample_set_id)
-        samples = await self.read_samples.read(set_id, request.positions)
+        sample_set_id = checked_id("sample_set_id", request.sample_set_id)
+        samples = await self.read_samples.read(sample_set_id, request.positions)
         return run_record_pb2.ReadSamplesResponse(samples=samples)
 
     async def OpenRun(

@@ -25,7 +25,7 @@ MODELS = ("openai/agent-1", "openai/agent-2")
 _STEPS = 60
 # What a copy is joined with: its id.
 _ONE = "(SELECT '%s'::uuid AS run_id) AS c"
-_SAMPLE_SET = "INSERT INTO sample_sets (set_id, digest) VALUES ($1::uuid, sha256('agents'))"
+_SAMPLE_SET = "INSERT INTO sample_sets (sample_set_id, digest) VALUES ($1::uuid, sha256('agents'))"
 # Older orders are of runs that are there already: a list shows nothing of them but their state.
 _OLDER = f"""
     INSERT INTO rollouts_orders (
@@ -52,7 +52,7 @@ _SUITE_VERSION = (
 )
 _SAMPLES = """
     INSERT INTO samples (
-        set_id, position, doc_id, digest, prompt_messages, choices, target_texts, cluster, row_id
+        sample_set_id, position, doc_id, digest, prompt_messages, choices, target_texts, cluster, row_id
     )
     SELECT
         $1::uuid, n, n, sha256(n::text::bytea), '[["user", "Mend the parser."]]', '{}', '{}', '',
@@ -60,7 +60,8 @@ _SAMPLES = """
     FROM generate_series(0, $2::integer - 1) AS n
 """
 _TASK = """
-    INSERT INTO run_tasks (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance)
+    INSERT INTO run_tasks
+        (run_id, task_index, task, sample_set_id, first_sample, sample_count, scoring, provenance)
     SELECT $1::uuid, 0, $2::text, $3::uuid, 0, $4::integer, scoring, $5::jsonb
     FROM run_tasks WHERE run_id = $6::uuid AND task_index = 0
 """
@@ -120,16 +121,16 @@ async def store_rollouts(stack: StackHarness, template: str) -> StoredRollouts:
 
 
 async def _record(connection: asyncpg.Connection, runs: Mapping[str, str], template: str) -> None:
-    set_id = str(uuid.uuid4())
-    await connection.execute(_SAMPLE_SET, set_id)
-    await connection.execute(_SAMPLES, set_id, TASKS)
+    sample_set_id = str(uuid.uuid4())
+    await connection.execute(_SAMPLE_SET, sample_set_id)
+    await connection.execute(_SAMPLES, sample_set_id, TASKS)
     provenance = PROVENANCE.dump_json(TaskProvenance()).decode()
     body = record("and so on " * 100, _STEPS)
     for run_id, model in runs.items():
         changes = _changes(model) | {"rollouts": str(ROLLOUTS)}
         source = template, _ONE % run_id
         await connection.execute(await copy_of(connection, RESULTS, "run_records", changes, source))
-        await connection.execute(_TASK, run_id, SUITE, set_id, TASKS, provenance, template)
+        await connection.execute(_TASK, run_id, SUITE, sample_set_id, TASKS, provenance, template)
         await connection.execute(_OUTCOMES, run_id, TASKS, ROLLOUTS, body, timeout=FILL_SECONDS)
         await connection.execute(_COUNTS, run_id, TASKS * ROLLOUTS)
         await connection.execute(_SUMMARY, run_id, template, f'"{SUITE}"')

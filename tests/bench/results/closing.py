@@ -88,10 +88,10 @@ class Bench:
         self.stores = postgres_stores(PostgresSession(pool, QUERIES))
 
     async def opened(self, samples: int, rollouts: int, metrics: tuple[str, ...]) -> str:
-        set_id = new_id()
-        await self.stores.sample_sets.stage(set_id, [choice_sample(0, set_id)])
-        await self.stores.sample_sets.commit(set_id, 1)
-        plan = plan_of([samples], [set_id], rollouts=rollouts)
+        sample_set_id = new_id()
+        await self.stores.sample_sets.stage(sample_set_id, [choice_sample(0, sample_set_id)])
+        await self.stores.sample_sets.commit(sample_set_id, 1)
+        plan = plan_of([samples], [sample_set_id], rollouts=rollouts)
         recipe = TaskScoring(OutputType.GENERATE_UNTIL, tuple(map(MetricUse, metrics)))
         [task] = plan.tasks
         await self.stores.records.open(replace(plan, tasks=(replace(task, scoring=recipe),)), 1)

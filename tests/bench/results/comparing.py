@@ -30,10 +30,10 @@ CALLS = 5
 TARGET_SECONDS = 2.0
 METRICS = ("acc", "mcc")
 
-ADD_SET = "INSERT INTO sample_sets (set_id, digest) VALUES ($1::uuid, sha256($1::text::bytea))"
+ADD_SET = "INSERT INTO sample_sets (sample_set_id, digest) VALUES ($1::uuid, sha256($1::text::bytea))"
 FILL_SAMPLES = """
     INSERT INTO samples
-        (set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
+        (sample_set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
     SELECT $1::uuid, number, number, sha256(((number + $3::integer) % $2::integer)::text::bytea),
         repeat('A prompt. ', 60), '{" no"," yes"}', number % 2, '{}',
         CASE WHEN $4::boolean THEN (number / 4)::text ELSE '' END
@@ -106,15 +106,15 @@ async def fill(pool: asyncpg.Pool) -> list[Filled]:
 
 
 async def add_set(pool: asyncpg.Pool, shift: int, *, is_clustered: bool) -> str:
-    set_id = new_id()
-    await pool.execute(ADD_SET, set_id)
-    await pool.execute(FILL_SAMPLES, set_id, SAMPLES, shift, is_clustered)
-    return set_id
+    sample_set_id = new_id()
+    await pool.execute(ADD_SET, sample_set_id)
+    await pool.execute(FILL_SAMPLES, sample_set_id, SAMPLES, shift, is_clustered)
+    return sample_set_id
 
 
-async def add_run(pool: asyncpg.Pool, set_id: str, share_right: float) -> str:
+async def add_run(pool: asyncpg.Pool, sample_set_id: str, share_right: float) -> str:
     """A frozen run of one task."""
-    task = PlannedTask("task", set_id, 0, SAMPLES, CHOICE_RECIPE)
+    task = PlannedTask("task", sample_set_id, 0, SAMPLES, CHOICE_RECIPE)
     facts = RunFacts("bench", model=f"p/{share_right}")
     plan = RunPlan(new_id(), (task,), facts=facts, groups=(TaskGroup("bench", ("task",)),))
     records = PostgresRunRecords(PostgresSession(pool, QUERIES))
@@ -140,8 +140,10 @@ async def timed(compare: CompareRuns, filled: Filled, metrics: tuple[str, ...]) 
 
 async def print_plan(pool: asyncpg.Pool, filled: Filled) -> None:
     """What Postgres does: how it finds the answers, and how it joins them."""
-    set_id = await pool.fetchval("SELECT set_id FROM run_tasks WHERE run_id = $1", filled.run_ids[0])
-    arguments = (*filled.run_ids, [0], [0], [0], [0], [set_id], [set_id], [1], ["acc"])
+    sample_set_id = await pool.fetchval(
+        "SELECT sample_set_id FROM run_tasks WHERE run_id = $1", filled.run_ids[0]
+    )
+    arguments = (*filled.run_ids, [0], [0], [0], [0], [sample_set_id], [sample_set_id], [1], ["acc"])
     async with pool.acquire() as connection, connection.transaction():
         await connection.execute(QUERIES["join_by_hash"])
         lines = await connection.fetch(f"EXPLAIN (COSTS OFF) {QUERIES['read_pairs']}", *arguments)

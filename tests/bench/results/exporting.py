@@ -32,14 +32,15 @@ RECIPE = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
 
 # $1 run, $2 set, $3 rows, $4 how it is scored, $5 where it came from
 FILL = (
-    "INSERT INTO sample_sets (set_id, digest) VALUES ($2::uuid, sha256($2::text::bytea))",
+    "INSERT INTO sample_sets (sample_set_id, digest) VALUES ($2::uuid, sha256($2::text::bytea))",
     """
     INSERT INTO run_records (
         run_id, epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, model, state, closed_at
     ) VALUES ($1::uuid, 1, true, 1, 'generate', false, 'ds_1', 'vllm/tiny', 'completed', now())
     """,
     """
-    INSERT INTO run_tasks (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance)
+    INSERT INTO run_tasks
+        (run_id, task_index, task, sample_set_id, first_sample, sample_count, scoring, provenance)
     VALUES ($1::uuid, 0, 'rows', $2::uuid, 0, $3::integer, $4::jsonb, $5::jsonb)
     """,
     """
@@ -47,7 +48,7 @@ FILL = (
     """,
     """
     INSERT INTO samples (
-        set_id, position, doc_id, digest, prompt_messages, choices, target_texts, cluster, row_id
+        sample_set_id, position, doc_id, digest, prompt_messages, choices, target_texts, cluster, row_id
     )
     SELECT
         $2::uuid, n, n, sha256(n::text::bytea), jsonb_build_array(
@@ -95,10 +96,10 @@ class FilledRun:
 
 async def fill(stack: StackHarness, rows: int) -> FilledRun:
     """A closed run of so many rows."""
-    run_id, set_id = str(uuid.uuid4()), str(uuid.uuid4())
+    run_id, sample_set_id = str(uuid.uuid4()), str(uuid.uuid4())
     arguments = {
         1: run_id,
-        2: set_id,
+        2: sample_set_id,
         3: rows,
         4: SCORING.dump_json(RECIPE).decode(),
         5: PROVENANCE.dump_json(TaskProvenance()).decode(),

@@ -24,10 +24,10 @@ ROWS = 50_000
 CALLS = 3
 MAX_RATIO = 2.0
 
-ADD_SET = "INSERT INTO sample_sets (set_id, digest) VALUES ($1::uuid, sha256($1::text::bytea))"
+ADD_SET = "INSERT INTO sample_sets (sample_set_id, digest) VALUES ($1::uuid, sha256($1::text::bytea))"
 FILL_SAMPLES = """
     INSERT INTO samples
-        (set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
+        (sample_set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
     SELECT $1::uuid, number, number, sha256((number % $3::integer)::text::bytea), repeat('A prompt. ', 60),
         '{" no"," yes"}', number % 2, '{}', ''
     FROM generate_series(0, $2::integer - 1) AS number
@@ -42,13 +42,13 @@ async def main() -> None:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             for name, kinds in (("all different", ROWS), ("500 kinds", 500), ("all identical", 1)):
-                set_id = new_id()
-                await pool.execute(ADD_SET, set_id)
-                await pool.execute(FILL_SAMPLES, set_id, ROWS, kinds)
-                source = await add_run(pool, set_id)
+                sample_set_id = new_id()
+                await pool.execute(ADD_SET, sample_set_id)
+                await pool.execute(FILL_SAMPLES, sample_set_id, ROWS, kinds)
+                source = await add_run(pool, sample_set_id)
                 await pool.execute(FILL_OUTCOMES, source, ROWS, 0.7)
                 before = await pool.fetchval(TEMPORARY_BYTES)
-                seconds = sorted([await timed(pool, set_id, source) for _ in range(CALLS)])
+                seconds = sorted([await timed(pool, sample_set_id, source) for _ in range(CALLS)])
                 # Sessions report what they wrote at times only.
                 await pool.execute("SELECT pg_stat_force_next_flush()")
                 megabytes = (await pool.fetchval(TEMPORARY_BYTES) - before) / CALLS / 1e6
@@ -58,14 +58,14 @@ async def main() -> None:
     print(f"identical to different: {medians[-1] / medians[0]:.2f} (target: at most {MAX_RATIO:.0f})")
 
 
-async def add_run(pool: asyncpg.Pool, set_id: str) -> str:
-    plan = RunPlan(new_id(), (PlannedTask("task", set_id, 0, ROWS, CHOICE_RECIPE),))
+async def add_run(pool: asyncpg.Pool, sample_set_id: str) -> str:
+    plan = RunPlan(new_id(), (PlannedTask("task", sample_set_id, 0, ROWS, CHOICE_RECIPE),))
     await PostgresRunRecords(PostgresSession(pool, QUERIES)).open(plan, 1)
     return plan.run_id
 
 
-async def timed(pool: asyncpg.Pool, set_id: str, source: str) -> float:
-    run_id = await add_run(pool, set_id)
+async def timed(pool: asyncpg.Pool, sample_set_id: str, source: str) -> float:
+    run_id = await add_run(pool, sample_set_id)
     started = time.perf_counter()
     taken = await PostgresReuse(PostgresSession(pool, QUERIES)).take(run_id, 1, 0, Source(source, 0))
     if taken != ROWS:

@@ -100,7 +100,7 @@ JUST_RECORDED = f"""
         FROM generate_series(0, {FRESH_ROWS - 1}) AS position;
         INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
         VALUES ({FRESH_RUN}, 1, 1, 'loglikelihood', false);
-        INSERT INTO sample_sets (set_id, digest) VALUES ({FRESH_SET}, 'fresh');
+        INSERT INTO sample_sets (sample_set_id, digest) VALUES ({FRESH_SET}, 'fresh');
         INSERT INTO run_tasks VALUES ({FRESH_RUN}, 0, 't', {FRESH_SET}, 0, {FRESH_ROWS}, '{{}}', '{{}}');
         INSERT INTO golden_answers
         SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
@@ -141,7 +141,7 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         SELECT gen_random_uuid(), 0, class, 1, 0
         FROM generate_series(1, 2000) AS run,
             unnest(ARRAY[NULL, 'timeout', 'engine']::failure_class[]) AS class;
-        INSERT INTO sample_sets (set_id, digest) VALUES ({SET}, 'd');
+        INSERT INTO sample_sets (sample_set_id, digest) VALUES ({SET}, 'd');
         INSERT INTO run_records VALUES ({RUN}, 1, false, 1, 'loglikelihood', false);
         INSERT INTO run_tasks VALUES ({RUN}, 0, 't', {SET}, 0, 20000, '{{}}', '{{}}');
         INSERT INTO golden_answers SELECT {RUN}, sample, 0, 'ann' FROM generate_series(0, 19999) AS sample;

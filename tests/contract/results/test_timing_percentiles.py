@@ -43,11 +43,11 @@ async def pool() -> AsyncIterator[asyncpg.Pool]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def plan(pool: asyncpg.Pool) -> RunPlan:
-    session, set_id = PostgresSession(pool, QUERIES), new_id()
+    session, sample_set_id = PostgresSession(pool, QUERIES), new_id()
     sets = PostgresSampleSets(session)
-    await sets.stage(set_id, [choice_sample(at, set_id) for at in range(SAMPLES)])
-    await sets.commit(set_id, SAMPLES)
-    return (await PostgresRunRecords(session).open(plan_of([SAMPLES], [set_id]), 1)).plan
+    await sets.stage(sample_set_id, [choice_sample(at, sample_set_id) for at in range(SAMPLES)])
+    await sets.commit(sample_set_id, SAMPLES)
+    return (await PostgresRunRecords(session).open(plan_of([SAMPLES], [sample_set_id]), 1)).plan
 
 
 def random_answers(count: int, seed: int) -> list[Outcome]:

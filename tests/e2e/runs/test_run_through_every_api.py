@@ -120,7 +120,7 @@ async def test_equal_samples_are_stored_once(stack: StackHarness) -> None:
     for _ in range(2):
         await completed(stack, keyed_order(limit=70))
     async with stack.database() as database:
-        sizes = await database.fetch("SELECT count(*) AS size FROM results.samples GROUP BY set_id")
+        sizes = await database.fetch("SELECT count(*) AS size FROM results.samples GROUP BY sample_set_id")
     assert [row["size"] for row in sizes].count(70) == 1
 
 

@@ -57,10 +57,10 @@ class Recorder:
         *,
         groups: bool = False,
     ) -> RunPlan:
-        set_id = new_id()
-        await self.stores.sample_sets.stage(set_id, samples)
-        await self.stores.sample_sets.commit(set_id, len(samples))
-        plan = plan_of([len(samples)], [set_id], rollouts=rollouts)
+        sample_set_id = new_id()
+        await self.stores.sample_sets.stage(sample_set_id, samples)
+        await self.stores.sample_sets.commit(sample_set_id, len(samples))
+        plan = plan_of([len(samples)], [sample_set_id], rollouts=rollouts)
         tasks = [replace(task, scoring=replace(CHOICE_RECIPE, metrics=metrics)) for task in plan.tasks]
         suite = (TaskGroup("toy", tuple(task.task for task in tasks)),) if groups else ()
         return (await self.stores.records.open(replace(plan, tasks=tuple(tasks), groups=suite), 1)).plan

@@ -52,12 +52,14 @@ class World:
         method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
     ) -> RunPlan:
         """An open run of four samples, so many of them answered well."""
-        set_id = new_id()
-        await self.stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(4)])
-        await self.stores.sample_sets.commit(set_id, 4)
+        sample_set_id = new_id()
+        await self.stores.sample_sets.stage(
+            sample_set_id, [choice_sample(at, sample_set_id) for at in range(4)]
+        )
+        await self.stores.sample_sets.commit(sample_set_id, 4)
         facts = RunFacts(self.suite, 0, model, project_id, limit=limit)
         groups = (TaskGroup(self.suite, ("t0",)),)
-        plan = replace(plan_of([4], [set_id]), facts=facts, groups=groups, scoring_method=method)
+        plan = replace(plan_of([4], [sample_set_id]), facts=facts, groups=groups, scoring_method=method)
         await self.stores.records.open(plan, 1)
         rows = [scored(plan.run_id, answered(at)) for at in range(4)]
         wrong = [replace(row, scores={"acc": 0.0, "mcc": (0, 1)}) for row in rows[right:]]

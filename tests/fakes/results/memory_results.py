@@ -73,7 +73,7 @@ class MemorySampleSets:
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
         if staging_id in self._rows.committed:
             kept = self._rows.committed[staging_id]
-            self._rows.touched[kept.set_id] = SystemClock().now()
+            self._rows.touched[kept.sample_set_id] = SystemClock().now()
             return kept
         staged = self._rows.samples.get(staging_id)
         if staged is None:
@@ -84,36 +84,38 @@ class MemorySampleSets:
         same = [kept for kept in self._rows.committed.values() if kept.digest == digest]
         kept = same[0] if same else SampleSet(staging_id, digest)
         self._rows.committed[staging_id] = kept
-        self._rows.touched[kept.set_id] = SystemClock().now()
+        self._rows.touched[kept.sample_set_id] = SystemClock().now()
         return kept
 
-    async def read(self, set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
-        if set_id not in self._rows.committed:
-            raise SampleSetNotFound(sample_set_id=set_id)
-        samples = self._rows.samples[set_id]
+    async def read(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
+        if sample_set_id not in self._rows.committed:
+            raise SampleSetNotFound(sample_set_id=sample_set_id)
+        samples = self._rows.samples[sample_set_id]
         return {position: samples[position] for position in positions if position in samples}
 
-    async def weights(self, set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
-        found = await self.read(set_id, positions)
+    async def weights(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
+        found = await self.read(sample_set_id, positions)
         return {position: _weight(sample) for position, sample in found.items()}
 
-    async def targets(self, set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
-        found = await self.read(set_id, positions)
+    async def targets(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
+        found = await self.read(sample_set_id, positions)
         return {position: sample.target for position, sample in found.items()}
 
-    async def clusters(self, set_id: str) -> Mapping[int, str]:
-        samples = self._rows.samples[set_id]
+    async def clusters(self, sample_set_id: str) -> Mapping[int, str]:
+        samples = self._rows.samples[sample_set_id]
         return {position: samples[position].cluster for position in samples if samples[position].cluster}
 
-    async def label_count(self, set_id: str) -> int:
-        counts = {len(sample.target.choices) for sample in self._rows.samples[set_id].values()}
+    async def label_count(self, sample_set_id: str) -> int:
+        counts = {len(sample.target.choices) for sample in self._rows.samples[sample_set_id].values()}
         return counts.pop() if len(counts) == 1 else 0
 
     async def delete_staged(self, touched_before: datetime) -> int:
         staged = self._rows.samples.keys() - self._rows.committed.keys()
-        leftovers = [set_id for set_id in staged if self._rows.touched[set_id] < touched_before]
-        for set_id in leftovers:
-            del self._rows.samples[set_id]
+        leftovers = [
+            sample_set_id for sample_set_id in staged if self._rows.touched[sample_set_id] < touched_before
+        ]
+        for sample_set_id in leftovers:
+            del self._rows.samples[sample_set_id]
         return len(leftovers)
 
 
@@ -182,9 +184,11 @@ class MemoryRunRecords:
     async def delete_unused_sets(self, touched_before: datetime) -> int:
         rows = self._rows
         used = {task.sample_set_id for record in rows.records.values() for task in record.plan.tasks}
-        sets = {kept.set_id for kept in rows.committed.values()}
-        unused = {set_id for set_id in sets - used if rows.touched[set_id] < touched_before}
-        for name in [name for name, kept in rows.committed.items() if kept.set_id in unused]:
+        sets = {kept.sample_set_id for kept in rows.committed.values()}
+        unused = {
+            sample_set_id for sample_set_id in sets - used if rows.touched[sample_set_id] < touched_before
+        }
+        for name in [name for name, kept in rows.committed.items() if kept.sample_set_id in unused]:
             del rows.committed[name]
             del rows.samples[name]
         return len(unused)

@@ -159,8 +159,8 @@ class PairedRuns:
     ) -> RunPlan:
         planned, first = [], 0
         for index, task in enumerate(tasks):
-            set_id = await self._store(task)
-            planned.append(PlannedTask(f"t{index}", set_id, first, len(task.texts), recipe))
+            sample_set_id = await self._store(task)
+            planned.append(PlannedTask(f"t{index}", sample_set_id, first, len(task.texts), recipe))
             first += len(task.texts)
         names = tuple(task.task for task in planned)
         plan = RunPlan(
@@ -193,14 +193,14 @@ class PairedRuns:
         return next(one for one in comparison.differences if one.task == "t0")
 
     async def _store(self, task: TaskOfRun) -> str:
-        set_id = new_id()
+        sample_set_id = new_id()
         clusters = task.clusters or [""] * len(task.texts)
         samples = [
             _sample(at, text, cluster)
             for at, (text, cluster) in enumerate(zip(task.texts, clusters, strict=True))
         ]
-        await self.stores.sample_sets.stage(set_id, samples)
-        return (await self.stores.sample_sets.commit(set_id, len(samples))).set_id
+        await self.stores.sample_sets.stage(sample_set_id, samples)
+        return (await self.stores.sample_sets.commit(sample_set_id, len(samples))).sample_set_id
 
 
 def _sample(position: int, text: str, cluster: str) -> StoredSample:

@@ -32,13 +32,13 @@ def choice_sample(position: int, salt: str = "") -> StoredSample:
 
 
 def plan_of(
-    sizes: Sequence[int], set_ids: Sequence[str] = (), *, rollouts: int = 1, run_id: str = ""
+    sizes: Sequence[int], sample_set_ids: Sequence[str] = (), *, rollouts: int = 1, run_id: str = ""
 ) -> RunPlan:
     """A run of tasks t0, t1, … that own consecutive numbers."""
     tasks, first = [], 0
     for index, size in enumerate(sizes):
-        set_id = set_ids[index] if set_ids else new_id()
-        tasks.append(PlannedTask(f"t{index}", set_id, first, size, CHOICE_RECIPE))
+        sample_set_id = sample_set_ids[index] if sample_set_ids else new_id()
+        tasks.append(PlannedTask(f"t{index}", sample_set_id, first, size, CHOICE_RECIPE))
         first += size
     return RunPlan(run_id or new_id(), tuple(tasks), rollouts, ScoringMethod.LOGLIKELIHOOD)
 

@@ -57,10 +57,10 @@ class HeldOutcomes(PostgresOutcomes):
 
 
 async def recorded(session: PostgresSession) -> RunPlan:
-    stores, set_id = postgres_stores(session), new_id()
-    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(4)])
-    await stores.sample_sets.commit(set_id, 4)
-    plan = plan_of([4], [set_id])
+    stores, sample_set_id = postgres_stores(session), new_id()
+    await stores.sample_sets.stage(sample_set_id, [choice_sample(at, sample_set_id) for at in range(4)])
+    await stores.sample_sets.commit(sample_set_id, 4)
+    plan = plan_of([4], [sample_set_id])
     await stores.records.open(plan, 1)
     await stores.outcomes.record([scored(plan.run_id, answered(at)) for at in range(4)])
     return plan

@@ -88,10 +88,10 @@ async def recorders(postgres: RunningServer) -> AsyncIterator[list[tuple[Stores,
 
 
 async def open_run(stores: Stores) -> RunPlan:
-    set_id = new_id()
-    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(SAMPLES)])
-    await stores.sample_sets.commit(set_id, SAMPLES)
-    return (await stores.records.open(plan_of([SAMPLES], [set_id]), 1)).plan
+    sample_set_id = new_id()
+    await stores.sample_sets.stage(sample_set_id, [choice_sample(at, sample_set_id) for at in range(SAMPLES)])
+    await stores.sample_sets.commit(sample_set_id, SAMPLES)
+    return (await stores.records.open(plan_of([SAMPLES], [sample_set_id]), 1)).plan
 
 
 def disorder(plans: Sequence[RunPlan], seed: int) -> list[list[OutcomeBatch]]:

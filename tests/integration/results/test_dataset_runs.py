@@ -85,11 +85,11 @@ class Api:
         self, uploaded: Uploaded, model: str, answers: Sequence[Sequence[str]], metrics: Metrics = EXACT
     ) -> str:
         """A completed run, by the answers of each rollout."""
-        set_id = await self.harness.store(uploaded.samples)
+        sample_set_id = await self.harness.store(uploaded.samples)
         uses = tuple(
             MetricUse(name, json.dumps(options) if options else "") for name, options in metrics.items()
         )
-        plan = plan_of([len(uploaded.rows)], [set_id], rollouts=len(answers))
+        plan = plan_of([len(uploaded.rows)], [sample_set_id], rollouts=len(answers))
         task = replace(
             plan.tasks[0],
             task="rows",

@@ -51,7 +51,7 @@ async def committed_set(stores: Stores, salt: str, size: int = 3) -> str:
     """The same for the same salt."""
     staging_id = new_id()
     await stores.sample_sets.stage(staging_id, [choice_sample(at, salt) for at in range(size)])
-    return (await stores.sample_sets.commit(staging_id, size)).set_id
+    return (await stores.sample_sets.commit(staging_id, size)).sample_set_id
 
 
 async def drop_unused(stores: Stores, touched_before: datetime) -> None:
@@ -59,15 +59,15 @@ async def drop_unused(stores: Stores, touched_before: datetime) -> None:
     await stores.sample_sets.delete_staged(touched_before)
 
 
-async def recorded_run(stores: Stores, set_id: str, size: int = 3) -> RunPlan:
-    plan = (await stores.records.open(plan_of([size], [set_id]), 1)).plan
+async def recorded_run(stores: Stores, sample_set_id: str, size: int = 3) -> RunPlan:
+    plan = (await stores.records.open(plan_of([size], [sample_set_id]), 1)).plan
     await stores.outcomes.record([scored(plan.run_id, answered(at)) for at in range(size)])
     return plan
 
 
-async def is_readable(stores: Stores, set_id: str) -> bool:
+async def is_readable(stores: Stores, sample_set_id: str) -> bool:
     try:
-        return bool(await stores.sample_sets.read(set_id, [0]))
+        return bool(await stores.sample_sets.read(sample_set_id, [0]))
     except SampleSetNotFound:
         return False
 
@@ -98,60 +98,60 @@ async def test_late_outcome_does_not_bring_a_deleted_run_back(stores: Stores) ->
 
 
 async def test_sample_set_goes_with_its_last_run_after_a_while(stores: Stores) -> None:
-    set_id = await committed_set(stores, new_id())
-    first, second = [await recorded_run(stores, set_id) for _ in range(2)]
+    sample_set_id = await committed_set(stores, new_id())
+    first, second = [await recorded_run(stores, sample_set_id) for _ in range(2)]
     await DeleteRunRecord(stores.records, stores.outcomes).delete(first.run_id)
     await drop_unused(stores, in_a_while())
-    assert await is_readable(stores, set_id)
+    assert await is_readable(stores, sample_set_id)
     await DeleteRunRecord(stores.records, stores.outcomes).delete(second.run_id)
     await drop_unused(stores, LONG_AGO)
-    assert await is_readable(stores, set_id)
+    assert await is_readable(stores, sample_set_id)
     await drop_unused(stores, in_a_while())
-    assert not await is_readable(stores, set_id)
+    assert not await is_readable(stores, sample_set_id)
 
 
 async def test_set_that_was_committed_again_stays_for_the_run_that_is_about_to_be_opened(
     stores: Stores,
 ) -> None:
     salt = new_id()
-    set_id = await committed_set(stores, salt)
+    sample_set_id = await committed_set(stores, salt)
     after_the_first = SystemClock().now()
-    assert await committed_set(stores, salt) == set_id
+    assert await committed_set(stores, salt) == sample_set_id
     await drop_unused(stores, after_the_first)
-    assert len((await stores.records.open(plan_of([3], [set_id]), 1)).plan.tasks) == 1
+    assert len((await stores.records.open(plan_of([3], [sample_set_id]), 1)).plan.tasks) == 1
 
 
 async def test_swept_set_can_be_stored_again(stores: Stores) -> None:
     salt = new_id()
-    set_id = await committed_set(stores, salt)
+    sample_set_id = await committed_set(stores, salt)
     await drop_unused(stores, in_a_while())
     with pytest.raises(SampleSetNotFound):
-        await stores.records.open(plan_of([3], [set_id]), 1)
+        await stores.records.open(plan_of([3], [sample_set_id]), 1)
     again = await committed_set(stores, salt)
-    assert again != set_id
+    assert again != sample_set_id
     assert await is_readable(stores, again)
 
 
 async def test_set_of_a_run_that_is_being_opened_is_let_alone(session: PostgresSession) -> None:
     stores = in_postgres(session)
-    set_id = await committed_set(stores, new_id())
+    sample_set_id = await committed_set(stores, new_id())
     async with session.transaction() as opening:
-        assert await opening.fetchrow("hold_sample_set", set_id) is not None
+        assert await opening.fetchrow("hold_sample_set", sample_set_id) is not None
         await drop_unused(stores, in_a_while())
-    assert await is_readable(stores, set_id)
+    assert await is_readable(stores, sample_set_id)
 
 
 async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSession) -> None:
     """More outcomes and samples than are deleted at a time."""
     stores = in_postgres(session)
     size = 2 * DELETED_AT_A_TIME + 1
-    set_id = await committed_set(stores, new_id(), size)
-    plan = await recorded_run(stores, set_id, size)
+    sample_set_id = await committed_set(stores, new_id(), size)
+    plan = await recorded_run(stores, sample_set_id, size)
     await stores.records.add_environment(plan.run_id, {"engine": "x"})
     await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
     await drop_unused(stores, in_a_while())
     assert await rows_of(session, "run_id", plan.run_id) == {}
-    assert await rows_of(session, "set_id", set_id) == {}
+    assert await rows_of(session, "sample_set_id", sample_set_id) == {}
 
 
 async def test_outcomes_that_a_kill_has_left_go_with_the_next_call(session: PostgresSession) -> None:
@@ -165,11 +165,11 @@ async def test_outcomes_that_a_kill_has_left_go_with_the_next_call(session: Post
 
 async def test_samples_that_a_kill_has_left_go_with_the_next_sweep(session: PostgresSession) -> None:
     stores = in_postgres(session)
-    set_id = await committed_set(stores, new_id())
+    sample_set_id = await committed_set(stores, new_id())
     async with session.transaction() as cut_short:
-        assert await cut_short.fetchrow("drop_sample_set", set_id) is not None
+        assert await cut_short.fetchrow("drop_sample_set", sample_set_id) is not None
     await stores.sample_sets.delete_staged(LONG_AGO)
-    assert await rows_of(session, "set_id", set_id) == {}
+    assert await rows_of(session, "sample_set_id", sample_set_id) == {}
 
 
 async def rows_of(session: PostgresSession, column: str, value: str) -> dict[str, int]:

@@ -156,8 +156,8 @@ async def test_a_repeated_commit_of_a_duplicate_gives_the_same_set(harness: Resu
 
 
 async def test_samples_are_read_in_the_order_asked_without_targets(harness: ResultsHarness) -> None:
-    set_id = await harness.store([choice_sample(position, "read") for position in range(10)])
-    request = run_record_pb2.ReadSamplesRequest(sample_set_id=set_id, positions=[7, 2])
+    sample_set_id = await harness.store([choice_sample(position, "read") for position in range(10)])
+    request = run_record_pb2.ReadSamplesRequest(sample_set_id=sample_set_id, positions=[7, 2])
     samples = (await harness.records.ReadSamples(request)).samples
     assert [sample.position for sample in samples] == [7, 2]
     assert samples[0].prompt.text == "7 is"
@@ -266,8 +266,8 @@ async def test_outcomes_are_listed_beside_their_samples(harness: ResultsHarness)
 async def test_a_page_of_long_prompts_fits_into_a_message(harness: ResultsHarness) -> None:
     prompt = Prompt("word " * 100_000)
     samples = [replace(choice_sample(position, "long"), prompt=prompt) for position in range(40)]
-    set_id = await harness.store(samples, chunk_samples=10)
-    plan = await harness.open(plan_of([40], [set_id]))
+    sample_set_id = await harness.store(samples, chunk_samples=10)
+    plan = await harness.open(plan_of([40], [sample_set_id]))
     await harness.send(batch(plan.run_id, [answered(sample) for sample in range(40)]))
     await eventually(lambda: recorded_is(harness, plan, 40), "all outcomes are recorded")
     listed: list[int] = []
@@ -340,9 +340,9 @@ async def test_numbers_that_no_enum_has_are_refused_in_one_sentence(harness: Res
 
 async def test_a_run_without_stored_samples_is_refused(harness: ResultsHarness) -> None:
     plan = plan_of([3])
-    set_id = plan.tasks[0].sample_set_id
+    sample_set_id = plan.tasks[0].sample_set_id
     refused = await refusal(harness.open(plan))
-    assert refused == ("SAMPLE_SET_NOT_FOUND", f"Sample set {set_id} not found.")
+    assert refused == ("SAMPLE_SET_NOT_FOUND", f"Sample set {sample_set_id} not found.")
     counts = run_record_pb2.GetCountsRequest(run_id=plan.run_id)
     assert (await refusal(harness.records.GetCounts(counts)))[0] == "RUN_NOT_FOUND"
 

@@ -75,10 +75,10 @@ def stores(rows: Rows) -> Stores:
 
 
 async def open_run(stores: Stores, size: int, rollouts: int = 1) -> RunPlan:
-    set_id = new_id()
-    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(size)])
-    await stores.sample_sets.commit(set_id, size)
-    return (await stores.records.open(plan_of([size], [set_id], rollouts=rollouts), 1)).plan
+    sample_set_id = new_id()
+    await stores.sample_sets.stage(sample_set_id, [choice_sample(at, sample_set_id) for at in range(size)])
+    await stores.sample_sets.commit(sample_set_id, size)
+    return (await stores.records.open(plan_of([size], [sample_set_id], rollouts=rollouts), 1)).plan
 
 
 async def record(stores: Stores, plan: RunPlan, *outcomes: Outcome, epoch: int = 1) -> int:
@@ -195,10 +195,10 @@ async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores
     ordered = datetime(2026, 3, 1, 12, tzinfo=UTC)
     facts = RunFacts("glue", 2, "vllm/tiny", 7, "ann", ordered, 100, 3, ("rte", "wnli"))
     groups = (TaskGroup("glue", ("t0",), (GroupMetric("acc", is_weighted_by_size=False),)),)
-    set_id = new_id()
-    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id)])
-    await stores.sample_sets.commit(set_id, 1)
-    plan = replace(plan_of([1], [set_id]), facts=facts, groups=groups, max_failed_share=0.2)
+    sample_set_id = new_id()
+    await stores.sample_sets.stage(sample_set_id, [choice_sample(0, sample_set_id)])
+    await stores.sample_sets.commit(sample_set_id, 1)
+    plan = replace(plan_of([1], [sample_set_id]), facts=facts, groups=groups, max_failed_share=0.2)
     assert (await stores.records.open(plan, 1)).plan == plan
 
     await stores.records.freeze(plan, 1, RunState.FAILED, allow_partial=True)
@@ -212,13 +212,15 @@ async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores
 
 
 async def test_all_that_a_target_may_hold_is_kept(stores: Stores) -> None:
-    set_id = new_id()
+    sample_set_id = new_id()
     several = ScoringTarget((" a", " b", " c"), None, ("b", "c"), (1, 2), ("a",), ("A", "B", "C"))
-    await stores.sample_sets.stage(set_id, [replace(choice_sample(0, set_id), target=several, doc_json="{}")])
-    await stores.sample_sets.commit(set_id, 1)
-    assert await stores.sample_sets.targets(set_id, [0]) == {0: several}
-    assert await stores.sample_sets.label_count(set_id) == 3
-    assert (await stores.sample_sets.read(set_id, [0]))[0].target == several
+    await stores.sample_sets.stage(
+        sample_set_id, [replace(choice_sample(0, sample_set_id), target=several, doc_json="{}")]
+    )
+    await stores.sample_sets.commit(sample_set_id, 1)
+    assert await stores.sample_sets.targets(sample_set_id, [0]) == {0: several}
+    assert await stores.sample_sets.label_count(sample_set_id) == 3
+    assert (await stores.sample_sets.read(sample_set_id, [0]))[0].target == several
 
 
 async def test_a_set_whose_samples_share_other_passages_is_another_set(stores: Stores) -> None:
@@ -226,10 +228,10 @@ async def test_a_set_whose_samples_share_other_passages_is_another_set(stores: S
     salt = new_id()
     committed = []
     for clusters in (("", ""), ("p", "p"), ("p", "q"), ("p", "p")):
-        set_id = new_id()
+        sample_set_id = new_id()
         samples = [replace(choice_sample(at, salt), cluster=cluster) for at, cluster in enumerate(clusters)]
-        await stores.sample_sets.stage(set_id, samples)
-        committed.append((await stores.sample_sets.commit(set_id, 2)).set_id)
+        await stores.sample_sets.stage(sample_set_id, samples)
+        committed.append((await stores.sample_sets.commit(sample_set_id, 2)).sample_set_id)
     assert len(set(committed)) == 3
     assert committed[1] == committed[3]
     assert await stores.sample_sets.clusters(committed[0]) == {}
@@ -323,25 +325,25 @@ async def test_failures_of_an_earlier_epoch_are_not_listed(rows: Rows, stores: S
 
 
 async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
-    set_id = new_id()
+    sample_set_id = new_id()
     chat = Prompt(None, (ChatMessage("system", "Be brief."), ChatMessage("user", "Why?")))
     samples = [
-        replace(choice_sample(0, set_id), prompt=chat, cluster="passage"),
+        replace(choice_sample(0, sample_set_id), prompt=chat, cluster="passage"),
         StoredSample(1, 5, bytes(32), Prompt("How?"), ScoringTarget((), None, ("so", "thus"))),
     ]
-    await stores.sample_sets.stage(set_id, samples)
+    await stores.sample_sets.stage(sample_set_id, samples)
     with pytest.raises(SampleSetNotFound):
-        await stores.sample_sets.read(set_id, [0])
-    await stores.sample_sets.stage(set_id, samples[1:])
-    committed = await stores.sample_sets.commit(set_id, 2)
-    assert await stores.sample_sets.commit(set_id, 2) == committed
-    assert await stores.sample_sets.read(set_id, [1, 0]) == {0: samples[0], 1: samples[1]}
-    assert await stores.sample_sets.targets(set_id, [1, 7]) == {1: samples[1].target}
-    assert await stores.sample_sets.clusters(set_id) == {0: "passage"}
-    assert await stores.sample_sets.label_count(set_id) == 0
-    assert (await stores.sample_sets.weights(set_id, [1, 7])) == {1: len("How?sothus")}
+        await stores.sample_sets.read(sample_set_id, [0])
+    await stores.sample_sets.stage(sample_set_id, samples[1:])
+    committed = await stores.sample_sets.commit(sample_set_id, 2)
+    assert await stores.sample_sets.commit(sample_set_id, 2) == committed
+    assert await stores.sample_sets.read(sample_set_id, [1, 0]) == {0: samples[0], 1: samples[1]}
+    assert await stores.sample_sets.targets(sample_set_id, [1, 7]) == {1: samples[1].target}
+    assert await stores.sample_sets.clusters(sample_set_id) == {0: "passage"}
+    assert await stores.sample_sets.label_count(sample_set_id) == 0
+    assert (await stores.sample_sets.weights(sample_set_id, [1, 7])) == {1: len("How?sothus")}
     with pytest.raises(SampleSetCommitted):
-        await stores.sample_sets.stage(set_id, samples)
+        await stores.sample_sets.stage(sample_set_id, samples)
 
 
 async def test_chunks_that_come_together_make_the_set_that_they_make_one_by_one(stores: Stores) -> None:
@@ -357,11 +359,13 @@ async def test_chunks_that_come_together_make_the_set_that_they_make_one_by_one(
 
 
 async def test_a_set_with_gaps_is_not_committed(stores: Stores) -> None:
-    set_id = new_id()
-    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id), choice_sample(2, set_id)])
+    sample_set_id = new_id()
+    await stores.sample_sets.stage(
+        sample_set_id, [choice_sample(0, sample_set_id), choice_sample(2, sample_set_id)]
+    )
     for count in (2, 3):
         with pytest.raises(SampleSetIncomplete):
-            await stores.sample_sets.commit(set_id, count)
+            await stores.sample_sets.commit(sample_set_id, count)
     with pytest.raises(SampleSetNotFound):
         await stores.sample_sets.commit(new_id(), 1)
 
@@ -378,12 +382,12 @@ async def test_leftovers_are_swept_and_committed_sets_stay(stores: Stores) -> No
 
 
 async def test_a_set_that_is_still_being_staged_is_no_leftover(stores: Stores) -> None:
-    set_id = new_id()
-    await stores.sample_sets.stage(set_id, [choice_sample(0, set_id)])
+    sample_set_id = new_id()
+    await stores.sample_sets.stage(sample_set_id, [choice_sample(0, sample_set_id)])
     after_the_first_chunk = SystemClock().now()
-    await stores.sample_sets.stage(set_id, [choice_sample(1, set_id)])
+    await stores.sample_sets.stage(sample_set_id, [choice_sample(1, sample_set_id)])
     await stores.sample_sets.delete_staged(after_the_first_chunk)
-    assert (await stores.sample_sets.commit(set_id, 2)).set_id == set_id
+    assert (await stores.sample_sets.commit(sample_set_id, 2)).sample_set_id == sample_set_id
 
 
 async def test_weights_that_are_no_numbers_are_not_scored_later_either(rows: Rows, stores: Stores) -> None:

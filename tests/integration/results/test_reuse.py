@@ -47,10 +47,10 @@ class Stand:
     async def open(
         self, samples: Sequence[StoredSample], *, digest: bytes = ASKED_ALIKE, rollouts: int = 1
     ) -> RunPlan:
-        set_id = new_id()
-        await self.stores.sample_sets.stage(set_id, samples)
-        kept = await self.stores.sample_sets.commit(set_id, len(samples))
-        plan = plan_of([len(samples)], [kept.set_id], rollouts=rollouts)
+        sample_set_id = new_id()
+        await self.stores.sample_sets.stage(sample_set_id, samples)
+        kept = await self.stores.sample_sets.commit(sample_set_id, len(samples))
+        plan = plan_of([len(samples)], [kept.sample_set_id], rollouts=rollouts)
         tasks = tuple(replace(task, request_digest=digest) for task in plan.tasks)
         return (await self.stores.records.open(replace(plan, tasks=tasks), 1)).plan
 

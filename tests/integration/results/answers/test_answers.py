@@ -357,13 +357,13 @@ async def test_a_filter_that_matches_little_of_much_ends_its_calls_and_comes_to_
     count = 60_000
     plan = await answered_run(harness, [choice_sample(0, new_id())], [])
     async with harness.database() as database:
-        set_id = plan.tasks[0].sample_set_id
+        sample_set_id = plan.tasks[0].sample_set_id
         await database.execute(
             "INSERT INTO samples"
-            " (set_id, position, doc_id, digest, prompt_text, choices, target_texts, cluster, row_id)"
+            " (sample_set_id, position, doc_id, digest, prompt_text, choices, target_texts, cluster, row_id)"
             " SELECT $1, n, n, sha256(n::text::bytea), repeat('Some words of a prompt. ', 20) || n, '{}',"
             " '{right}', '', 'id-' || n FROM generate_series(1, $2) AS n",
-            set_id,
+            sample_set_id,
             count - 1,
         )
         await database.execute("UPDATE run_tasks SET sample_count = $2 WHERE run_id = $1", plan.run_id, count)

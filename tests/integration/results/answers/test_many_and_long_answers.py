@@ -49,7 +49,7 @@ async def test_sets_without_a_common_sample_are_distinguished_at_once(harness: R
         for plan in plans:
             await database.execute(
                 "INSERT INTO samples"
-                " (set_id, position, doc_id, digest, prompt_text, choices, target_texts, cluster)"
+                " (sample_set_id, position, doc_id, digest, prompt_text, choices, target_texts, cluster)"
                 " SELECT $1::uuid, n, n, sha256(($1::text || n)::bytea), 'p', '{}', '{}', ''"
                 " FROM generate_series(1, 100000) AS n",
                 plan.tasks[0].sample_set_id,

@@ -40,9 +40,9 @@ async def comparisons_of(
 
 async def recorded(harness: ResultsHarness, suite: str, right: int) -> RunPlan:
     """An open run that has so many answers right; every sample asks for the parity of its position."""
-    set_id = await harness.store([choice_sample(position) for position in range(SAMPLES)])
+    sample_set_id = await harness.store([choice_sample(position) for position in range(SAMPLES)])
     facts = RunFacts(suite, model=f"p/{right}")
-    plan = replace(plan_of([SAMPLES], [set_id]), facts=facts, groups=(TaskGroup(suite, ("t0",)),))
+    plan = replace(plan_of([SAMPLES], [sample_set_id]), facts=facts, groups=(TaskGroup(suite, ("t0",)),))
     plan = await harness.open(plan)
     choices = [at % 2 if at < right else 1 - at % 2 for at in range(SAMPLES)]
     await harness.send(batch(plan.run_id, [answered(at, choice) for at, choice in enumerate(choices)]))

@@ -45,8 +45,8 @@ async def examined(
     state: run_pb2.RunState.ValueType = run_pb2.RUN_STATE_COMPLETED,
 ) -> RunPlan:
     """A closed run that has so many answers right; every sample asks for the parity of its position."""
-    set_id = await harness.store([choice_sample(position) for position in range(SAMPLES)])
-    plan = plan_of([SAMPLES], [set_id])
+    sample_set_id = await harness.store([choice_sample(position) for position in range(SAMPLES)])
+    plan = plan_of([SAMPLES], [sample_set_id])
     plan = await harness.open(replace(plan, facts=facts, groups=(TaskGroup(facts.suite, ("t0",)),)))
     choices = [at % 2 if at < right else 1 - at % 2 for at in range(SAMPLES)]
     await harness.send(batch(plan.run_id, [answered(at, choice) for at, choice in enumerate(choices)]))

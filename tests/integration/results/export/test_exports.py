@@ -147,8 +147,8 @@ async def test_the_report_needs_nothing_beside_it_and_escapes_what_it_shows(
     assert len(ET.fromstring(drawing).findall("circle")) == 2
 
     hostile = replace(FACTS, model="<script>alert(1)</script>")
-    set_id = await harness.store([choice_sample(0), choice_sample(1)])
-    empty = await harness.open(replace(plan_of([2], [set_id]), facts=hostile))
+    sample_set_id = await harness.store([choice_sample(0), choice_sample(1)])
+    empty = await harness.open(replace(plan_of([2], [sample_set_id]), facts=hostile))
     _, file = await exported(harness, empty, "HTML")
     assert b"<script>" not in file
     assert b"partial" in file

@@ -42,8 +42,8 @@ async def test_the_view_of_exports_shows_prompts_and_targets_as_python_does() ->
     samples = [_sample(position, draw) for position in range(_SAMPLES)]
     delimiters = (" ", "", "yes")
     async with results_harness() as harness:
-        set_id = await harness.store(samples)
-        plan = plan_of([_SAMPLES] * 3, [set_id] * 3)
+        sample_set_id = await harness.store(samples)
+        plan = plan_of([_SAMPLES] * 3, [sample_set_id] * 3)
         tasks = [
             replace(task, scoring=replace(CHOICE_RECIPE, target_delimiter=delimiter))
             for task, delimiter in zip(plan.tasks, delimiters, strict=True)

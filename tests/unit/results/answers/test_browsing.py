@@ -43,10 +43,10 @@ class TickingClock:
 
 
 async def said_run(rows: MemoryRows, count: int) -> RunPlan:
-    stores, set_id = memory_stores(rows), new_id()
-    await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(count)])
-    await stores.sample_sets.commit(set_id, count)
-    plan = (await stores.records.open(plan_of([count], [set_id]), 1)).plan
+    stores, sample_set_id = memory_stores(rows), new_id()
+    await stores.sample_sets.stage(sample_set_id, [choice_sample(at, sample_set_id) for at in range(count)])
+    await stores.sample_sets.commit(sample_set_id, count)
+    plan = (await stores.records.open(plan_of([count], [sample_set_id]), 1)).plan
     await stores.outcomes.record([scored(plan.run_id, said(at, f"answer {at}.")) for at in range(count)])
     return plan
 

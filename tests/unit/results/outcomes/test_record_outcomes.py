@@ -44,20 +44,24 @@ class Recorder:
 
     async def open(self, method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD) -> RunPlan:
         sets = [new_id(), new_id()]
-        for set_id in sets:
-            await self.stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(3)])
-            await self.stores.sample_sets.commit(set_id, 3)
+        for sample_set_id in sets:
+            await self.stores.sample_sets.stage(
+                sample_set_id, [choice_sample(at, sample_set_id) for at in range(3)]
+            )
+            await self.stores.sample_sets.commit(sample_set_id, 3)
         plan = replace(plan_of([3, 3], sets, rollouts=2), scoring_method=method)
         return (await self.stores.records.open(plan, 1)).plan
 
     async def open_texts(self, pattern: str) -> RunPlan:
         """A run of three samples whose answers are read by a pattern, if there is one."""
-        set_id = new_id()
-        samples = [replace(choice_sample(at, set_id), target=ScoringTarget(texts=("c",))) for at in range(3)]
-        await self.stores.sample_sets.stage(set_id, samples)
-        await self.stores.sample_sets.commit(set_id, 3)
+        sample_set_id = new_id()
+        samples = [
+            replace(choice_sample(at, sample_set_id), target=ScoringTarget(texts=("c",))) for at in range(3)
+        ]
+        await self.stores.sample_sets.stage(sample_set_id, samples)
+        await self.stores.sample_sets.commit(sample_set_id, 3)
         filters = [{"name": "f", "filter": [{"function": "regex", "regex_pattern": pattern}]}]
-        plan = plan_of([3], [set_id])
+        plan = plan_of([3], [sample_set_id])
         filters_json = json.dumps(filters) if pattern else ""
         task = replace(plan.tasks[0], scoring=replace(TEXT_RECIPE, filters_json=filters_json))
         return (await self.stores.records.open(replace(plan, tasks=(task,)), 1)).plan

@@ -31,9 +31,11 @@ def store(stores: Stores) -> StoreSampleSet:
 
 async def open_run(stores: Stores, sizes: list[int], rollouts: int = 1) -> RunPlan:
     sets = [new_id() for _ in sizes]
-    for set_id, size in zip(sets, sizes, strict=True):
-        await stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(size)])
-        await stores.sample_sets.commit(set_id, size)
+    for sample_set_id, size in zip(sets, sizes, strict=True):
+        await stores.sample_sets.stage(
+            sample_set_id, [choice_sample(at, sample_set_id) for at in range(size)]
+        )
+        await stores.sample_sets.commit(sample_set_id, size)
     return (await OpenRun(stores.records).open(plan_of(sizes, sets, rollouts=rollouts), 1)).plan
 
 

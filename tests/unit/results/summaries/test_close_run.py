@@ -210,9 +210,11 @@ async def test_a_cancel_that_comes_after_the_close_replaces_its_state() -> None:
 async def test_a_suite_whose_graded_scores_are_all_the_same_is_closed_with_its_figures(score: float) -> None:
     recorder = Recorder()
     sets = [new_id(), new_id()]
-    for set_id in sets:
-        await recorder.stores.sample_sets.stage(set_id, [choice_sample(at, set_id) for at in range(20)])
-        await recorder.stores.sample_sets.commit(set_id, 20)
+    for sample_set_id in sets:
+        await recorder.stores.sample_sets.stage(
+            sample_set_id, [choice_sample(at, sample_set_id) for at in range(20)]
+        )
+        await recorder.stores.sample_sets.commit(sample_set_id, 20)
     plan = plan_of([20, 20], sets)
     recipe = replace(TEXT_RECIPE, metrics=(MetricUse("squad_f1"),))
     tasks = tuple(replace(task, scoring=recipe) for task in plan.tasks)

@@ -34,8 +34,8 @@ UNSCORED = TaskScoring(OutputType.GENERATE_UNTIL, ())
 DATASET = "ds_1"
 
 
-def dataset_plan(set_id: str, *metrics: str, size: int = 3) -> RunPlan:
-    plan = plan_of([size], [set_id])
+def dataset_plan(sample_set_id: str, *metrics: str, size: int = 3) -> RunPlan:
+    plan = plan_of([size], [sample_set_id])
     recipe = replace(UNSCORED, metrics=tuple(MetricUse(name) for name in metrics))
     return replace(
         plan,
@@ -53,11 +53,11 @@ def test_an_answer_that_is_held_against_nothing_is_never_unparsed(text: str) -> 
 async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alone() -> None:
     rows = MemoryRows()
     stores = memory_stores(rows)
-    set_id = new_id()
+    sample_set_id = new_id()
     samples = [StoredSample(at, at, bytes([at]) * 32, Prompt(f"{at}?"), ScoringTarget()) for at in range(3)]
-    await stores.sample_sets.stage(set_id, samples)
-    await stores.sample_sets.commit(set_id, 3)
-    plan = dataset_plan(set_id)
+    await stores.sample_sets.stage(sample_set_id, samples)
+    await stores.sample_sets.commit(sample_set_id, 3)
+    plan = dataset_plan(sample_set_id)
     await stores.records.open(plan, 1)
     record = record_outcomes_of(stores, MemoryProgress()).record
     await record([batch(plan.run_id, [said(0, "one"), said(1, ""), failed(2)])])

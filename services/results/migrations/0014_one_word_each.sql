@@ -1,0 +1,11 @@
+-- compatible-from: 0014_one_word_each.sql
+-- Columns have the names that contracts and code have for the same thing. No code before it can use the schema.
+
+ALTER TABLE sample_sets RENAME COLUMN set_id TO sample_set_id;
+ALTER TABLE samples RENAME COLUMN set_id TO sample_set_id;
+ALTER TABLE dropped_sample_sets RENAME COLUMN set_id TO sample_set_id;
+ALTER TABLE run_tasks RENAME COLUMN set_id TO sample_set_id;
+ALTER TABLE run_tasks RENAME CONSTRAINT run_tasks_set_id_fkey TO run_tasks_sample_set_id_fkey;
+ALTER INDEX run_tasks_of_set RENAME TO run_tasks_of_sample_set;
+ALTER TABLE task_baselines RENAME COLUMN set_id TO sample_set_id;
+ALTER TABLE task_baselines RENAME CONSTRAINT task_baselines_set_id_fkey TO task_baselines_sample_set_id_fkey;
