@@ -172,7 +172,7 @@ class ExportRun:
     async def _rest(
         self, file: ResumableFile, render: RenderFile, first_byte: int, end: ResumePoint | None
     ) -> AsyncGenerator[bytes]:
-        """The file from `first_byte` on; `end` where it is known, so that nothing is marked again."""
+        """The file from `first_byte` on; `end` where it is known, so that no point is stored again."""
         if end is not None and first_byte >= end.first_byte:
             return
         point = await self.resume_points.last(file, first_byte)

@@ -45,13 +45,19 @@ class PostgresResumePoints:
 
     async def last(self, file: ResumableFile, up_to_byte: int | None) -> ResumePoint:
         row = await self._session.fetchrow(
-            "read_last_export_mark", file.run_id, file.epoch, file.tag, up_to_byte
+            "read_last_resume_point", file.run_id, file.epoch, file.tag, up_to_byte
         )
         return ResumePoint() if row is None else _point(row)
 
     async def add(self, file: ResumableFile, point: ResumePoint) -> None:
         await self._session.fetchrow(
-            "add_export_mark", file.run_id, file.epoch, file.tag, point.first_byte, *point.after, point.is_end
+            "add_resume_point",
+            file.run_id,
+            file.epoch,
+            file.tag,
+            point.first_byte,
+            *point.after,
+            point.is_end,
         )
 
 

@@ -108,26 +108,26 @@ ORDER BY sample;
 -- name: read_epoch: Return the epoch of a run ($1 run)
 SELECT epoch FROM run_records WHERE run_id = $1;
 
--- name: read_export_end: Return the end of the file of a closed run ($1 run, $2 epoch, $3 form)
+-- name: read_export_end: Return the end of the file of a closed run ($1 run, $2 epoch, $3 tag)
 SELECT first_byte, sample, rollout
-FROM export_marks
-WHERE run_id = $1 AND epoch = $2 AND form = $3 AND is_end
+FROM resume_points
+WHERE run_id = $1 AND epoch = $2 AND tag = $3 AND is_end
 LIMIT 1;
 
--- name: read_last_export_mark: Return the mark from which the file of a closed run can be resumed ($1 run, $2 epoch, $3 form, $4 at or before this byte, null for all)
+-- name: read_last_resume_point: Return the point from which the file of a closed run can be resumed ($1 run, $2 epoch, $3 tag, $4 at or before this byte, null for all)
 SELECT first_byte, sample, rollout
-FROM export_marks
+FROM resume_points
 WHERE run_id = $1
     AND epoch = $2
-    AND form = $3
+    AND tag = $3
     AND NOT is_end
     AND first_byte <= coalesce($4, 9223372036854775807)
 ORDER BY first_byte DESC
 LIMIT 1;
 
--- name: add_export_mark: Store a mark of a run that still exists ($1 run, $2 epoch, $3 form, $4 first byte, $5 sample, $6 rollout, $7 whether it is the end)
-INSERT INTO export_marks (run_id, epoch, form, first_byte, sample, rollout, is_end)
+-- name: add_resume_point: Store a point of a file of a run that still exists ($1 run, $2 epoch, $3 tag, $4 first byte, $5 sample, $6 rollout, $7 whether it is the end)
+INSERT INTO resume_points (run_id, epoch, tag, first_byte, sample, rollout, is_end)
 SELECT $1, $2, $3, $4, $5, $6, $7
 WHERE EXISTS (SELECT FROM run_records WHERE run_id = $1 AND epoch = $2 AND is_frozen)
--- Two downloads of the same file mark the same places.
+-- Two downloads of the same file store the same points.
 ON CONFLICT DO NOTHING;

@@ -9,3 +9,9 @@ ALTER TABLE run_tasks RENAME CONSTRAINT run_tasks_set_id_fkey TO run_tasks_sampl
 ALTER INDEX run_tasks_of_set RENAME TO run_tasks_of_sample_set;
 ALTER TABLE task_baselines RENAME COLUMN set_id TO sample_set_id;
 ALTER TABLE task_baselines RENAME CONSTRAINT task_baselines_set_id_fkey TO task_baselines_sample_set_id_fkey;
+
+-- A mark is what a person sets on an answer.
+ALTER TABLE export_marks RENAME TO resume_points;
+ALTER TABLE resume_points RENAME COLUMN form TO tag;
+ALTER TABLE resume_points RENAME CONSTRAINT export_marks_pkey TO resume_points_pkey;
+ALTER TABLE resume_points RENAME CONSTRAINT export_marks_run_id_fkey TO resume_points_run_id_fkey;

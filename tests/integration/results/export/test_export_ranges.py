@@ -88,27 +88,27 @@ async def sent(
     return pieces[0], b"".join(piece.data for piece in pieces)
 
 
-async def marks_of(harness: ResultsHarness, plan: RunPlan) -> list[tuple[str, int, bool]]:
+async def points_of(harness: ResultsHarness, plan: RunPlan) -> list[tuple[str, int, bool]]:
     async with harness.database() as database:
         rows = await database.fetch(
-            "SELECT form, first_byte, is_end FROM export_marks WHERE run_id = $1 ORDER BY 1, 2", plan.run_id
+            "SELECT tag, first_byte, is_end FROM resume_points WHERE run_id = $1 ORDER BY 1, 2", plan.run_id
         )
-    return [(row["form"], row["first_byte"], row["is_end"]) for row in rows]
+    return [(row["tag"], row["first_byte"], row["is_end"]) for row in rows]
 
 
 @pytest.mark.parametrize("form", FORMATS)
 async def test_what_comes_after_some_bytes_is_the_rest_of_the_file(
     harness: ResultsHarness, plan: RunPlan, form: int
 ) -> None:
-    # Measured before it was ever sent, then made whole, then begun at marks and between them.
+    # Measured before it was ever sent, then made whole, then begun at points and between them.
     head, rest = await sent(harness, plan, format=form, first_byte=70_000)
     whole_head, whole = await sent(harness, plan, format=form)
     assert rest == whole[70_000:]
     assert (head.total_bytes, head.content_tag) == (len(whole), whole_head.content_tag)
     assert whole_head.total_bytes == len(whole)
-    marks = [at for tag, at, _ in await marks_of(harness, plan) if tag == head.content_tag]
-    assert len(marks) > 5
-    positions = {0, 1, len(whole) - 1, len(whole), *marks, *random.Random(5).sample(range(len(whole)), 20)}
+    points = [at for tag, at, _ in await points_of(harness, plan) if tag == head.content_tag]
+    assert len(points) > 5
+    positions = {0, 1, len(whole) - 1, len(whole), *points, *random.Random(5).sample(range(len(whole)), 20)}
     for index in sorted(positions):
         _, rest = await sent(harness, plan, format=form, first_byte=index)
         assert rest == whole[index:], index
