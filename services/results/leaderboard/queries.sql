@@ -24,13 +24,13 @@ CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
 WHERE c.run_id = $1;
 
 -- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it is complete ($1 run, $2 conditions of each figure, $3 metrics, $4 figures, $5 whether only a limit keeps it from being ranked)
-INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean, is_limited)
+INSERT INTO leaderboard_entries (suite, project_id, metric, model, conditions, closed_at, run_id, mean, is_limited)
 SELECT
-    c.suite, projects.project, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean,
+    c.suite, projects.project_id, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean,
     $5
 FROM closed_runs AS c
 -- One row for the project and one for the leaderboard of all projects.
-CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project)
+CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project_id)
 CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (conditions, metric, mean)
 WHERE c.run_id = $1 AND c.state = 'completed';
 
@@ -39,7 +39,7 @@ WITH RECURSIVE found AS (
     (
         SELECT metric
         FROM leaderboard_entries
-        WHERE suite = $1 AND project = $2
+        WHERE suite = $1 AND project_id = $2
         ORDER BY metric
         LIMIT 1
     )
@@ -49,7 +49,7 @@ WITH RECURSIVE found AS (
     CROSS JOIN LATERAL (
         SELECT metric
         FROM leaderboard_entries
-        WHERE suite = $1 AND project = $2 AND metric > found.metric
+        WHERE suite = $1 AND project_id = $2 AND metric > found.metric
         ORDER BY metric
         LIMIT 1
     ) AS next
@@ -61,7 +61,7 @@ WITH RECURSIVE listed AS (
     (
         SELECT model, conditions
         FROM leaderboard_entries
-        WHERE suite = $1 AND project = $2 AND metric = $3
+        WHERE suite = $1 AND project_id = $2 AND metric = $3
         ORDER BY model DESC, conditions DESC
         LIMIT 1
     )
@@ -71,7 +71,7 @@ WITH RECURSIVE listed AS (
     CROSS JOIN LATERAL (
         SELECT model, conditions
         FROM leaderboard_entries
-        WHERE suite = $1 AND project = $2 AND metric = $3
+        WHERE suite = $1 AND project_id = $2 AND metric = $3
             AND (model, conditions) < (listed.model, listed.conditions)
         ORDER BY model DESC, conditions DESC
         LIMIT 1
@@ -84,7 +84,7 @@ FROM listed
 CROSS JOIN LATERAL (
     SELECT e.closed_at, e.run_id
     FROM leaderboard_entries AS e
-    WHERE e.suite = $1 AND e.project = $2 AND e.metric = $3
+    WHERE e.suite = $1 AND e.project_id = $2 AND e.metric = $3
         AND e.model = listed.model AND e.conditions = listed.conditions
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
@@ -95,7 +95,7 @@ CROSS JOIN LATERAL (
     (
         SELECT e.closed_at, e.run_id
         FROM leaderboard_entries AS e
-        WHERE $4 AND e.suite = $1 AND e.project = $2 AND e.metric = $3
+        WHERE $4 AND e.suite = $1 AND e.project_id = $2 AND e.metric = $3
             AND e.model = listed.model AND e.conditions = listed.conditions
         ORDER BY e.mean DESC, e.closed_at DESC, e.run_id DESC
         LIMIT 1
@@ -111,7 +111,7 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT e.run_id
     FROM leaderboard_entries AS e
-    WHERE e.suite = $1 AND e.project = '' AND e.metric = $3
+    WHERE e.suite = $1 AND e.project_id = '' AND e.metric = $3
         AND e.model = listed.model AND e.conditions = listed.conditions
         AND (e.closed_at, e.run_id) < (chosen.closed_at, chosen.run_id)
     ORDER BY e.closed_at DESC, e.run_id DESC
@@ -220,7 +220,7 @@ ON CONFLICT (sample_set_id, scoring_digest) DO NOTHING;
 -- name: find_previous_run: Return the complete run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
 SELECT e.run_id::text AS run_id
 FROM leaderboard_entries AS e
-WHERE e.suite = $2 AND e.project = '' AND e.metric = 'score' AND e.model = $3 AND e.conditions = $4
+WHERE e.suite = $2 AND e.project_id = '' AND e.metric = 'score' AND e.model = $3 AND e.conditions = $4
     AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = $1)
 ORDER BY e.closed_at DESC, e.run_id DESC
 LIMIT 1;
@@ -233,7 +233,7 @@ SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
 FROM history_entries AS h
 JOIN run_records AS r USING (run_id)
 LEFT JOIN leaderboard_entries AS e
-    ON e.run_id = h.run_id AND e.suite = h.suite AND e.project = '' AND e.metric = 'score' AND e.model = h.model
+    ON e.run_id = h.run_id AND e.suite = h.suite AND e.project_id = '' AND e.metric = 'score' AND e.model = h.model
 WHERE h.suite = $1 AND h.model = ANY ($2) AND r.state = 'completed'
 ORDER BY
     h.model, (e.conditions <> '' AND NOT e.is_limited) IS TRUE DESC,

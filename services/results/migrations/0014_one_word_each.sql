@@ -15,3 +15,6 @@ ALTER TABLE export_marks RENAME TO resume_points;
 ALTER TABLE resume_points RENAME COLUMN form TO tag;
 ALTER TABLE resume_points RENAME CONSTRAINT export_marks_pkey TO resume_points_pkey;
 ALTER TABLE resume_points RENAME CONSTRAINT export_marks_run_id_fkey TO resume_points_run_id_fkey;
+
+-- A text: it is empty for the leaderboard of all projects.
+ALTER TABLE leaderboard_entries RENAME COLUMN project TO project_id;

@@ -45,7 +45,7 @@ FILL = """
     INSERT INTO history_entries (suite, model, closed_at, run_id)
     SELECT suite_or_all, model_or_all, closed_at, run_id
     FROM closed, unnest(ARRAY[suite, '']) AS suite_or_all, unnest(ARRAY[model, '']) AS model_or_all;
-    INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
+    INSERT INTO leaderboard_entries (suite, project_id, metric, model, conditions, closed_at, run_id, mean)
     SELECT suite, project, metric, model, '{conditions}', closed_at, run_id, random()
     FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest('{{{metrics}}}'::text[]) AS metric;
     DROP TABLE closed;
@@ -65,19 +65,19 @@ COMPARE = """
     WITH shown AS (
         (
             SELECT DISTINCT ON (suite, model) 'latest' AS board, suite, run_id
-            FROM leaderboard_entries WHERE project = '' AND metric = 'acc'
+            FROM leaderboard_entries WHERE project_id = '' AND metric = 'acc'
             ORDER BY suite, model, closed_at DESC, run_id DESC
         )
         UNION ALL
         (
             SELECT DISTINCT ON (suite, model) 'best', suite, run_id
-            FROM leaderboard_entries WHERE project = '' AND metric = 'acc'
+            FROM leaderboard_entries WHERE project_id = '' AND metric = 'acc'
             ORDER BY suite, model, mean DESC, closed_at DESC, run_id DESC
         )
         UNION ALL
         (
             SELECT DISTINCT ON (suite, model) 'project', suite, run_id
-            FROM leaderboard_entries WHERE project = '6' AND metric = 'acc'
+            FROM leaderboard_entries WHERE project_id = '6' AND metric = 'acc'
             ORDER BY suite, model, closed_at DESC, run_id DESC
         )
     )

@@ -78,7 +78,8 @@ CLOSED_RUNS = """
         INSERT INTO history_entries (suite, model, closed_at, run_id)
         SELECT suite, model_or_all, closed_at, run_id
         FROM closed, unnest(ARRAY['glue', '']) AS suite, unnest(ARRAY[model, '']) AS model_or_all;
-        INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
+        INSERT INTO leaderboard_entries
+            (suite, project_id, metric, model, conditions, closed_at, run_id, mean)
         SELECT 'glue', project, metric, model, 'conditions', closed_at, run_id, random()
         FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest(ARRAY['acc', 'score']) AS metric;
         INSERT INTO run_comparisons
