@@ -140,7 +140,7 @@ WHERE username = $1
 UNION ALL
 SELECT 'tasks', count(*), coalesce(sum(size_bytes), 0)::bigint, 0
 FROM task_sets
-WHERE digest IN (SELECT set_digest FROM task_set_uses WHERE username = $1);
+WHERE digest IN (SELECT tasks_digest FROM task_set_uses WHERE username = $1);
 
 -- name: lock_project_storage: Let one transaction after the other check what a project stores ($1 project)
 SELECT pg_advisory_xact_lock(hashtext('proctor project storage'), hashint8($1));

@@ -36,16 +36,16 @@ class FindStoredTasks:
     objects: ObjectStore
     read: Callable[[bytes], Sequence[RolloutTask]]
 
-    async def find(self, digest: str, user: str) -> Sequence[RolloutTask]:
+    async def find(self, tasks_digest: str, user: str) -> Sequence[RolloutTask]:
         """Raises `TasksNotFound`."""
-        if not is_digest(digest):
-            raise TasksNotFound(tasks_digest=digest[:64])
-        prefix = await self.sets.use(digest, user)
+        if not is_digest(tasks_digest):
+            raise TasksNotFound(tasks_digest=tasks_digest[:64])
+        prefix = await self.sets.use(tasks_digest, user)
         content = await asyncio.to_thread(self.objects.get, tasks_key(prefix))
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise TasksNotFound(tasks_digest=digest)
+        if hashlib.sha256(content).hexdigest() != tasks_digest:
+            raise TasksNotFound(tasks_digest=tasks_digest)
         return self.read(content)
 
-    async def keep_for_suite(self, digest: str, user: str, document: str) -> None:
-        """Keeps the set as long as there is a suite whose document has this digest."""
-        await self.sets.use(digest, user, document)
+    async def keep_for_suite(self, tasks_digest: str, user: str, suite_digest: str) -> None:
+        """Keeps the set as long as there is a suite with this digest."""
+        await self.sets.use(tasks_digest, user, suite_digest)

@@ -29,8 +29,8 @@ class TaskSetStore(Protocol):
         """
         ...
 
-    async def use(self, digest: str, user: str, document: str = "") -> str:
-        """The prefix of a set, which the suite with this digest of its document uses from now on.
+    async def use(self, tasks_digest: str, user: str, suite_digest: str = "") -> str:
+        """The prefix of a set, which the suite with this digest uses from now on.
 
         Without one it is kept for a while. Raises `TasksNotFound`.
         """

@@ -31,12 +31,12 @@ class PostgresTaskSets:
 
         return await self._session.run(add)
 
-    async def use(self, digest: str, user: str, document: str = "") -> str:
+    async def use(self, tasks_digest: str, user: str, suite_digest: str = "") -> str:
         async def use(transaction: PostgresTransaction) -> str:
-            row = await transaction.fetchrow("lock_task_set", digest)
+            row = await transaction.fetchrow("lock_task_set", tasks_digest)
             if row is None:
-                raise TasksNotFound(tasks_digest=digest)
-            await self._use(transaction, (digest, user, document), row["size_bytes"])
+                raise TasksNotFound(tasks_digest=tasks_digest)
+            await self._use(transaction, (tasks_digest, user, suite_digest), row["size_bytes"])
             prefix: str = row["prefix"]
             return prefix
 
@@ -46,8 +46,8 @@ class PostgresTaskSets:
         self, transaction: PostgresTransaction, key: tuple[str, str, str], size_bytes: int
     ) -> None:
         """A set counts once for its user, however many suites use it."""
-        digest, user, _ = key
-        is_new = not await transaction.fetchval("uses_task_set", digest, user)
+        tasks_digest, user, _ = key
+        is_new = not await transaction.fetchval("uses_task_set", tasks_digest, user)
         await transaction.execute("use_task_set", *key, self._clock.now())
         if is_new:
             # Orders of several projects may use it, so it counts towards none.

@@ -1,0 +1,9 @@
+-- compatible-from: 0020_one_word_each.sql
+-- Columns have the names that contracts and code have for the same thing. No code before it can use the schema.
+
+ALTER TABLE task_bundles RENAME COLUMN set_digest TO tasks_digest;
+ALTER TABLE task_bundles RENAME CONSTRAINT task_bundles_set_digest_fkey TO task_bundles_tasks_digest_fkey;
+ALTER TABLE task_set_uses RENAME COLUMN set_digest TO tasks_digest;
+ALTER TABLE task_set_uses RENAME CONSTRAINT task_set_uses_set_digest_fkey TO task_set_uses_tasks_digest_fkey;
+-- The digest of a version of a suite, "" for an upload: a document is a text.
+ALTER TABLE task_set_uses RENAME COLUMN document TO suite_digest;
