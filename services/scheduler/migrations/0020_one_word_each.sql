@@ -7,3 +7,10 @@ ALTER TABLE task_set_uses RENAME COLUMN set_digest TO tasks_digest;
 ALTER TABLE task_set_uses RENAME CONSTRAINT task_set_uses_set_digest_fkey TO task_set_uses_tasks_digest_fkey;
 -- The digest of a version of a suite, "" for an upload: a document is a text.
 ALTER TABLE task_set_uses RENAME COLUMN document TO suite_digest;
+
+-- The keys of a stored order are the fields of an order. Both were always stored together.
+UPDATE runs
+SET ordered = (ordered - ARRAY['rollouts_group', 'max_parallel']) || jsonb_build_object(
+    'parallel_group', ordered -> 'rollouts_group', 'parallel', ordered -> 'max_parallel'
+)
+WHERE ordered ? 'rollouts_group';

@@ -15,19 +15,15 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation
 
 T = TypeVar("T")
-# Fields of an order by their names in the table: replicas of an earlier release read the rows too.
-_STORED_NAMES = {"parallel_group": "rollouts_group", "parallel": "max_parallel"}
 
 
 def order_to_json(order: RunOrder) -> str:
     plain = to_plain(order)
-    return json.dumps({_STORED_NAMES.get(name, name): plain[name] for name in plain if name != "priority"})
+    return json.dumps({name: plain[name] for name in plain if name != "priority"})
 
 
 def order_from_json(text: str, priority: Priority) -> RunOrder:
-    stored = json.loads(text)
-    named = {name: stored[kept] for name, kept in _STORED_NAMES.items() if kept in stored}
-    return from_plain(RunOrder, {**stored, **named, "priority": priority})
+    return from_plain(RunOrder, {**json.loads(text), "priority": priority})
 
 
 def to_json(value: object | None) -> str | None:
