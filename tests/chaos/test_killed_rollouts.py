@@ -92,7 +92,7 @@ async def test_a_cancelled_rollout_leaves_no_process(stack: StackHarness, tmp_pa
 async def steps_begun(stack: StackHarness, run_id: str) -> list[int]:
     """Of each execution, by its epoch and beginning."""
     async with stack.database() as connection:
-        query = "SELECT steps FROM scheduler.rollout_budgets WHERE run_id = $1::uuid ORDER BY epoch, began_at"
+        query = "SELECT steps FROM scheduler.rollout_budgets WHERE run_id = $1 ORDER BY epoch, started_at"
         return [row["steps"] for row in await connection.fetch(query, run_id)]
 
 

@@ -108,12 +108,12 @@ GROUP BY execution, name;
 
 -- name: record_budget_use: Record what an execution of a rollout used, where its run is of this epoch and not over, and return what those before it used, or one row without an execution ($1 run, $2 epoch, $3 sample, $4 rollout, $5 execution, $6 time, $7 steps, $8 tokens, $9 seconds, $10 most executions)
 WITH others AS (
-    SELECT execution, began_at, steps, usage, seconds FROM rollout_budgets
+    SELECT execution, started_at, steps, usage, seconds FROM rollout_budgets
     WHERE run_id = $1 AND epoch = $2 AND sample = $3 AND rollout = $4 AND execution <> $5
 ),
 recorded AS (
     INSERT INTO rollout_budgets AS present (
-        run_id, epoch, sample, rollout, execution, began_at, steps, usage, seconds
+        run_id, epoch, sample, rollout, execution, started_at, steps, usage, seconds
     )
     SELECT run_id, epoch, $3, $4, $5, $6, $7, $8, $9
     FROM runs
@@ -127,8 +127,8 @@ recorded AS (
             ELSE present.usage
         END,
         seconds = greatest(present.seconds, excluded.seconds)
-    RETURNING began_at
+    RETURNING started_at
 )
 SELECT (SELECT price FROM runs WHERE run_id = $1) AS price,
     others.execution, others.steps, others.usage, others.seconds
-FROM recorded LEFT JOIN others ON (others.began_at, others.execution) < (recorded.began_at, $5);
+FROM recorded LEFT JOIN others ON (others.started_at, others.execution) < (recorded.started_at, $5);
