@@ -8,6 +8,7 @@ ALTER TABLE task_set_uses RENAME CONSTRAINT task_set_uses_set_digest_fkey TO tas
 -- The digest of a version of a suite, "" for an upload: a document is a text.
 ALTER TABLE task_set_uses RENAME COLUMN document TO suite_digest;
 
+ALTER TABLE pool_demands RENAME COLUMN samples TO backlog_samples;
 ALTER TABLE rollout_budgets RENAME COLUMN began_at TO started_at;
 
 -- The keys of a stored order are the fields of an order. Both were always stored together.

@@ -100,7 +100,7 @@ class PlanWorkers:
         wanted_slots = sum(rollouts.values())
         useful = (sum(samples.values()) - samples.get(ROLLOUTS, 0.0)) / pool.concurrency
         return PoolMoment(
-            samples=samples,
+            backlog_samples=samples,
             speeds=dict(self._speeds(pool, ready, forecast.running)),
             ready=len(ready),
             busy=sum(_busy(pool, worker) for worker in ready),

@@ -29,7 +29,7 @@ class ScalingRule:
 
 @dataclass(frozen=True, slots=True)
 class PoolMoment:
-    """Observation of a pool. `samples` are outstanding, by model, of runs that have or soon get a slot.
+    """Observation of a pool. `backlog_samples`, by model, are of runs that have or soon get a slot.
 
     `speeds` are samples per second of one worker, of the models whose workers are busy. `load_seconds` is the
     time that a worker has just taken to load, None if none has.
@@ -37,7 +37,7 @@ class PoolMoment:
     `for_rollouts`, how many have a slot for each rollout, 0 while nothing says how many slots one has.
     """
 
-    samples: Mapping[str, float] = field(default_factory=dict)
+    backlog_samples: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict)
     ready: int = 0
     busy: float = 0.0
@@ -56,7 +56,7 @@ class PoolDemand:
 
     pool: str
     workers: int = 0
-    samples: Mapping[str, float] = field(default_factory=dict)
+    backlog_samples: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict)
     load_seconds: float | None = None
 
@@ -67,7 +67,7 @@ class PoolDemand:
     def backlog_seconds(self, model: str) -> float | None:
         """The time that one worker needs for its samples; None while its speed is unknown."""
         speed = self.speeds.get(model)
-        return self.samples.get(model, 0.0) / speed if speed else None
+        return self.backlog_samples.get(model, 0.0) / speed if speed else None
 
 
 def next_demand(before: PoolDemand, now: PoolMoment, rule: ScalingRule) -> PoolDemand:
@@ -75,21 +75,21 @@ def next_demand(before: PoolDemand, now: PoolMoment, rule: ScalingRule) -> PoolD
     learned = PoolDemand(
         pool=before.pool,
         workers=before.workers,
-        samples=now.samples,
+        backlog_samples=now.backlog_samples,
         speeds=_learned_speeds(before.speeds, now),
         load_seconds=before.load_seconds if now.load_seconds is None else now.load_seconds,
     )
     return PoolDemand(
         pool=before.pool,
         workers=_workers(learned, now, rule),
-        samples=learned.samples,
+        backlog_samples=learned.backlog_samples,
         speeds=learned.speeds,
         load_seconds=learned.load_seconds,
     )
 
 
 def _workers(learned: PoolDemand, now: PoolMoment, rule: ScalingRule) -> int:
-    outstanding = sum(now.samples.values())
+    outstanding = sum(now.backlog_samples.values())
     if outstanding <= 0:
         # A worker that holds requests finishes them.
         return min(learned.workers, 1) if now.busy else 0
@@ -108,7 +108,7 @@ def _grown(learned: PoolDemand, now: PoolMoment, rule: ScalingRule) -> int:
     has_room = now.ready and now.busy < _BUSY_SHARE * now.ready
     if has_room or now.is_throttled:
         return 0
-    worker_seconds = sum(learned.backlog_seconds(model) or 0.0 for model in now.samples)
+    worker_seconds = sum(learned.backlog_seconds(model) or 0.0 for model in now.backlog_samples)
     load_seconds = rule.load_seconds if learned.load_seconds is None else learned.load_seconds
     # What the present workers finish while a new one loads is not its work.
     left = worker_seconds - now.ready * load_seconds

@@ -27,7 +27,7 @@ class PostgresDemands:
             (
                 demand.pool,
                 demand.workers,
-                json.dumps(dict(demand.samples)),
+                json.dumps(dict(demand.backlog_samples)),
                 json.dumps(dict(demand.speeds)),
                 demand.load_seconds,
                 now,
@@ -45,7 +45,7 @@ def _demand_from_row(row: asyncpg.Record) -> PoolDemand:
     return PoolDemand(
         pool=row["pool"],
         workers=row["workers"],
-        samples=json.loads(row["samples"]),
+        backlog_samples=json.loads(row["backlog_samples"]),
         speeds=json.loads(row["speeds"]),
         load_seconds=row["load_seconds"],
     )

@@ -81,7 +81,7 @@ class ShowDemand:
 def _show(pool: Pool, demand: PoolDemand) -> None:
     metrics.WORKERS_DESIRED.labels(pool.name).set(demand.workers)
     for model in models_of(pool):
-        metrics.BACKLOG_SAMPLES.labels(pool.name, model).set(demand.samples.get(model, 0.0))
+        metrics.BACKLOG_SAMPLES.labels(pool.name, model).set(demand.backlog_samples.get(model, 0.0))
         seconds = demand.backlog_seconds(model)
         if seconds is not None:
             metrics.BACKLOG_SECONDS.labels(pool.name, model).set(seconds)

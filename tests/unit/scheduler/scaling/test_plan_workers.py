@@ -131,7 +131,7 @@ async def test_speed_is_that_of_one_busy_worker_and_sizes_the_pool() -> None:
     demand = (await planning.next_round(r=200))["gpu"]
     # 20 samples per second of two workers.
     assert demand.speeds == {"vllm/a": 10.0}
-    assert demand.samples == {"vllm/a": 99_800}
+    assert demand.backlog_samples == {"vllm/a": 99_800}
     assert demand.workers == 99
 
 
@@ -163,7 +163,7 @@ async def test_pending_runs_count_when_they_get_a_slot_while_a_worker_loads() ->
     planning.queue.pending = [run("a", 500), run("b", 300), run("c", 200)]
     demand = (await planning.next_round())["gpu"]
     # Two slots are free; when the third run gets one is unknown.
-    assert demand.samples == {"vllm/a": 800}
+    assert demand.backlog_samples == {"vllm/a": 800}
 
 
 async def test_models_of_a_provider_are_counted_together() -> None:
@@ -173,7 +173,7 @@ async def test_models_of_a_provider_are_counted_together() -> None:
         run("b", 70, pool="remote", model="openai/y"),
     ]
     demands = await planning.next_round()
-    assert demands["remote"].samples == {"any": 120}
+    assert demands["remote"].backlog_samples == {"any": 120}
     assert (demands["gpu"].workers, demands["remote"].workers) == (0, 1)
 
 
@@ -186,7 +186,7 @@ async def test_rollouts_get_a_worker_for_as_many_as_one_has_slots_for() -> None:
     # Four of ten requests in flight would leave room; four of four slots leave none.
     planning.workers.live = [worker("w1", rollouts=4)]
     demand = (await planning.next_round(r=2))["gpu"]
-    assert demand.samples == {"rollouts": 28}
+    assert demand.backlog_samples == {"rollouts": 28}
     assert demand.speeds == {}
     assert demand.workers == 7
 
@@ -204,8 +204,8 @@ async def test_no_worker_is_added_for_rollouts_that_their_order_holds_back() -> 
     planning.queue.running = [run("r", 300, group="order", parallel=8)]
     planning.workers.live = [worker("w1", rollouts=4)]
     demand = (await planning.next_round())["gpu"]
-    assert (demand.samples, demand.workers) == ({"rollouts": 300}, 2)
+    assert (demand.backlog_samples, demand.workers) == ({"rollouts": 300}, 2)
     # The bound is one of all models of the order.
     planning.queue.running = [run(name, 150, group="order", parallel=8) for name in ("r", "s")]
     demand = (await planning.next_round())["gpu"]
-    assert (demand.samples, demand.workers) == ({"rollouts": 300}, 2)
+    assert (demand.backlog_samples, demand.workers) == ({"rollouts": 300}, 2)

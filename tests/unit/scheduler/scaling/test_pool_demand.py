@@ -15,7 +15,7 @@ def moment(
     samples: float, *, ready: int = 0, is_busy: bool = True, is_throttled: bool = False, speed: float = 0.0
 ) -> PoolMoment:
     return PoolMoment(
-        samples={"m": samples} if samples else {},
+        backlog_samples={"m": samples} if samples else {},
         speeds={"m": speed} if speed else {},
         ready=ready,
         busy=ready if is_busy else 0,
@@ -76,7 +76,7 @@ def test_speed_follows_what_is_measured_and_survives_without_workers() -> None:
 
 
 def test_measured_load_time_replaces_the_assumed_one() -> None:
-    now = PoolMoment(samples={"m": 12_000}, ready=4, busy=4, useful=1200, load_seconds=0.0)
+    now = PoolMoment(backlog_samples={"m": 12_000}, ready=4, busy=4, useful=1200, load_seconds=0.0)
     after = next_demand(demand(4, m=2.0), now, RULE)
     assert (after.load_seconds, after.workers) == (0.0, 10)
     again = next_demand(after, moment(12_000, ready=4), RULE)

@@ -97,7 +97,7 @@ async def test_metrics_show_the_same_numbers_and_none_that_are_old() -> None:
     assert metric("proctor_pool_workers_desired") is None
 
     clock.seconds += 1
-    store.show(2, clock.now(), samples={"vllm/a": 100.0}, speeds={"vllm/a": 4.0})
+    store.show(2, clock.now(), backlog_samples={"vllm/a": 100.0}, speeds={"vllm/a": 4.0})
     await shown.report()
     assert metric("proctor_pool_workers_desired") == 2
     assert metric("proctor_pool_backlog_samples", model="vllm/a") == 100

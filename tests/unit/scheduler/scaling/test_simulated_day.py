@@ -64,7 +64,7 @@ def moment(pool: SimulatedPool, now: float) -> PoolMoment:
     ready, running = pool.ready(now), pool.running(now)
     samples = sum(run.left for run in running)
     return PoolMoment(
-        samples={MODEL: samples} if running else {},
+        backlog_samples={MODEL: samples} if running else {},
         speeds={MODEL: SPEED} if ready and running else {},
         ready=len(ready),
         busy=min(samples / CONCURRENCY, len(ready)),
