@@ -3,7 +3,7 @@
 -- name: add_batch: Store a batch and mark its run, unless the same request has stored one ($1 batch, $2 user, $3 input file, $4 endpoint, $5 completion window, $6 metadata, $7 time, $8 lines, $9 run or null, $10 errors, $11 lifetime of its files or null, $12 request)
 -- In one statement: a run is never seen without the mark that keeps its files from being deleted under it.
 WITH marked AS (
-    UPDATE runs SET made_for_batch = $1, has_unwritten_files = true WHERE run_id = $9
+    UPDATE runs SET batch_id = $1, has_unwritten_files = true WHERE run_id = $9
 )
 INSERT INTO batches (
     batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors,
@@ -26,11 +26,11 @@ ORDER BY batch_created_at DESC, batch_id DESC
 LIMIT $3;
 
 -- name: list_batches_to_finalize: Return batches whose runs are closed and whose files are not written, earliest first ($1 batches to leave out, $2 most)
-SELECT batch_id
+SELECT batches.batch_id
 FROM batches
 JOIN runs USING (run_id)
 WHERE finalized_at IS NULL AND run_id IS NOT NULL AND is_closed AND state IN ('completed', 'failed', 'cancelled')
-    AND batch_id <> ALL ($1)
+    AND batches.batch_id <> ALL ($1)
 ORDER BY finished_at
 LIMIT $2;
 

@@ -78,7 +78,7 @@ WHERE run_id = $1
 ORDER BY task_index;
 
 -- name: find_batch_of_run: Return the batch that a run was made for ($1 run)
-SELECT made_for_batch FROM runs WHERE run_id = $1;
+SELECT batch_id FROM runs WHERE run_id = $1;
 
 -- name: find_run_using_upload: Return an unfinished run over a data set or file ($1 data set or file)
 SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running', 'paused') LIMIT 1;
