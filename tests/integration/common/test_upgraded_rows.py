@@ -1,0 +1,178 @@
+"""Rows that earlier code stored are read after a migration gave their columns and keys other names."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from proctor.values.rollout import BudgetUse, EarlierUse
+from proctor.values.run import RunId
+from proctor.values.sample import Prompt
+from proctor.values.usage import TokenUsage
+from services.common.clock import SystemClock
+from services.common.migrations import migrate
+from services.common.postgres import PostgresSession, connect_pool
+from services.results import postgres as results
+from services.results.answers.postgres import PostgresSameSamples
+from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
+from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
+from services.results.leaderboard.postgres import PostgresLeaderboard
+from services.results.runs.postgres import PostgresRunRecords
+from services.results.samples.postgres import PostgresSampleSets
+from services.scheduler import postgres as scheduler
+from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.rollouts.budgets.budget_report import BudgetReport
+from services.scheduler.rollouts.budgets.postgres import PostgresBudgets
+from services.scheduler.runs.lifecycle.errors import RunOfBatch
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.scaling.postgres import PostgresDemands
+from services.scheduler.uploads.quotas.postgres import PostgresStorage
+from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
+from tests.fakes.principals import by
+from tests.fakes.scheduler_rules import queue_limits
+from tests.harness.servers import postgres_server
+
+SET, ALIAS, RUN = (f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2, 3))
+AT, SECOND = datetime(2026, 11, 20, tzinfo=UTC), timedelta(seconds=1)
+# Of code that has the migrations before results/0014_one_word_each.sql.
+RESULTS_ROWS = f"""
+    INSERT INTO sample_sets (set_id, digest) VALUES ('{SET}', sha256('a'));
+    INSERT INTO sample_sets (set_id, same_as) VALUES ('{ALIAS}', '{SET}');
+    INSERT INTO samples
+        (set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
+    SELECT '{SET}', at, at, sha256(at::text::bytea), 'How?', '{{" a"," b"}}', 0, '{{}}', ''
+    FROM generate_series(0, 2) AS at;
+    INSERT INTO run_records (
+        run_id, epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, model, row_limit, state,
+        closed_at
+    )
+    VALUES ('{RUN}', 1, true, 1, 'loglikelihood', false, 'glue', 'p/m', 3, 'completed', '{AT}');
+    INSERT INTO run_tasks (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance)
+    SELECT
+        '{RUN}', 0, 'sst2', '{SET}', 0, 3,
+        '{{"output_type": "multiple_choice", "metrics": [], "target_delimiter": " "}}', '{{}}';
+    INSERT INTO outcomes (
+        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_message, answer_text,
+        finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
+        reasoning_tokens, total_seconds
+    )
+    SELECT '{RUN}', at, 0, 0, 0, 1, 1, 'scored', '', '', '', '[]', ' a', '{{"acc": 1}}', 1, 1, 0, 0, 0.5
+    FROM generate_series(0, 2) AS at;
+    INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
+    VALUES ('{RUN}', 1, 'glue', 'p/m', 7, 'completed', '{AT}', '{{}}');
+    INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
+    SELECT 'glue', project, metric, 'p/m', '', '{AT}', '{RUN}', 1
+    FROM (VALUES ('7', 'acc'), ('', 'f1')) AS entries (project, metric);
+    INSERT INTO export_marks (run_id, epoch, form, first_byte, sample, rollout, is_end)
+    VALUES ('{RUN}', 1, 'csv', 100, 2, 0, true);
+"""
+DIGEST = "d" * 64
+# Of code that has the migrations before scheduler/0020_one_word_each.sql.
+SCHEDULER_ROWS = f"""
+    INSERT INTO runs (
+        run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method, state, epoch,
+        created_at, queued_at, environment, made_for_batch
+    )
+    SELECT
+        run_id, 'ann', 7, 'toy', 'openai/m', 'remote', 2,
+        '{{"suite": "toy", "model": "openai/m", "project_id": 7, "rollouts": 2}}'::jsonb || own,
+        'generate', 'running', 1, '{AT}', '{AT}', '{{}}', batch_id
+    FROM (
+        VALUES
+            ('{RUN}'::uuid, '{{"rollouts_group": "ann/1", "max_parallel": 3}}'::jsonb, NULL),
+            ('{SET}', '{{"rollouts_group": "", "max_parallel": null}}', 'batch_1'),
+            -- Stored before there were orders of rollouts.
+            ('{ALIAS}', '{{}}', NULL)
+    ) AS stored (run_id, own, batch_id);
+    INSERT INTO task_sets (digest, prefix, size_bytes) VALUES ('{DIGEST}', 'tasks/1', 10);
+    INSERT INTO task_bundles (set_digest, digest) VALUES ('{DIGEST}', 'bundle');
+    INSERT INTO task_set_uses (set_digest, username, document, since)
+    VALUES ('{DIGEST}', 'ann', '', '{AT}'), ('{DIGEST}', 'ann', 'gone', '{AT}');
+    INSERT INTO pool_demands (pool, workers, samples, speeds, computed_at)
+    VALUES ('remote', 2, '{{"openai/m": 100}}', '{{}}', '{AT}');
+    INSERT INTO rollout_budgets (run_id, epoch, sample, rollout, execution, began_at, steps, usage, seconds)
+    VALUES ('{RUN}', 1, 4, 0, 'first', '{AT}', 5, '{{"prompt_tokens": 9}}', 1.5);
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[str]:
+    async with postgres_server() as running:
+        yield running.address
+
+
+@asynccontextmanager
+async def upgraded(
+    dsn: str, service: ModuleType, newest: str, rows: str, folder: Path
+) -> AsyncIterator[PostgresSession]:
+    """Migrates to what was before `newest`, stores rows, and migrates to the present."""
+    folder.mkdir()
+    for file in service.MIGRATIONS.glob("*.sql"):
+        if file.name < newest:
+            shutil.copy(file, folder)
+    await migrate(dsn, service.SCHEMA, folder)
+    connection = await asyncpg.connect(dsn, server_settings={"search_path": service.SCHEMA})
+    await connection.execute(rows)
+    await connection.close()
+    await migrate(dsn, service.SCHEMA, service.MIGRATIONS)
+    async with await connect_pool(dsn, schema=service.SCHEMA, max_size=2) as pool:
+        yield PostgresSession(pool, service.QUERIES)
+
+
+async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
+    server: str, tmp_path: Path
+) -> None:
+    async with upgraded(
+        server, results, "0014_one_word_each.sql", RESULTS_ROWS, tmp_path / "results"
+    ) as session:
+        sets, records = PostgresSampleSets(session), PostgresRunRecords(session)
+        assert [one.prompt for one in (await sets.read(SET, [0, 2])).values()] == [Prompt("How?")] * 2
+        assert await sets.commit(ALIAS, 3) == await sets.commit(SET, 3)
+        assert await PostgresSameSamples(session).has_any(SET, SET)
+
+        record = await records.get(RUN)
+        assert record.is_frozen
+        assert record.plan.facts.limit == 3
+        assert [(task.task, task.sample_set_id) for task in record.plan.tasks] == [("sst2", SET)]
+        chunks = PostgresExportRows(session).chunks(RowQuery(RowKind.RECORD, record, 0), (-1, -1))
+        exported = [row async for chunk in chunks for row in chunk.rows]
+        shown = [(row["prompt"], row["target"], row["prediction"]) for row in exported]
+        assert shown == [("How?", "a", " a")] * 3
+
+        leaderboard = PostgresLeaderboard(session)
+        assert await leaderboard.metrics("glue", 7) == ["acc"]
+        assert await leaderboard.metrics("glue", None) == ["f1"]
+        end = await PostgresResumePoints(session).end(ResumableFile(RUN, 1, "csv"))
+        assert end == ResumePoint(100, (2, 0), is_end=True)
+
+
+async def test_runs_tasks_and_demands_are_read_by_their_new_names(server: str, tmp_path: Path) -> None:
+    async with upgraded(
+        server, scheduler, "0020_one_word_each.sql", SCHEDULER_ROWS, tmp_path / "scheduler"
+    ) as session:
+        limits = PostgresLimits(session, queue_limits())
+        runs = PostgresRuns(session, limits)
+        orders = [(await runs.get(RunId(run_id))).order for run_id in (RUN, SET, ALIAS)]
+        bounds = [(order.parallel_group, order.parallel) for order in orders]
+        assert bounds == [("ann/1", 3), ("", None), ("", None)]
+        assert [(order.rollouts, order.project_id) for order in orders] == [(2, 7)] * 3
+        with pytest.raises(RunOfBatch, match="batch_1"):
+            await runs.requeue(RunId(SET), by())
+
+        sets = PostgresTaskSets(session, PostgresStorage(session, limits), SystemClock())
+        await sets.drop_unused(AT, AT + SECOND)
+        assert await sets.prefix_of_bundle("bundle") == "tasks/1"
+        await sets.drop_unused(AT + SECOND, AT + SECOND)
+        assert await sets.prefix_of_bundle("bundle") is None
+
+        demands = (await PostgresDemands(session).demands()).by_pool
+        assert demands["remote"].backlog_samples == {"openai/m": 100}
+        report = BudgetReport(RunId(RUN), 1, 4, 0, "second", BudgetUse())
+        earlier = await PostgresBudgets(session, SystemClock()).record(report)
+        assert earlier == EarlierUse(BudgetUse(5, TokenUsage(prompt_tokens=9), 1.5), executions=1)
