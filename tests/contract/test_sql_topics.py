@@ -27,7 +27,7 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         "pool_demands": "scaling",
     },
     "results": {
-        **dict.fromkeys(("sample_sets", "samples", "dropped_sample_sets"), "samples"),
+        **dict.fromkeys(("sample_sets", "samples", "deleted_sample_sets"), "samples"),
         **dict.fromkeys(("run_records", "run_tasks", "run_environments"), "runs"),
         **dict.fromkeys(("task_counts", "shard_counts"), "runs"),
         **dict.fromkeys(("outcomes", "current_outcomes", "run_gpu_seconds"), "outcomes"),

@@ -3,7 +3,9 @@
 
 ALTER TABLE sample_sets RENAME COLUMN set_id TO sample_set_id;
 ALTER TABLE samples RENAME COLUMN set_id TO sample_set_id;
-ALTER TABLE dropped_sample_sets RENAME COLUMN set_id TO sample_set_id;
+ALTER TABLE dropped_sample_sets RENAME TO deleted_sample_sets;
+ALTER TABLE deleted_sample_sets RENAME COLUMN set_id TO sample_set_id;
+ALTER TABLE deleted_sample_sets RENAME CONSTRAINT dropped_sample_sets_pkey TO deleted_sample_sets_pkey;
 ALTER TABLE run_tasks RENAME COLUMN set_id TO sample_set_id;
 ALTER TABLE run_tasks RENAME CONSTRAINT run_tasks_set_id_fkey TO run_tasks_sample_set_id_fkey;
 ALTER INDEX run_tasks_of_set RENAME TO run_tasks_of_sample_set;

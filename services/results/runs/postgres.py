@@ -26,7 +26,7 @@ from services.results.runs.run_plan import (
 )
 from services.results.samples.errors import SampleSetNotFound
 
-# Each is dropped in a transaction of its own; the rest comes with the next sweep.
+# Each is deleted in a transaction of its own; the rest comes with the next sweep.
 SETS_AT_A_TIME = 100
 # How columns of JSON are written and read.
 SCORING = TypeAdapter(TaskScoring)
@@ -102,17 +102,17 @@ class PostgresRunRecords:
 
     async def delete_unused_sets(self, touched_before: datetime) -> int:
         unused = await self._session.fetch("list_unused_sets", touched_before, SETS_AT_A_TIME)
-        return sum([await self._drop_unused(row["sample_set_id"], touched_before) for row in unused])
+        return sum([await self._delete_unused(row["sample_set_id"], touched_before) for row in unused])
 
-    async def _drop_unused(self, sample_set_id: str, touched_before: datetime) -> bool:
+    async def _delete_unused(self, sample_set_id: str, touched_before: datetime) -> bool:
         """Locks first: the second statement sees runs that were opened with the set before."""
 
-        async def drop(transaction: PostgresTransaction) -> bool:
+        async def delete(transaction: PostgresTransaction) -> bool:
             if await transaction.fetchrow("hold_unused_set", sample_set_id, touched_before) is None:
                 return False
-            return await transaction.fetchrow("drop_sample_set", sample_set_id) is not None
+            return await transaction.fetchrow("delete_sample_set", sample_set_id) is not None
 
-        return await self._session.run(drop)
+        return await self._session.run(delete)
 
     async def _progress(
         self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]

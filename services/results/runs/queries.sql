@@ -1,4 +1,4 @@
--- name: hold_sample_set: Return whether a set can be read, and keep it from being dropped before this transaction ends ($1 set)
+-- name: hold_sample_set: Return whether a set can be read, and keep it from being deleted before this transaction ends ($1 set)
 -- The weakest lock that a deletion waits for: runs with the same set do not wait for each other.
 SELECT true AS is_committed FROM sample_sets WHERE sample_set_id = $1 AND digest IS NOT NULL FOR KEY SHARE;
 
@@ -109,16 +109,16 @@ WHERE sample_set_id = $1 AND digest IS NOT NULL AND touched_at < $2
 -- A run that is being opened holds the row (hold_sample_set): the set is in use then.
 FOR UPDATE SKIP LOCKED;
 
--- name: drop_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
-WITH swept AS (
+-- name: delete_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)
+WITH deleted AS (
     DELETE FROM sample_sets AS s
     WHERE s.sample_set_id = $1
         AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.sample_set_id = s.sample_set_id)
         AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.sample_set_id)
     RETURNING s.sample_set_id
 )
-INSERT INTO dropped_sample_sets (sample_set_id)
-SELECT sample_set_id FROM swept
+INSERT INTO deleted_sample_sets (sample_set_id)
+SELECT sample_set_id FROM deleted
 -- An update that changes nothing: DO NOTHING would return no row.
 ON CONFLICT (sample_set_id) DO UPDATE SET sample_set_id = excluded.sample_set_id
 RETURNING sample_set_id;

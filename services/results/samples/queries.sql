@@ -41,15 +41,15 @@ UPDATE sample_sets SET same_as = $2 WHERE sample_set_id = $1;
 DELETE FROM samples WHERE sample_set_id = $1;
 
 -- name: delete_staged_sets: Delete uncommitted sets and aliases ($1 last touched before)
-WITH swept AS (
+WITH deleted AS (
     DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < $1 RETURNING sample_set_id
-), dropped AS (
-    INSERT INTO dropped_sample_sets (sample_set_id) SELECT sample_set_id FROM swept ON CONFLICT (sample_set_id) DO NOTHING
+), noted AS (
+    INSERT INTO deleted_sample_sets (sample_set_id) SELECT sample_set_id FROM deleted ON CONFLICT (sample_set_id) DO NOTHING
 )
-SELECT count(*) AS dropped FROM swept;
+SELECT count(*) AS deleted FROM deleted;
 
 -- name: list_deleted_sets: Return sets that are gone and whose samples may still exist ($1 rows)
-SELECT sample_set_id::text AS sample_set_id FROM dropped_sample_sets LIMIT $1::integer;
+SELECT sample_set_id::text AS sample_set_id FROM deleted_sample_sets LIMIT $1::integer;
 
 -- name: delete_set_samples: Delete some samples of a set that is gone; returns the last one ($1 set, $2 after position, $3 rows)
 -- Not where the set is being staged again, under the same id.
@@ -66,8 +66,8 @@ WITH chunk AS (
 )
 SELECT max(position) AS position FROM chunk;
 
--- name: forget_deleted_set: Delete the note of a dropped set whose samples are gone as well ($1 set)
-DELETE FROM dropped_sample_sets WHERE sample_set_id = $1;
+-- name: forget_deleted_set: Delete the note of a deleted set whose samples are gone as well ($1 set)
+DELETE FROM deleted_sample_sets WHERE sample_set_id = $1;
 
 -- name: read_samples: Return samples of a committed set by position ($1 set, $2 positions)
 SELECT

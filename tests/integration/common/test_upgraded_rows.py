@@ -38,7 +38,7 @@ from tests.fakes.principals import by
 from tests.fakes.scheduler_rules import queue_limits
 from tests.harness.servers import postgres_server
 
-SET, ALIAS, RUN = (f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2, 3))
+SET, ALIAS, GONE, RUN = (f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2, 3, 4))
 AT, SECOND = datetime(2026, 11, 20, tzinfo=UTC), timedelta(seconds=1)
 # Of code that has the migrations before results/0014_one_word_each.sql.
 RESULTS_ROWS = f"""
@@ -46,8 +46,9 @@ RESULTS_ROWS = f"""
     INSERT INTO sample_sets (set_id, same_as) VALUES ('{ALIAS}', '{SET}');
     INSERT INTO samples
         (set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
-    SELECT '{SET}', at, at, sha256(at::text::bytea), 'How?', '{{" a"," b"}}', 0, '{{}}', ''
-    FROM generate_series(0, 2) AS at;
+    SELECT of_set::uuid, at, at, sha256(at::text::bytea), 'How?', '{{" a"," b"}}', 0, '{{}}', ''
+    FROM generate_series(0, 2) AS at, unnest(ARRAY['{SET}', '{GONE}']) AS of_set;
+    INSERT INTO dropped_sample_sets (set_id) VALUES ('{GONE}');
     INSERT INTO run_records (
         run_id, epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, model, row_limit, state,
         closed_at
@@ -135,6 +136,9 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         assert [one.prompt for one in (await sets.read(SET, [0, 2])).values()] == [Prompt("How?")] * 2
         assert await sets.commit(ALIAS, 3) == await sets.commit(SET, 3)
         assert await PostgresSameSamples(session).has_any(SET, SET)
+        assert len(await sets.targets(GONE, [0, 1])) == 2
+        await sets.delete_staged(AT)
+        assert await sets.targets(GONE, [0, 1]) == {}
 
         record = await records.get(RUN)
         assert record.is_frozen
