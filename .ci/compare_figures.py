@@ -23,7 +23,7 @@ ACCURACY = """
 SELECT t.task, count(*) AS n, avg((picked.choice = s.target_choice)::int::float8) AS accuracy
 FROM results.outcomes AS o
 JOIN results.run_tasks AS t ON t.run_id = o.run_id AND t.task_index = o.task_index
-JOIN results.samples AS s ON s.set_id = t.set_id AND s.position = o.sample - t.first_sample
+JOIN results.samples AS s ON s.sample_set_id = t.sample_set_id AND s.position = o.sample - t.first_sample
 CROSS JOIN LATERAL (
     SELECT weighed.ordinal - 1 AS choice
     FROM jsonb_array_elements(o.choices) WITH ORDINALITY AS weighed (score, ordinal)
