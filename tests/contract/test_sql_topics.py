@@ -18,7 +18,7 @@ OWNERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("task_sets", "task_bundles", "task_set_uses"), "uploads.task_sets"),
         **dict.fromkeys(("rollout_artifacts", "rollout_budgets"), "rollouts"),
         **dict.fromkeys(("limits", "user_priorities", "request_counts"), "limits"),
-        **dict.fromkeys(("runs", "run_rows", "run_traces", "tasks", "deleted_runs"), "runs.lifecycle"),
+        **dict.fromkeys(("runs", "run_rows", "run_traces", "run_tasks", "deleted_runs"), "runs.lifecycle"),
         "user_admissions": "runs.admission",
         "shards": "planning",
         **dict.fromkeys(("batches", "batch_rows"), "batches"),
@@ -102,7 +102,7 @@ def test_names_are_found_wherever_a_statement_has_them() -> None:
     statement = """
         WITH gone AS (DELETE FROM runs USING batches WHERE true RETURNING 1)
         UPDATE datasets SET name = '' FROM leadership, files
-        WHERE EXISTS (SELECT FROM tasks JOIN shards USING (run_id)) FOR UPDATE OF limits
+        WHERE EXISTS (SELECT FROM run_tasks JOIN shards USING (run_id)) FOR UPDATE OF limits
     """
-    expected = {"runs", "batches", "datasets", "leadership", "files", "tasks", "shards", "limits"}
+    expected = {"runs", "batches", "datasets", "leadership", "files", "run_tasks", "shards", "limits"}
     assert named_tables("scheduler", statement) == expected

@@ -8,6 +8,11 @@ ALTER TABLE task_set_uses RENAME CONSTRAINT task_set_uses_set_digest_fkey TO tas
 -- The digest of a version of a suite, "" for an upload: a document is a text.
 ALTER TABLE task_set_uses RENAME COLUMN document TO suite_digest;
 
+-- As in the schema of results: tasks of rollouts are something else.
+ALTER TABLE tasks RENAME TO run_tasks;
+ALTER TABLE run_tasks RENAME CONSTRAINT tasks_pkey TO run_tasks_pkey;
+ALTER TABLE run_tasks RENAME CONSTRAINT tasks_run_id_fkey TO run_tasks_run_id_fkey;
+
 ALTER TABLE runs RENAME COLUMN made_for_batch TO batch_id;
 ALTER TABLE pool_demands RENAME COLUMN samples TO backlog_samples;
 ALTER TABLE rollout_budgets RENAME COLUMN began_at TO started_at;

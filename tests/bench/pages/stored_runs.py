@@ -49,7 +49,7 @@ OF_SCHEDULER: Mapping[str, Mapping[str, str]] = {
         "admitted_at": AT,
         "finished_at": AT,
     },
-    "tasks": {"run_id": ID},
+    "run_tasks": {"run_id": ID},
 }
 
 

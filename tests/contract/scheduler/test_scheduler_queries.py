@@ -130,8 +130,8 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
                run >= 100, timestamptz '2026-01-01' + run * interval '10 minutes', '2026-01-01', '2026-01-02',
                '{{}}'
           FROM generate_series(1, 20000) AS run;
-        INSERT INTO tasks (run_id, task_index, task, version, sample_set_id, first_sample, sample_count,
-                           output_type, num_fewshot, is_stand_in, dataset, dataset_revision)
+        INSERT INTO run_tasks (run_id, task_index, task, version, sample_set_id, first_sample, sample_count,
+                               output_type, num_fewshot, is_stand_in, dataset, dataset_revision)
         SELECT run_id, 0, 'say', '1', '1', 0, 1, 'generate_until', 0, false, 'x', '1' FROM runs;
         INSERT INTO shards (run_id, shard, epoch, task_index, rollout, samples, size, state)
         SELECT {RUN}, shard, 1, 0, 0, '{{1,2}}', 2,

@@ -234,7 +234,7 @@ async def test_run_over_unusable_rows_fails_with_a_sentence_and_leaves_nothing(
     assert end.code == 1
     assert words[0] in end.out + end.err
     async with stack.database() as database:
-        for table in ("scheduler.tasks", "scheduler.shards", "results.run_records", "results.outcomes"):
+        for table in ("scheduler.run_tasks", "scheduler.shards", "results.run_records", "results.outcomes"):
             left = await database.fetchval(f"SELECT count(*) FROM {table} WHERE run_id = $1", run_id)
             assert left == 0, table
 

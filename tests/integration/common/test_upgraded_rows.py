@@ -91,6 +91,11 @@ SCHEDULER_ROWS = f"""
             -- Stored before there were orders of rollouts.
             ('{ALIAS}', '{{}}', NULL)
     ) AS stored (run_id, own, batch_id);
+    INSERT INTO tasks (
+        run_id, task_index, task, version, sample_set_id, first_sample, sample_count, output_type,
+        num_fewshot, is_stand_in, dataset, dataset_revision
+    )
+    VALUES ('{RUN}', 0, 'say', '1', '{SET}', 0, 3, 'generate_until', 0, false, 'rows', '1');
     INSERT INTO task_sets (digest, prefix, size_bytes) VALUES ('{DIGEST}', 'tasks/1', 10);
     INSERT INTO task_bundles (set_digest, digest) VALUES ('{DIGEST}', 'bundle');
     INSERT INTO task_set_uses (set_digest, username, document, since)
@@ -166,6 +171,7 @@ async def test_runs_tasks_and_demands_are_read_by_their_new_names(server: str, t
         bounds = [(order.parallel_group, order.parallel) for order in orders]
         assert bounds == [("ann/1", 3), ("", None), ("", None)]
         assert [(order.rollouts, order.project_id) for order in orders] == [(2, 7)] * 3
+        assert [task.task for task in await runs.planned_tasks(RunId(RUN))] == ["say"]
         with pytest.raises(RunOfBatch, match="batch_1"):
             await runs.requeue(RunId(SET), by())
 

@@ -127,7 +127,7 @@ CROSS JOIN LATERAL (
     SELECT
         ordered -> 'tasks' AS tasks, (ordered ->> 'limit')::integer AS row_limit,
         coalesce(
-            (SELECT jsonb_object_agg(task, sample_count) FROM tasks WHERE tasks.run_id = runs.run_id), '{}'
+            (SELECT jsonb_object_agg(task, sample_count) FROM run_tasks WHERE run_tasks.run_id = runs.run_id), '{}'
         ) AS samples
     FROM runs
     WHERE runs.suite = wanted.suite AND state = 'completed' AND total > 0

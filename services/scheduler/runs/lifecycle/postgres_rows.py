@@ -1,4 +1,4 @@
-"""Rows of the view run_rows and of the table tasks as runs and planned tasks; parts of both are JSON."""
+"""Rows of the view run_rows and of the table run_tasks as runs and planned tasks; parts of both are JSON."""
 
 import json
 from typing import TypeVar

@@ -73,7 +73,7 @@ RETURNING run_id;
 SELECT
     task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in, dataset,
     dataset_revision, generation
-FROM tasks
+FROM run_tasks
 WHERE run_id = $1
 ORDER BY task_index;
 
