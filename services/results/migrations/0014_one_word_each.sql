@@ -1,5 +1,5 @@
 -- compatible-from: 0014_one_word_each.sql
--- Columns have the names that contracts and code have for the same thing. No code before it can use the schema.
+-- Tables and columns have the names that contracts and code have for the same thing. No code before it can use the schema.
 
 ALTER TABLE sample_sets RENAME COLUMN set_id TO sample_set_id;
 ALTER TABLE samples RENAME COLUMN set_id TO sample_set_id;

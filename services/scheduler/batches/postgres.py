@@ -112,7 +112,7 @@ def batch_from_row(row: asyncpg.Record) -> Batch:
     )
     return Batch(
         batch_id=BatchId(row["batch_id"]),
-        user=row["batch_user"],
+        user=row["batch_username"],
         order=order,
         created_at=row["batch_created_at"],
         total=row["batch_total"],

@@ -1,5 +1,5 @@
 -- compatible-from: 0020_one_word_each.sql
--- Columns have the names that contracts and code have for the same thing. No code before it can use the schema.
+-- Tables and columns have the names that contracts and code have for the same thing. No code before it can use the schema.
 
 ALTER TABLE task_bundles RENAME COLUMN set_digest TO tasks_digest;
 ALTER TABLE task_bundles RENAME CONSTRAINT task_bundles_set_digest_fkey TO task_bundles_tasks_digest_fkey;
@@ -14,6 +14,7 @@ ALTER TABLE run_tasks RENAME CONSTRAINT tasks_pkey TO run_tasks_pkey;
 ALTER TABLE run_tasks RENAME CONSTRAINT tasks_run_id_fkey TO run_tasks_run_id_fkey;
 
 ALTER TABLE runs RENAME COLUMN made_for_batch TO batch_id;
+ALTER VIEW batch_rows RENAME COLUMN batch_user TO batch_username;
 ALTER TABLE pool_demands RENAME COLUMN samples TO backlog_samples;
 ALTER TABLE rollout_budgets RENAME COLUMN began_at TO started_at;
 

@@ -214,9 +214,8 @@ async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores
 async def test_all_that_a_target_may_hold_is_kept(stores: Stores) -> None:
     sample_set_id = new_id()
     several = ScoringTarget((" a", " b", " c"), None, ("b", "c"), (1, 2), ("a",), ("A", "B", "C"))
-    await stores.sample_sets.stage(
-        sample_set_id, [replace(choice_sample(0, sample_set_id), target=several, doc_json="{}")]
-    )
+    sample = replace(choice_sample(0, sample_set_id), target=several, doc_json="{}")
+    await stores.sample_sets.stage(sample_set_id, [sample])
     await stores.sample_sets.commit(sample_set_id, 1)
     assert await stores.sample_sets.targets(sample_set_id, [0]) == {0: several}
     assert await stores.sample_sets.label_count(sample_set_id) == 3
