@@ -173,7 +173,9 @@ class ModalCloud:
     """A `problem` is raised by the first call. `network` is that of sandboxes whose network is blocked."""
 
     def __init__(self, podman_socket: str) -> None:
-        self._docker = Docker(url="unix://localhost", connector=UnixConnector(podman_socket, limit=0))
+        # Where podman is asked for its version, it asks the package manager for those of its programs.
+        connector = UnixConnector(podman_socket, limit=0)
+        self._docker = Docker(url="unix://localhost", connector=connector, api_version="v1.41")
         self.sandboxes: list[Sandbox] = []
         self.problem: Exception | None = None
         self.network = "none"

@@ -39,7 +39,9 @@ class Cluster:
     url: str
 
     def __init__(self, podman_socket: str) -> None:
-        self._docker = Docker(url="unix://localhost", connector=UnixConnector(podman_socket, limit=0))
+        # Where podman is asked for its version, it asks the package manager for those of its programs.
+        connector = UnixConnector(podman_socket, limit=0)
+        self._docker = Docker(url="unix://localhost", connector=connector, api_version="v1.41")
         self.pods: dict[str, Pod] = {}
         self.policies: dict[str, Json] = {}
         # Of the role of the caller; None: it may do everything.
