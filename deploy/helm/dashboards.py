@@ -183,9 +183,7 @@ PROVIDER = (
         "Requests that wait for their rate limit",
         [(f"sum by (pool) (proctor_worker_requests_waiting_for_quota{{{_POOL}}})", "{{pool}}")],
     ),
-    Panel(
-        "Repeated requests", [(rate("proctor_retried_requests_total", "pool", _POOL), "{{pool}}")], "reqps"
-    ),
+    Panel("Request retries", [(rate("proctor_request_retries_total", "pool", _POOL), "{{pool}}")], "reqps"),
     Panel(
         "Failed samples",
         [

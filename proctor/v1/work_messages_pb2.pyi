@@ -489,14 +489,14 @@ class RunControl(_message.Message):
 
     STATE_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
-    IS_RETRY_BUDGET_SPENT_FIELD_NUMBER: _builtins.int
+    IS_REQUEST_RETRY_BUDGET_SPENT_FIELD_NUMBER: _builtins.int
     TIME_LEFT_FIELD_NUMBER: _builtins.int
     state: _run_pb2.RunState.ValueType
     """State of the run. Workers execute shards of running runs only."""
     epoch: _builtins.int
     """Epoch of the run. Workers ignore shards of earlier ones."""
-    is_retry_budget_spent: _builtins.bool
-    """The retry budget of the run is spent: failing samples are not retried."""
+    is_request_retry_budget_spent: _builtins.bool
+    """The request retry budget of the run is spent: no failed request is sent again."""
     @_builtins.property
     def time_left(self) -> _duration_pb2.Duration:
         """From when this value was put until no more requests start; overrides WorkShard.time_left. Unset while the run has no
@@ -508,12 +508,12 @@ class RunControl(_message.Message):
         *,
         state: _run_pb2.RunState.ValueType = ...,
         epoch: _builtins.int = ...,
-        is_retry_budget_spent: _builtins.bool = ...,
+        is_request_retry_budget_spent: _builtins.bool = ...,
         time_left: _duration_pb2.Duration | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "is_retry_budget_spent", b"is_retry_budget_spent", "state", b"state", "time_left", b"time_left"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "is_request_retry_budget_spent", b"is_request_retry_budget_spent", "state", b"state", "time_left", b"time_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -739,7 +739,7 @@ class RateReport(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
-    class RetriesEntry(_message.Message):
+    class RequestRetriesEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         KEY_FIELD_NUMBER: _builtins.int
@@ -766,7 +766,7 @@ class RateReport(_message.Message):
     RESUME_AT_FIELD_NUMBER: _builtins.int
     ALLOWED_REQUESTS_PER_SECOND_FIELD_NUMBER: _builtins.int
     ALLOWED_TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
-    RETRIES_FIELD_NUMBER: _builtins.int
+    REQUEST_RETRIES_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Id of the worker."""
     rate_limit_key: _builtins.str
@@ -786,8 +786,8 @@ class RateReport(_message.Message):
         """Time until which the provider asked to send no request; unset when it did not."""
 
     @_builtins.property
-    def retries(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Run to the number of requests retried after a failure other than 429."""
+    def request_retries(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Run to the number of request retries: requests sent again after a failure other than 429."""
 
     def __init__(
         self,
@@ -800,11 +800,11 @@ class RateReport(_message.Message):
         resume_at: _timestamp_pb2.Timestamp | None = ...,
         allowed_requests_per_second: _builtins.float | None = ...,
         allowed_tokens_per_second: _builtins.float | None = ...,
-        retries: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        request_retries: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "resume_at", b"resume_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "rate_limit_key", b"rate_limit_key", "rate_limited", b"rate_limited", "resume_at", b"resume_at", "retries", b"retries", "sent", b"sent", "waiting", b"waiting", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "rate_limit_key", b"rate_limit_key", "rate_limited", b"rate_limited", "request_retries", b"request_retries", "resume_at", b"resume_at", "sent", b"sent", "waiting", b"waiting", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allowed_requests_per_second: _TypeAlias = _typing.Literal["allowed_requests_per_second"]  # noqa: Y015
     _WhichOneofArgType__allowed_requests_per_second: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second"]  # noqa: Y015

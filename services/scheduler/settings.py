@@ -84,8 +84,8 @@ class SchedulerSettings(SchemaServiceSettings):
 
     max_failed_share: float = Field(default=DEFAULT_MAX_FAILED_SHARE, ge=0, le=1)
     """A run with a larger share of failed samples has failed."""
-    max_retried_share: float = Field(default=0.2, ge=0)
-    """Retries that a run may use after failures, per sample. Every run may use at least a hundred."""
+    max_request_retry_share: float = Field(default=0.2, ge=0)
+    """Request retries that a run may use after failures, per sample. Every run may use at least a hundred."""
 
     stream_replicas: int = Field(default=1, ge=1, le=5)
     """Replicas of the streams and buckets that are made in NATS. Those that exist keep theirs."""

@@ -50,8 +50,8 @@ REDELIVERIES = Counter(
     "Deliveries of shards after one that ended with a worker or an engine.",
 )
 RATE_LIMITED = Counter("proctor_rate_limited_requests_total", "Requests that the provider answered with 429.")
-RETRIES = Counter(
-    "proctor_retried_requests_total", "Requests that were repeated after a failure other than a 429."
+REQUEST_RETRIES = Counter(
+    "proctor_request_retries_total", "Requests that were sent again after a failure other than a 429."
 )
 IN_FLIGHT = Gauge("proctor_worker_samples_in_flight", "Samples that the engine or provider works on.")
 CONCURRENCY = Gauge("proctor_worker_concurrency", "Most samples that the worker sends at a time.")

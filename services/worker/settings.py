@@ -30,7 +30,7 @@ class WorkerSettings(NatsServiceSettings):
     ack_wait_seconds: float = Field(default=DEFAULT_ACK_WAIT_SECONDS, ge=1)
     """NATS redelivers a shard whose ack deadline was not extended for this time."""
     max_tries: int = Field(default=8, ge=1)
-    """Tries of a sample after failures of the provider. Rate limits are retried until the run's deadline."""
+    """Tries of a sample that fails at the provider. A 429 is not a try: only the run's deadline bounds it."""
     # As in OpenAI's own client: long answers of reasoning models take minutes.
     request_timeout_seconds: float = Field(default=600.0, gt=0)
     """Time limit of one request to an engine or provider."""

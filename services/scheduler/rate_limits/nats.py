@@ -12,7 +12,12 @@ from proctor.wire.convert import Codec
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket
 from services.common.structured_logs import get_logger
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RateReport, RetryBudget
+from services.scheduler.rate_limits.rate_meter import (
+    RateLimitTracker,
+    RateQuota,
+    RateReport,
+    RequestRetryBudget,
+)
 
 log = get_logger()
 
@@ -24,7 +29,7 @@ class NatsRateReports:
     """Receives rate reports. Lost ones do no harm; the client renews the subscription after an outage."""
 
     def __init__(
-        self, connection: Client, tracker: RateLimitTracker, budget: RetryBudget, clock: Clock
+        self, connection: Client, tracker: RateLimitTracker, budget: RequestRetryBudget, clock: Clock
     ) -> None:
         self._connection = connection
         self._tracker = tracker

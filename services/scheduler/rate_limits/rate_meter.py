@@ -15,7 +15,7 @@ _SILENT_SECONDS = 5.0
 # Longer than the pauses between runs of one user, so that a limit which was found is kept.
 FORGET_AFTER_SECONDS = 600.0
 # A small run must survive an ordinary outage of its provider, in which each sample fails a few times.
-MIN_RETRIES = 100
+MIN_REQUEST_RETRIES = 100
 # Far above the runs at a time; it bounds the memory of a leader that lives for months.
 _MAX_CACHED_RUNS = 1000
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class RateReport:
     resume_at: datetime | None = None
     allowed_requests_per_second: float | None = None
     allowed_tokens_per_second: float | None = None
-    retries: Mapping[str, int] = field(default_factory=dict)
+    request_retries: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def accepted(self) -> int:
@@ -158,7 +158,7 @@ class RateLimitTracker:
             meter.forget_silent(now)
 
 
-class RetryBudget:
+class RequestRetryBudget:
     """A share of the run's samples, at least a hundred, for each epoch.
 
     Counts of workers that have stopped are kept. A new leader starts to count where it is elected, so each
@@ -171,7 +171,7 @@ class RetryBudget:
         self._spent_before: dict[str, tuple[int, int]] = {}
 
     def record(self, report: RateReport) -> None:
-        for run_id, count in report.retries.items():
+        for run_id, count in report.request_retries.items():
             self._counts.setdefault(run_id, {})[report.rate_limit_key, report.worker_id] = count
         _forget_first(self._counts)
 
@@ -183,7 +183,7 @@ class RetryBudget:
             before = spent
             self._spent_before[run_id] = (epoch, before)
             _forget_first(self._spent_before)
-        return spent - before > max(MIN_RETRIES, self._share * total)
+        return spent - before > max(MIN_REQUEST_RETRIES, self._share * total)
 
 
 def _forget_first(known: dict[str, T]) -> None:

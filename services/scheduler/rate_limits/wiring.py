@@ -7,26 +7,27 @@ from services.common.nats.bucket import Bucket
 from services.scheduler.postgres import Connections
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas
 from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RequestRetryBudget
 from services.scheduler.settings import SchedulerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitParts:
     tracker: RateLimitTracker
-    retry_budget: RetryBudget
+    request_retry_budget: RequestRetryBudget
     reports: NatsRateReports
     assign_quotas: AssignQuotas
 
 
 def make_rate_limits(settings: SchedulerSettings, connections: Connections) -> RateLimitParts:
     jetstream, clock = connections.jetstream, connections.clock
-    tracker, retry_budget = RateLimitTracker(), RetryBudget(share=settings.max_retried_share)
+    tracker = RateLimitTracker()
+    request_retry_budget = RequestRetryBudget(share=settings.max_request_retry_share)
     return RateLimitParts(
         tracker=tracker,
-        retry_budget=retry_budget,
+        request_retry_budget=request_retry_budget,
         reports=NatsRateReports(
-            connection=jetstream.connection, tracker=tracker, budget=retry_budget, clock=clock
+            connection=jetstream.connection, tracker=tracker, budget=request_retry_budget, clock=clock
         ),
         assign_quotas=AssignQuotas(
             tracker=tracker,

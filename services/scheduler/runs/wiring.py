@@ -15,7 +15,7 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import Connections
 from services.scheduler.pricing.prices import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RequestRetryBudget
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.report_queue import ReportQueue
@@ -62,7 +62,7 @@ class RunSignals:
     tracker: ProgressTracker
     registry: WorkerRegistry
     rates: RateLimitTracker
-    retry_budget: RetryBudget
+    request_retry_budget: RequestRetryBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def make_runs(
     controls = NatsRunControls(
         connection=connections.jetstream.connection,
         bucket=Bucket(jetstream=connections.jetstream, spec=streams.RUNS_BUCKET),
-        budget=signals.retry_budget,
+        budget=signals.request_retry_budget,
         clock=clock,
     )
     reads = _make_reads(connections, store=store, limits=limits, signals=signals, record=records.record)

@@ -147,7 +147,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         tracker=progress.tracker,
         registry=workers.registry,
         rates=rate_limits.tracker,
-        retry_budget=rate_limits.retry_budget,
+        request_retry_budget=rate_limits.request_retry_budget,
     )
     sources = _order_sources(definitions, suites=suites, uploads=uploads, workers=workers)
     record = GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share)

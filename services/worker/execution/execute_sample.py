@@ -25,7 +25,7 @@ from services.worker.execution.choice_prompt import constrained_sampling, instru
 from services.worker.execution.model_call import is_traced_call, model_call, note_usage
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Shard, ShardSample
-from services.worker.metrics import RATE_LIMITED, RETRIES
+from services.worker.metrics import RATE_LIMITED, REQUEST_RETRIES
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters
 from services.worker.rate_limits.waits import Backoff, capped_retry_after
 from services.worker.sandboxes.errors import SandboxError
@@ -104,8 +104,8 @@ class ExecuteSample:
             if delay is None:
                 return self._failed(shard, sample, failure)
             if delay:
-                limiter.on_retry(shard.run_id)
-                RETRIES.inc()
+                limiter.on_request_retry(shard.run_id)
+                REQUEST_RETRIES.inc()
                 await asyncio.sleep(delay)
 
     async def _send(self, limiter: ProviderRateLimiter, shard: Shard, sample: ShardSample) -> EngineResponse:
@@ -163,7 +163,7 @@ class ExecuteSample:
         delay = self.retry_policy.delay_seconds(failure, tries)
         if delay is None or not self._starts_in_time(shard, delay):
             return None
-        return delay if self.run_states.may_retry(shard) else None
+        return delay if self.run_states.may_retry_request(shard) else None
 
     def _starts_in_time(self, shard: Shard, delay: float) -> bool:
         return self.clock.now() + timedelta(seconds=delay) < self.run_states.deadline(shard)

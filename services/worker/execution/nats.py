@@ -137,7 +137,7 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
         RunControl(
             epoch=control.epoch,
             is_final=control.state in FINAL_NUMBERS,
-            is_retry_budget_spent=control.is_retry_budget_spent,
+            is_request_retry_budget_spent=control.is_request_retry_budget_spent,
             # Named by those without: a state that a newer scheduler adds keeps its slot here.
             has_slot=control.state not in _WITHOUT_SLOT,
             deadline=entry.put_at + control.time_left.ToTimedelta()

@@ -20,7 +20,7 @@ class RunControl:
 
     epoch: int
     is_final: bool
-    is_retry_budget_spent: bool = False
+    is_request_retry_budget_spent: bool = False
     has_slot: bool = True
     deadline: datetime | None = None
 
@@ -61,10 +61,10 @@ class RunStates:
             return NEVER
         return control.deadline if control and control.deadline else shard.deadline
 
-    def may_retry(self, shard: Shard) -> bool:
-        """Whether the run's retry budget is not spent."""
+    def may_retry_request(self, shard: Shard) -> bool:
+        """Whether the run's request retry budget is not spent."""
         control = self._control(shard)
-        return control is None or not control.is_retry_budget_spent
+        return control is None or not control.is_request_retry_budget_spent
 
     def _control(self, shard: Shard) -> RunControl | None:
         """The control of the shard's own epoch."""

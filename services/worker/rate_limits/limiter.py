@@ -24,7 +24,7 @@ _MAX_SPREAD_SECONDS = 5.0
 _PROBE_LEAD_SHARE = 0.1
 # A shorter throttle is over before it could be read.
 _MIN_REPORTED_SECONDS = 5.0
-# Runs whose retries are counted: the counts travel with every report.
+# Runs whose request retries are counted: the counts travel with every report.
 _MAX_CACHED_RUNS = 64
 # Orders name servers freely; this bounds the memory. A forgotten one starts without its limits.
 _MAX_CACHED_SERVERS = 256
@@ -64,7 +64,7 @@ class ProviderRateLimiter:
         self.sent = 0
         self.rate_limited = 0
         self.waiting = 0
-        self.retries: Counter[str] = Counter()
+        self.request_retries: Counter[str] = Counter()
         self.advertised = AdvertisedLimits()
         # The provider's own Retry-After, capped.
         self.resume_at: datetime | None = None
@@ -121,11 +121,11 @@ class ProviderRateLimiter:
         self.resume_at = max(resume_at, self.resume_at or resume_at)
         self._throttle_with_probe(seconds)
 
-    def on_retry(self, run_id: str) -> None:
+    def on_request_retry(self, run_id: str) -> None:
         """A request is sent again after a failure other than a 429."""
-        self.retries[run_id] += 1
-        if len(self.retries) > _MAX_CACHED_RUNS:
-            del self.retries[next(iter(self.retries))]
+        self.request_retries[run_id] += 1
+        if len(self.request_retries) > _MAX_CACHED_RUNS:
+            del self.request_retries[next(iter(self.request_retries))]
 
     def on_advertised(self, limits: AdvertisedLimits) -> None:
         """Headers that name only one of the limits leave the other as it was."""

@@ -75,7 +75,7 @@ class NatsRateLimits:
             waiting=limiter.waiting,
             allowed_requests_per_second=limiter.advertised.requests,
             allowed_tokens_per_second=limiter.advertised.tokens,
-            retries=limiter.retries,
+            request_retries=limiter.request_retries,
         )
         if limiter.resume_at is not None and limiter.resume_at > self._clock.now():
             report.resume_at.FromDatetime(limiter.resume_at)

@@ -41,7 +41,7 @@ class _LeftToRun(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The model of one rollout: each answer is paced, retried and refused as that of any sample."""
+    """The model of one rollout: each answer is paced, tried again and refused as that of any sample."""
 
     execute_sample: ExecuteSample
     shard: Shard

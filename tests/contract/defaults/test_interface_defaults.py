@@ -32,7 +32,7 @@ from services.gateway.server.app import served_routes
 from services.gateway.settings import MIN_KEY_CHARACTERS, GatewaySettings
 from services.results.settings import ResultsSettings
 from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
-from services.scheduler.rate_limits.rate_meter import MIN_RETRIES
+from services.scheduler.rate_limits.rate_meter import MIN_REQUEST_RETRIES
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.checking.compression import detect_format
 from services.scheduler.uploads.dataset import DatasetFormat
@@ -121,7 +121,7 @@ NO_DEFAULT = re.compile(r"(?:null means|0 means no limit$|defaults?; parameters 
 MEANINGS: Mapping[str, str] = {
     "api_keys": f"{MIN_KEY_CHARACTERS} characters or more. Empty: all are operators",
     "max_bytes_per_user": f"An upload counts as {STREAMED_BYTES >> 20} MiB.",
-    "max_retried_share": {100: "at least a hundred."}[MIN_RETRIES],
+    "max_request_retry_share": {100: "at least a hundred."}[MIN_REQUEST_RETRIES],
     "max_reads_per_minute": "0 means no limit.",
     "max_stored_bytes_per_project": "0 means no limit.",
     "sandbox_slots": "0 means one per core.",

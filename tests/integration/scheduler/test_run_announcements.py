@@ -11,7 +11,7 @@ from services.common.clock import SystemClock
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket, BucketEntry
 from services.common.nats.jetstream import JetStream
-from services.scheduler.rate_limits.rate_meter import RetryBudget
+from services.scheduler.rate_limits.rate_meter import RequestRetryBudget
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
@@ -29,7 +29,7 @@ async def test_a_withdrawn_run_leaves_nothing_behind_and_workers_see_it_deleted(
         connection = await nats.connect(server.address)
         jetstream = JetStream(connection)
         bucket = Bucket(jetstream, streams.RUNS_BUCKET)
-        controls = NatsRunControls(connection, bucket, RetryBudget(0.2), SystemClock())
+        controls = NatsRunControls(connection, bucket, RequestRetryBudget(0.2), SystemClock())
         live, over = run_of(1), run_of(2)
         await controls.announce(live)
         await controls.announce(over)

@@ -18,7 +18,7 @@ from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas
 from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RequestRetryBudget
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.worker.engines.errors import ProviderFailed
@@ -60,7 +60,7 @@ async def leader(nats_url: str) -> AsyncIterator[NatsQuotas]:
     connection = await connect_nats(nats_url, "leader")
     clock, tracker = SystemClock(), RateLimitTracker()
     quotas = NatsQuotas(Bucket(JetStream(connection), streams.QUOTAS_BUCKET))
-    await NatsRateReports(connection, tracker, RetryBudget(0.2), clock).start()
+    await NatsRateReports(connection, tracker, RequestRetryBudget(0.2), clock).start()
     leading = asyncio.create_task(AssignQuotas(tracker, quotas, clock).lead(), name="assign quotas")
     try:
         yield quotas
@@ -192,9 +192,9 @@ async def test_an_advertised_limit_is_kept_before_the_first_429(
     assert (await model_server.stats())["limited"] == 0
 
 
-async def test_workers_learn_when_a_run_has_spent_its_retry_budget(nats: RunningServer) -> None:
+async def test_workers_learn_when_a_run_has_spent_its_request_retry_budget(nats: RunningServer) -> None:
     connection = await connect_nats(nats.address, "scheduler")
-    budget, bucket = RetryBudget(0.2), Bucket(JetStream(connection), streams.RUNS_BUCKET)
+    budget, bucket = RequestRetryBudget(0.2), Bucket(JetStream(connection), streams.RUNS_BUCKET)
     await NatsRateReports(connection, RateLimitTracker(), budget, SystemClock()).start()
     controls = NatsRunControls(connection, bucket, budget, SystemClock())
     run = await SchedulerHarness().submit()
@@ -202,10 +202,12 @@ async def test_workers_learn_when_a_run_has_spent_its_retry_budget(nats: Running
     async def is_reported() -> bool:
         await controls.refresh(run)
         reported = work_messages_pb2.RunControl.FromString(await bucket.get(run.run_id) or b"")
-        return reported.is_retry_budget_spent
+        return reported.is_request_retry_budget_spent
 
     assert not await is_reported()
-    report = work_messages_pb2.RateReport(worker_id="w1", rate_limit_key="p", retries={run.run_id: 101})
+    report = work_messages_pb2.RateReport(
+        worker_id="w1", rate_limit_key="p", request_retries={run.run_id: 101}
+    )
     await connection.publish(messaging.rate_subject("p"), report.SerializeToString())
     await eventually(is_reported, "the budget is spent", 5)
     await connection.close()
@@ -236,11 +238,11 @@ async def test_a_report_that_does_not_fit_a_message_does_not_block_others(nats: 
 async def test_requests_sent_again_are_reported_until_the_run_may_try_no_more(
     nats: RunningServer, harness: WorkerHarness
 ) -> None:
-    retries: list[int] = []
+    request_retries: list[int] = []
 
     async def take(message: object) -> None:
         report = work_messages_pb2.RateReport.FromString(message.data)  # type: ignore[attr-defined]  # a message of nats-py
-        retries.append(report.retries[RUN])
+        request_retries.append(report.request_retries[RUN])
 
     async def failing(_: str) -> str:
         raise ProviderFailed("500")
@@ -248,10 +250,12 @@ async def test_requests_sent_again_are_reported_until_the_run_may_try_no_more(
     await harness.connection.subscribe(messaging.ALL_RATES, cb=take)
     await harness.send(work_shard(1, range(4)))
     async with worker_in_process(nats.address, ScriptedEngine(failing)):
-        await eventually(lambda: bool(retries) and retries[-1] >= 4, "retries are reported", 10)
+        await eventually(
+            lambda: bool(request_retries) and request_retries[-1] >= 4, "request retries are reported", 10
+        )
         assert not harness.outcomes
         spent = work_messages_pb2.RunControl(
-            state=run_pb2.RUN_STATE_RUNNING, epoch=1, is_retry_budget_spent=True
+            state=run_pb2.RUN_STATE_RUNNING, epoch=1, is_request_retry_budget_spent=True
         )
         await Bucket(harness.jetstream, streams.RUNS_BUCKET).put(RUN, spent.SerializeToString())
         await harness.until_answered(4, 10)

@@ -49,7 +49,7 @@ class Lines:
 CONTROL = Codec(
     Control,
     work_messages_pb2.RunControl,
-    names={"is_spent": "is_retry_budget_spent"},
+    names={"is_spent": "is_request_retry_budget_spent"},
     unpaired={"note"},
 )
 
@@ -71,7 +71,7 @@ def test_names_that_differ_and_what_is_not_sent() -> None:
     left = timedelta(hours=2, microseconds=5)
     value = Control(RunState.PAUSED, 2, left, "kept here", is_spent=True)
     message = CONTROL.to_proto(value)
-    assert (message.state, message.is_retry_budget_spent) == (run_pb2.RUN_STATE_PAUSED, True)
+    assert (message.state, message.is_request_retry_budget_spent) == (run_pb2.RUN_STATE_PAUSED, True)
     assert CONTROL.from_proto(message) == Control(RunState.PAUSED, 2, left, is_spent=True)
 
 
@@ -113,7 +113,7 @@ def test_a_codec_of_an_inner_value_is_handed_in_where_names_differ() -> None:
 def test_a_field_without_a_partner_is_refused_when_the_codec_is_made() -> None:
     with pytest.raises(FieldsDiffer, match="no field name for name"):
         Codec(Line, sample_pb2.GroupMetric)
-    with pytest.raises(FieldsDiffer, match="leaves out is_retry_budget_spent"):
+    with pytest.raises(FieldsDiffer, match="leaves out is_request_retry_budget_spent"):
         Codec(Control, work_messages_pb2.RunControl, unpaired={"note", "is_spent"})
     with pytest.raises(FieldsDiffer, match="no field output_type"):
         Codec(TaskScoring, sample_pb2.GroupMetric)

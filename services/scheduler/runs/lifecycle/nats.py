@@ -13,7 +13,7 @@ from services.common.clock import Clock
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
-from services.scheduler.rate_limits.rate_meter import RetryBudget
+from services.scheduler.rate_limits.rate_meter import RequestRetryBudget
 from services.scheduler.runs.lifecycle.run import Run
 
 log = get_logger()
@@ -22,7 +22,7 @@ log = get_logger()
 class NatsRunControls:
     """A lost announcement is not an error: the row in Postgres counts, and the leader repeats it."""
 
-    def __init__(self, connection: Client, bucket: Bucket, budget: RetryBudget, clock: Clock) -> None:
+    def __init__(self, connection: Client, bucket: Bucket, budget: RequestRetryBudget, clock: Clock) -> None:
         self._clock = clock
         self._connection = connection
         self._bucket = bucket
@@ -40,7 +40,7 @@ class NatsRunControls:
         control = work_messages_pb2.RunControl(
             state=number_of(run.state),
             epoch=run.epoch,
-            is_retry_budget_spent=self._budget.is_spent(run.run_id, run.epoch, run.total),
+            is_request_retry_budget_spent=self._budget.is_spent(run.run_id, run.epoch, run.total),
             time_left=time_left_to_proto(run.deadline, self._clock.now()),
         )
         try:

@@ -116,14 +116,14 @@ async def test_rate_limits_use_up_no_tries() -> None:
     assert outcome is not None
     assert isinstance(outcome.result, Answer)
     limiter = executor.rate_limiters.own
-    assert (limiter.sent, limiter.rate_limited, limiter.retries) == (23, 20, {"run-1": 2})
+    assert (limiter.sent, limiter.rate_limited, limiter.request_retries) == (23, 20, {"run-1": 2})
 
 
 @pytest.mark.parametrize(("epoch", "asked"), [(1, 1), (2, 3)])
 async def test_a_run_that_spent_its_budget_tries_no_more(epoch: int, asked: int) -> None:
     states = RunStates()
     shard = a_shard(7, epoch=epoch)
-    states.put(shard.run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
+    states.put(shard.run_id, RunControl(epoch=1, is_final=False, is_request_retry_budget_spent=True))
     engine = failing(*[ProviderFailed("500")] * 9)
     outcome = await ask(engine, shard, states)
     assert outcome is not None
@@ -133,7 +133,7 @@ async def test_a_run_that_spent_its_budget_tries_no_more(epoch: int, asked: int)
 
 async def test_a_rate_limit_is_waited_out_also_where_the_budget_is_spent() -> None:
     states = RunStates()
-    states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, is_retry_budget_spent=True))
+    states.put(a_shard(7).run_id, RunControl(epoch=1, is_final=False, is_request_retry_budget_spent=True))
     outcome = await ask(failing(RateLimited("429", retry_after_seconds=0.001)), a_shard(7), states)
     assert outcome is not None
     assert isinstance(outcome.result, Answer)

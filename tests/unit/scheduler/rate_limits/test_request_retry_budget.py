@@ -1,8 +1,8 @@
-"""The budget of a run for retries."""
+"""The budget of a run for request retries."""
 
 from dataclasses import replace
 
-from services.scheduler.rate_limits.rate_meter import RateReport, RetryBudget
+from services.scheduler.rate_limits.rate_meter import RateReport, RequestRetryBudget
 from services.scheduler.runs.lifecycle.run import Run
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
@@ -11,12 +11,12 @@ async def a_run(total: int) -> Run:
     return replace(await SchedulerHarness().submit(), total=total)
 
 
-def spend(budget: RetryBudget, run: Run, worker: str, retries: int) -> None:
-    budget.record(RateReport(worker, "p", retries={run.run_id: retries}))
+def spend(budget: RequestRetryBudget, run: Run, worker: str, request_retries: int) -> None:
+    budget.record(RateReport(worker, "p", request_retries={run.run_id: request_retries}))
 
 
 async def test_counts_of_all_workers_are_summed_and_said_again_they_count_once() -> None:
-    run, budget = await a_run(1000), RetryBudget(0.2)
+    run, budget = await a_run(1000), RequestRetryBudget(0.2)
     assert not budget.is_spent(run.run_id, run.epoch, run.total)
     for _ in range(5):
         spend(budget, run, "w1", 120)
@@ -27,7 +27,7 @@ async def test_counts_of_all_workers_are_summed_and_said_again_they_count_once()
 
 
 async def test_a_small_run_has_a_hundred() -> None:
-    run, budget = await a_run(10), RetryBudget(0.2)
+    run, budget = await a_run(10), RequestRetryBudget(0.2)
     assert not budget.is_spent(run.run_id, run.epoch, run.total)
     spend(budget, run, "w1", 100)
     assert not budget.is_spent(run.run_id, run.epoch, run.total)
@@ -36,7 +36,7 @@ async def test_a_small_run_has_a_hundred() -> None:
 
 
 async def test_a_retry_begins_anew() -> None:
-    run, budget = await a_run(10), RetryBudget(0.2)
+    run, budget = await a_run(10), RequestRetryBudget(0.2)
     assert not budget.is_spent(run.run_id, run.epoch, run.total)
     spend(budget, run, "w1", 500)
     assert budget.is_spent(run.run_id, run.epoch, run.total)
