@@ -213,7 +213,7 @@ def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
 
 def _running_cells(run: run_pb2.Run) -> tuple[Cell, ...]:
     progress = run.progress
-    share = f"{100 * progress.completed / progress.total:.0f} %" if progress.total else ""
+    share = f"{100 * progress.recorded / progress.total:.0f} %" if progress.total else ""
     rate = f"{progress.samples_per_second:.1f}/s" if progress.HasField("samples_per_second") else ""
     left = words.duration(progress.eta_seconds) if progress.HasField("eta_seconds") else ""
     return *_run_cells(run), two_lines(share, progress.current_step), two_lines(rate, left)

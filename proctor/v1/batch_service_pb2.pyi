@@ -142,7 +142,7 @@ class Batch(_message.Message):
     OUTPUT_FILE_ID_FIELD_NUMBER: _builtins.int
     ERROR_FILE_ID_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
-    COMPLETED_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
@@ -176,7 +176,7 @@ class Batch(_message.Message):
     """File with failures and unanswered lines; empty until it is written, or when there are none."""
     total: _builtins.int
     """Lines of the input file."""
-    completed: _builtins.int
+    answered: _builtins.int
     """Lines with an answer."""
     failed: _builtins.int
     """Lines with a failure."""
@@ -244,7 +244,7 @@ class Batch(_message.Message):
         output_file_id: _builtins.str = ...,
         error_file_id: _builtins.str = ...,
         total: _builtins.int = ...,
-        completed: _builtins.int = ...,
+        answered: _builtins.int = ...,
         failed: _builtins.int = ...,
         usage: _outcome_pb2.TokenUsage | None = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
@@ -259,7 +259,7 @@ class Batch(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cancelled_at", b"cancelled_at", "cancelling_at", b"cancelling_at", "completed_at", b"completed_at", "created_at", b"created_at", "expired_at", b"expired_at", "expires_at", b"expires_at", "failed_at", b"failed_at", "finalizing_at", b"finalizing_at", "in_progress_at", b"in_progress_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "cancelled_at", b"cancelled_at", "cancelling_at", b"cancelling_at", "completed", b"completed", "completed_at", b"completed_at", "completion_window", b"completion_window", "created_at", b"created_at", "endpoint", b"endpoint", "error_file_id", b"error_file_id", "errors", b"errors", "expired_at", b"expired_at", "expires_at", b"expires_at", "failed", b"failed", "failed_at", b"failed_at", "finalizing_at", b"finalizing_at", "in_progress_at", b"in_progress_at", "input_file_id", b"input_file_id", "metadata", b"metadata", "model", b"model", "output_file_id", b"output_file_id", "run_id", b"run_id", "state", b"state", "total", b"total", "usage", b"usage", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "batch_id", b"batch_id", "cancelled_at", b"cancelled_at", "cancelling_at", b"cancelling_at", "completed_at", b"completed_at", "completion_window", b"completion_window", "created_at", b"created_at", "endpoint", b"endpoint", "error_file_id", b"error_file_id", "errors", b"errors", "expired_at", b"expired_at", "expires_at", b"expires_at", "failed", b"failed", "failed_at", b"failed_at", "finalizing_at", b"finalizing_at", "in_progress_at", b"in_progress_at", "input_file_id", b"input_file_id", "metadata", b"metadata", "model", b"model", "output_file_id", b"output_file_id", "run_id", b"run_id", "state", b"state", "total", b"total", "usage", b"usage", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -200,10 +200,10 @@ class HistoryTotals(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    COMPLETED_FIELD_NUMBER: _builtins.int
+    COMPLETED_RUNS_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
-    completed: _builtins.int
+    completed_runs: _builtins.int
     """Runs that completed."""
     answered: _builtins.int
     """Answers of all runs."""
@@ -212,13 +212,13 @@ class HistoryTotals(_message.Message):
     def __init__(
         self,
         *,
-        completed: _builtins.int = ...,
+        completed_runs: _builtins.int = ...,
         answered: _builtins.int = ...,
         failed: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "completed", b"completed", "failed", b"failed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "completed_runs", b"completed_runs", "failed", b"failed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

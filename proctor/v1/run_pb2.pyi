@@ -529,7 +529,7 @@ class TaskProgress(_message.Message):
 
     TASK_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
-    COMPLETED_FIELD_NUMBER: _builtins.int
+    RECORDED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
     UNPARSED_FIELD_NUMBER: _builtins.int
     IS_STAND_IN_FIELD_NUMBER: _builtins.int
@@ -537,7 +537,7 @@ class TaskProgress(_message.Message):
     """Name of the task."""
     total: _builtins.int
     """Number of samples × rollouts."""
-    completed: _builtins.int
+    recorded: _builtins.int
     """Final outcomes so far: answered + failed."""
     failed: _builtins.int
     """Failures among them."""
@@ -550,14 +550,14 @@ class TaskProgress(_message.Message):
         *,
         task: _builtins.str = ...,
         total: _builtins.int = ...,
-        completed: _builtins.int = ...,
+        recorded: _builtins.int = ...,
         failed: _builtins.int = ...,
         unparsed: _builtins.int = ...,
         is_stand_in: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "failed", b"failed", "is_stand_in", b"is_stand_in", "task", b"task", "total", b"total", "unparsed", b"unparsed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "is_stand_in", b"is_stand_in", "recorded", b"recorded", "task", b"task", "total", b"total", "unparsed", b"unparsed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -590,7 +590,7 @@ class RunProgress(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     TOTAL_FIELD_NUMBER: _builtins.int
-    COMPLETED_FIELD_NUMBER: _builtins.int
+    RECORDED_FIELD_NUMBER: _builtins.int
     CURRENT_STEP_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     SAMPLES_PER_SECOND_FIELD_NUMBER: _builtins.int
@@ -604,7 +604,7 @@ class RunProgress(_message.Message):
     IS_CLOSING_FIELD_NUMBER: _builtins.int
     total: _builtins.int
     """Number of samples × rollouts; 0 until planned."""
-    completed: _builtins.int
+    recorded: _builtins.int
     """Final outcomes so far."""
     current_step: _builtins.str
     """Current step: "waiting", "planning sst2", "loading model", "running", "summarising 40%", "done"."""
@@ -638,7 +638,7 @@ class RunProgress(_message.Message):
         self,
         *,
         total: _builtins.int = ...,
-        completed: _builtins.int = ...,
+        recorded: _builtins.int = ...,
         current_step: _builtins.str = ...,
         tasks: _abc.Iterable[Global___TaskProgress] | None = ...,
         samples_per_second: _builtins.float | None = ...,
@@ -653,7 +653,7 @@ class RunProgress(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "cost", b"cost", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "samples_per_second", b"samples_per_second", "tokens_per_second", b"tokens_per_second", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "completed", b"completed", "cost", b"cost", "current_step", b"current_step", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "failures", b"failures", "is_closing", b"is_closing", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "tokens_per_second", b"tokens_per_second", "total", b"total", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "cost", b"cost", "current_step", b"current_step", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "failures", b"failures", "is_closing", b"is_closing", "recorded", b"recorded", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "tokens_per_second", b"tokens_per_second", "total", b"total", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015

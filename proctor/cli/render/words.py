@@ -28,6 +28,8 @@ STATE_STYLES = {
 V_co = TypeVar("V_co", covariant=True)
 
 
+# Fields that scripts read by the name of REST.
+_REST_NAMES = {f"proctor.v1.{name}.recorded": "completed" for name in ("RunProgress", "TaskProgress")}
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
 
 
@@ -93,7 +95,7 @@ def rate(progress: run_pb2.RunProgress) -> str:
         parts.append(f"{progress.samples_per_second:.1f} samples/s")
     if progress.tokens_per_second:
         parts.append(f"{progress.tokens_per_second:,.0f} tok/s")
-    if progress.HasField("eta_seconds") and progress.completed < progress.total:
+    if progress.HasField("eta_seconds") and progress.recorded < progress.total:
         has_range = progress.HasField("eta_low_seconds")
         low, high = (progress.eta_low_seconds, progress.eta_high_seconds) if has_range else (0.0, 0.0)
         parts.append(f"ETA {_with_range(progress.eta_seconds, low, high)}")
@@ -158,9 +160,10 @@ def _has_interval(figure: summary_pb2.MetricFigure) -> bool:
 
 
 def document(message: Message) -> dict[str, JsonValue]:
+    """Its fields by name, unset ones as null."""
     # The stubs have two classes of descriptors, one of them internal to the library.
     fields = cast("Iterable[FieldDescriptor]", message.DESCRIPTOR.fields)
-    return {field.name: _field(message, field) for field in fields}
+    return {_REST_NAMES.get(field.full_name, field.name): _field(message, field) for field in fields}
 
 
 def _field(message: Message, field: FieldDescriptor) -> JsonValue:

@@ -72,5 +72,5 @@ def _order(order: rollout_service_pb2.RolloutsOrder) -> tuple[Cell, ...]:
 
 def _run(run: run_pb2.Run) -> tuple[Cell, ...]:
     state = Text(words.state_word(run.state), words.STATE_STYLES.get(run.state, ""))
-    done = f"{run.progress.completed} of {run.progress.total}" if run.progress.total else ""
+    done = f"{run.progress.recorded} of {run.progress.total}" if run.progress.total else ""
     return (two_lines(f"  {run.order.model}", f"  {run.run_id}"), "", "", two_lines(state, done))

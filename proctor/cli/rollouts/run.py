@@ -136,9 +136,9 @@ async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> li
         async def follow(ordered: OrderedRun) -> run_pb2.Run:
             seen, run = 0, run_pb2.Run()
             async for run in client.watch_run(ordered.run_id):
-                if run.progress.completed == seen:
+                if run.progress.recorded == seen:
                     continue
-                seen = run.progress.completed
+                seen = run.progress.recorded
                 await _collect(client, folders, ordered, terminal, verbose)
                 spin(shown())
             await _collect(client, folders, ordered, terminal, verbose)

@@ -64,7 +64,7 @@ class RunDisplay:
 
     def _print_if_due(self, run: run_pb2.Run) -> None:
         progress = run.progress
-        share = progress.completed / progress.total if progress.total else 0.0
+        share = progress.recorded / progress.total if progress.total else 0.0
         step, now = words.step(run), self._now()
         last_step, last_share, last_time = self._printed
         is_due = now - last_time >= _LINE_EVERY_SECONDS or share - last_share >= _LINE_EVERY_SHARE
@@ -75,8 +75,8 @@ class RunDisplay:
 
 def progress_line(run: run_pb2.Run) -> str:
     progress = run.progress
-    percent = 100 * progress.completed / progress.total if progress.total else 0.0
-    share = f"{progress.completed}/{progress.total} ({percent:.0f} %)" if progress.total else ""
+    percent = 100 * progress.recorded / progress.total if progress.total else 0.0
+    share = f"{progress.recorded}/{progress.total} ({percent:.0f} %)" if progress.total else ""
     failed = words.failures(dict(progress.failures))
     failures = f"failed: {failed}" if failed else ""
     return _joined(words.step(run), share, words.rate(progress), words.cost(run), failures)
@@ -86,7 +86,7 @@ def draw_progress(run: run_pb2.Run) -> RenderableType:
     progress = run.progress
     title = f"{words.benchmark(run)} × {run.order.model}"
     step = (words.step(run), words.STATE_STYLES.get(run.state, ""))
-    samples = f"{progress.completed}/{progress.total} samples" if progress.total else ""
+    samples = f"{progress.recorded}/{progress.total} samples" if progress.total else ""
     lines: list[RenderableType] = [
         Text.assemble((title, "bold"), "  ", step),
         _bars(progress),
@@ -101,11 +101,11 @@ def draw_progress(run: run_pb2.Run) -> RenderableType:
 def _bars(progress: run_pb2.RunProgress) -> Table:
     bars = Table.grid(padding=(0, 1))
     for task in progress.tasks:
-        bar = ProgressBar(total=max(task.total, 1), completed=task.completed, width=_BAR_WIDTH)
+        bar = ProgressBar(total=max(task.total, 1), completed=task.recorded, width=_BAR_WIDTH)
         name = f"{task.task} (stand-in)" if task.is_stand_in else task.task
         unparsed = Text(f"{task.unparsed} unparsed", "yellow") if task.unparsed else Text("")
         failed = Text(f"{task.failed} failed", "red") if task.failed else Text("")
-        bars.add_row(name, bar, f"{task.completed}/{task.total}", unparsed, failed)
+        bars.add_row(name, bar, f"{task.recorded}/{task.total}", unparsed, failed)
     return bars
 
 

@@ -169,7 +169,7 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
         if batch.errors
         else None,
         status=word_of(batch_pb2.BatchState, batch.state),
-        request_counts=present(OpenAiRequestCounts, batch),
+        request_counts=present(OpenAiRequestCounts, batch, completed=batch.answered),
         usage=SummedUsage.of(USAGE.from_proto(batch.usage)),
         metadata=dict(batch.metadata) or None,
     )

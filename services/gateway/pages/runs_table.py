@@ -22,7 +22,7 @@ class RunRow:
     is_dataset: bool
     rollouts: int
     state: str
-    completed: int
+    recorded: int
     total: int
     eta: float | None
     tokens_per_second: float | None
@@ -71,7 +71,7 @@ def run_row(run: run_pb2.Run) -> RunRow:
         is_dataset=bool(run.order.dataset_id),
         rollouts=max(1, run.order.rollouts),
         state=word_of(run_pb2.RunState, run.state),
-        completed=run.progress.completed,
+        recorded=run.progress.recorded,
         total=run.progress.total,
         eta=optional(run.progress, "eta_seconds"),
         tokens_per_second=optional(run.progress, "tokens_per_second"),

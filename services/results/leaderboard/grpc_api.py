@@ -96,7 +96,7 @@ def history_to_proto(history: HistoryPage) -> leaderboard_service_pb2.GetHistory
 
 def _totals_to_proto(totals: HistoryTotals) -> leaderboard_service_pb2.HistoryTotals:
     return leaderboard_service_pb2.HistoryTotals(
-        completed=totals.completed, answered=totals.answered, failed=totals.failed
+        completed_runs=totals.completed_runs, answered=totals.answered, failed=totals.failed
     )
 
 

@@ -55,7 +55,7 @@ class HistoryTotals:
     """Runs of a history, those that completed, and the answers and failures of all."""
 
     runs: int
-    completed: int
+    completed_runs: int
     answered: int
     failed: int
 

@@ -145,7 +145,7 @@ WHERE suite = $1 AND model = $2 AND closed_at >= $3;
 -- name: sum_history: Sum up closed runs since a moment ($1 suite, $2 model, $3 state, each empty for all, $4 since)
 SELECT
     count(*) AS runs,
-    count(*) FILTER (WHERE c.state = 'completed') AS completed,
+    count(*) FILTER (WHERE c.state = 'completed') AS completed_runs,
     coalesce(sum(c.answered), 0)::bigint AS answered,
     coalesce(sum(c.failed), 0)::bigint AS failed
 FROM history_entries AS h

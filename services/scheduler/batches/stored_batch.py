@@ -132,7 +132,7 @@ class LineCounts:
     """Lines; `failed` are those with a failure, and once it has ended all without an answer."""
 
     total: int = 0
-    completed: int = 0
+    answered: int = 0
     failed: int = 0
 
 

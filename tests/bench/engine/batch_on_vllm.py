@@ -92,8 +92,8 @@ async def seconds_in_proctor(folder: Path, lines: bytes) -> InProctor:
         run = await run_lines(stack, "lines", lines)
         whole = time.perf_counter() - started
         failed = sum(run.progress.failures.values())
-        if run.progress.completed != LINES or failed:
-            raise SystemExit(f"{failed} of {run.progress.completed} lines failed.")
+        if run.progress.recorded != LINES or failed:
+            raise SystemExit(f"{failed} of {run.progress.recorded} lines failed.")
         return InProctor(seconds_of_worker(folder / "state" / "logs", run.run_id), whole)
 
 

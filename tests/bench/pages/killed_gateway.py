@@ -126,11 +126,11 @@ async def _changing(scheduler: FakeScheduler) -> AsyncIterator[None]:
     """A run whose counts grow."""
 
     async def change() -> None:
-        completed = 0
+        recorded = 0
         while True:
-            completed += 1
+            recorded += 1
             run = running()
-            run.progress.completed = completed
+            run.progress.recorded = recorded
             scheduler.put(run)
             await asyncio.sleep(1 / HERTZ)
 

@@ -24,6 +24,7 @@ _OPENAI = "the name in OpenAI's API"
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("benchmark_suite", "suite"): _PROMISED,
     ("code", "failure_class"): _PROMISED,
+    ("completed", "recorded"): _PROMISED,
     ("completed_at", "finished_at"): _PROMISED,
     ("count", "row_count"): _PROMISED,
     ("cursor", "page_token"): _PROMISED,
@@ -43,6 +44,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("truncate", "truncation"): _PROMISED,
     ("after", "after_file_id"): _OPENAI,
     ("bytes", "size_bytes"): _OPENAI,
+    ("completed", "answered"): _OPENAI,
     ("filename", "name"): _OPENAI,
     ("id", "batch_id"): _OPENAI,
     ("id", "file_id"): _OPENAI,

@@ -134,7 +134,7 @@ async def test_refusals_of_the_scheduler_keep_their_sentences(harness: GatewayHa
 async def test_running_one_is_listed_with_progress_rate_and_the_time_left(harness: GatewayHarness) -> None:
     run = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
     progress = run.progress
-    progress.total, progress.completed, progress.current_step = 300, 199, "running"
+    progress.total, progress.recorded, progress.current_step = 300, 199, "running"
     progress.tokens_per_second, progress.eta_seconds = 512.3456, 20.0
     progress.eta_low_seconds, progress.eta_high_seconds = 15.0, 31.0
     progress.failures["timeout"] = 2
@@ -188,7 +188,7 @@ async def test_one_that_is_over_has_figures_and_the_throughput_of_its_whole_time
     run = stored_run(harness)
     run.admitted_at.FromSeconds(1_700_000_010)
     run.finished_at.FromSeconds(1_700_000_030)
-    run.progress.total = run.progress.completed = 4
+    run.progress.total = run.progress.recorded = 4
     run.progress.usage.completion_tokens = 500
     run.progress.eta_seconds = 0.0
     figure = summary_pb2.MetricFigure(metric="exact_match", mean=0.75, stderr=0.1, n=4)

@@ -51,7 +51,7 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: Gatewa
         pending=[pending_run()], pending_total=7, limits=harness.scheduler.queue.limits
     )
     running = shown.running.add(run_id="r1", user="ann", state=run_pb2.RUN_STATE_RUNNING)
-    running.progress.total, running.progress.completed, running.progress.eta_seconds = 10, 5, 2.5
+    running.progress.total, running.progress.recorded, running.progress.eta_seconds = 10, 5, 2.5
     worker = shown.workers.add(worker_id="w1", pool="local", engine="vllm", provider="vllm", concurrency=64)
     worker.load.prefix_cache_queries, worker.load.prefix_cache_hits, worker.load.kv_cache_usage = 4, 3, 0.5
     shown.users.add(user="bob", pending=1)

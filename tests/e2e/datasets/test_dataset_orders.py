@@ -72,7 +72,7 @@ async def test_rollouts_and_limit_count_rows_and_scores_are_summed_up(stack: Sta
     dataset_id = await uploaded(stack, rows, "sums.jsonl")
     metrics = [sample_pb2.MetricUse(name="contains")]
     run = await completed(stack, order_over(dataset_id, metrics=metrics, limit=10, rollouts=3))
-    assert (run.progress.completed, run.progress.total) == (30, 30)
+    assert (run.progress.recorded, run.progress.total) == (30, 30)
     summary = await stack.client.get_summary(run.run_id)
     [task] = summary.tasks
     figures = {figure.metric: figure.mean for figure in task.metrics}

@@ -34,11 +34,11 @@ async def changing(scheduler: FakeScheduler) -> AsyncIterator[None]:
     """A run whose counts grow."""
 
     async def change() -> None:
-        completed = 0
+        recorded = 0
         while True:
-            completed += 1
+            recorded += 1
             run = running()
-            run.progress.completed = completed
+            run.progress.recorded = recorded
             scheduler.put(run)
             await asyncio.sleep(1 / CHANGES_PER_SECOND)
 
@@ -108,11 +108,11 @@ async def test_page_without_a_socket_is_renewed_by_requests_and_loaded_again_at_
         await page.clock.install()
         await opened.open(f"/runs/{RUN_ID}")
         await page.evaluate("document.body.dataset.document = 'the first'")
-        run.progress.completed += 1
+        run.progress.recorded += 1
         harness.scheduler.put(run)
         await page.clock.run_for(RENEWED_AFTER_MS)
         bar, first = page.locator("progress.big"), page.locator("body[data-document='the first']")
-        await expect(bar).to_have_attribute("value", str(run.progress.completed), timeout=DEADLINE_MS)
+        await expect(bar).to_have_attribute("value", str(run.progress.recorded), timeout=DEADLINE_MS)
         await expect(page.locator("#stale")).to_contain_text("renewed every 15 s")
         await expect(first).to_have_count(1)
         run.state = run_pb2.RUN_STATE_COMPLETED

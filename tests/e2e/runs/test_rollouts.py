@@ -186,7 +186,7 @@ async def test_orders_are_listed_until_their_runs_are_deleted(stack: StackHarnes
     [kept] = (await stack.client.rollouts.list(ListRolloutsRequest(name="listed@1"))).orders
     assert (kept.order_id, kept.rollouts, list(kept.task_ids)) == (ordered.order_id, 2, ["a", "b"])
     assert [run.run_id for run in kept.runs] == [run.run_id for run in ordered.runs]
-    assert [run.progress.completed for run in kept.runs] == [4, 4]
+    assert [run.progress.recorded for run in kept.runs] == [4, 4]
     assert kept.agent.max_steps == 50
     first, second = (run.run_id for run in ordered.runs)
     await stack.client.delete_run(first)

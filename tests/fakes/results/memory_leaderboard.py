@@ -69,7 +69,7 @@ class MemoryLeaderboard:
         runs = self._listed(page)
         return HistoryTotals(
             runs=len(runs),
-            completed=sum(run.state is RunState.COMPLETED for run in runs),
+            completed_runs=sum(run.state is RunState.COMPLETED for run in runs),
             answered=sum(run.result.answered for run in runs),
             failed=sum(run.result.failed for run in runs),
         )

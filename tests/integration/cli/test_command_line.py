@@ -29,7 +29,7 @@ def finish(harness: GatewayHarness, run: run_pb2.Run, state: run_pb2.RunState.Va
     figure = summary_pb2.MetricFigure(metric="acc", mean=0.5, ci_low=0.2, ci_high=0.8, n=4)
     task = summary_pb2.TaskSummary(task="sst2", answered=4, metrics=[figure])
     harness.results.summaries[run.run_id] = summary_pb2.RunSummary(run_id=run.run_id, tasks=[task], total=4)
-    run.progress.total = run.progress.completed = 4
+    run.progress.total = run.progress.recorded = 4
     run.state = state
     harness.scheduler.put(run)
 
@@ -61,6 +61,7 @@ async def test_json_is_one_document_on_stdout_and_progress_goes_to_stderr(
     finish(harness, run, run_pb2.RUN_STATE_COMPLETED)
     finished = await ended(process)
     assert finished.document["run"]["run_id"] == run.run_id
+    assert finished.document["run"]["progress"]["completed"] == 4
     assert finished.document["summary"]["tasks"][0]["metrics"][0]["mean"] == 0.5
     assert "was accepted" in finished.err
 

@@ -52,8 +52,8 @@ class Screen:
 async def watching(harness: GatewayHarness, state_dir: Path) -> AsyncIterator[Screen]:
     run = run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_RUNNING)
     run.order.suite, run.order.model = "glue", "vllm/starter"
-    run.progress.total, run.progress.completed = 100, 40
-    run.progress.tasks.add(task="sst2", total=100, completed=40)
+    run.progress.total, run.progress.recorded = 100, 40
+    run.progress.tasks.add(task="sst2", total=100, recorded=40)
     harness.scheduler.put(run)
     master, slave = pty.openpty()
     own = {"PROCTOR_STATE_DIR": str(state_dir), "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100"}
@@ -91,7 +91,7 @@ async def test_enter_keeps_watching_and_d_detaches(tmp_path: Path) -> None:
         await screen.shows(QUESTION)
         screen.type(b"\n")
         run = harness.scheduler.runs["r1"]
-        run.progress.completed = run.progress.tasks[0].completed = 55
+        run.progress.recorded = run.progress.tasks[0].recorded = 55
         harness.scheduler.put(run)
         await screen.shows("55/100")
         screen.type(CTRL_C)

@@ -96,7 +96,7 @@ async def test_rows_reach_the_wire_in_order_and_the_run_ends(entry: ServedSchedu
     assert not got[0].params.HasField("max_tokens")
     ended = await entry.finish(run_id)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED, ended.error
-    assert (ended.progress.completed, ended.progress.total) == (len(ROWS), len(ROWS))
+    assert (ended.progress.recorded, ended.progress.total) == (len(ROWS), len(ROWS))
     assert sorted(entry.worker.asked) == list(range(len(ROWS)))
     assert (ended.order.dataset_id, ended.order.suite, ended.dataset_name) == (dataset_id, "", "rows.jsonl")
     assert (ended.order.model, ended.order.metrics[0].name) == (MODEL, "exact_match")
@@ -250,7 +250,7 @@ async def test_cancelled_run_is_retried_over_the_rows_that_are_missing(entry: Se
         return await entry.worker.answer(1) > 0
 
     async def has_answers() -> bool:
-        return (await entry.run(run_id)).progress.completed > 0
+        return (await entry.run(run_id)).progress.recorded > 0
 
     await until(is_asked)
     await until(has_answers)
@@ -259,5 +259,5 @@ async def test_cancelled_run_is_retried_over_the_rows_that_are_missing(entry: Se
     entry.worker.asked.clear()
     await entry.stub.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id), metadata=OPERATOR_METADATA)
     ended = await entry.finish(run_id)
-    assert (ended.state, ended.progress.completed) == (run_pb2.RUN_STATE_COMPLETED, len(ROWS))
+    assert (ended.state, ended.progress.recorded) == (run_pb2.RUN_STATE_COMPLETED, len(ROWS))
     assert 0 < len(entry.worker.asked) < len(ROWS)

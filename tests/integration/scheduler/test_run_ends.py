@@ -43,7 +43,7 @@ async def test_run_whose_window_closes_fails_and_is_closed_with_what_it_has(
         return await entry.worker.answer(1) > 0
 
     async def it_is_recorded() -> bool:
-        return (await entry.run(run_id)).progress.completed > 0
+        return (await entry.run(run_id)).progress.recorded > 0
 
     await until(a_shard_is_answered)
     await until(it_is_recorded)
@@ -54,7 +54,7 @@ async def test_run_whose_window_closes_fails_and_is_closed_with_what_it_has(
     assert ended.state == run_pb2.RUN_STATE_FAILED
     assert ended.error.reason == "DEADLINE_REACHED"
     assert "longer than its completion window" in ended.error.message
-    assert 0 < ended.progress.completed < ROWS
+    assert 0 < ended.progress.recorded < ROWS
     assert await entry.delete(run_id) == ""
 
 
@@ -110,7 +110,7 @@ async def test_list_shows_the_progress_of_running_runs(entry: ServedScheduler) -
         wanted = scheduler_pb2.ListRunsRequest(kind=run_pb2.RUN_KIND_SUITE, page_size=1)
         [listed] = (await entry.stub.ListRuns(wanted)).runs
         assert listed.run_id == run_id
-        return 0 < listed.progress.completed < listed.progress.total == ROWS
+        return 0 < listed.progress.recorded < listed.progress.total == ROWS
 
     await until(some_is_listed)
     await entry.finish(run_id)

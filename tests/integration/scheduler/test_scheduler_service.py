@@ -45,7 +45,7 @@ async def test_run_goes_from_order_to_closed(entry: ServedScheduler) -> None:
     run_id = await entry.submit(rollouts=2)
     ended = await entry.finish(run_id)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED
-    assert (ended.progress.completed, ended.progress.total) == (2 * ROWS, 2 * ROWS)
+    assert (ended.progress.recorded, ended.progress.total) == (2 * ROWS, 2 * ROWS)
     assert ended.progress.current_step == "done"
     assert ended.environment["engine"] == "hand 1"
     assert sorted(entry.worker.asked) == sorted([*range(ROWS), *range(ROWS)])
@@ -85,7 +85,7 @@ async def test_streams_wiped_in_mid_run_are_made_good(entry: ServedScheduler) ->
         await jetstream.delete_stream(str(info.config.name))
     ended = await entry.finish(run_id)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED
-    assert ended.progress.completed == ROWS
+    assert ended.progress.recorded == ROWS
 
 
 async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest(
@@ -96,7 +96,7 @@ async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest
 
     async def half_is_answered() -> bool:
         await entry.worker.answer(1)
-        return (await entry.run(run_id)).progress.completed > 0
+        return (await entry.run(run_id)).progress.recorded > 0
 
     await until(half_is_answered)
     await entry.stub.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
@@ -105,7 +105,7 @@ async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest
     assert (
         await JetStream(entry.nats).pending(streams.work_stream("remote"), messaging.work_of_run(run_id)) == 0
     )
-    kept = ended.progress.completed
+    kept = ended.progress.recorded
     entry.worker.asked.clear()
     await entry.stub.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))
     again = await entry.finish(run_id)
@@ -141,7 +141,7 @@ async def test_run_goes_on_when_leadership_changes_between_two_schedulers(entry:
         await connection.close()
         ended = await second.finish(run_id)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED
-    assert ended.progress.completed == ROWS
+    assert ended.progress.recorded == ROWS
 
 
 async def test_refusals_come_with_code_reason_and_sentence(entry: ServedScheduler) -> None:

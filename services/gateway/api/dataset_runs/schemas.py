@@ -220,8 +220,8 @@ def _listed(run: run_pb2.Run, now: datetime) -> dict[str, object]:
     has_ended = state is not None and state.is_final
     return {
         **identity_of(run),
-        "progress": 100 * progress.completed // progress.total if progress.total else 0,
-        "completed": progress.completed,
+        "progress": 100 * progress.recorded // progress.total if progress.total else 0,
+        "completed": progress.recorded,
         "total": progress.total,
         "throughput": throughput(run, now),
         "eta_seconds": None if has_ended else optional(progress, "eta_seconds"),

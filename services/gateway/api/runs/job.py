@@ -68,8 +68,8 @@ def job_listed(run: run_pb2.Run) -> JobListed:
 
 
 def job_progress(progress: run_pb2.RunProgress) -> JobProgress:
-    percent = 100 * progress.completed / progress.total if progress.total else 0.0
-    return present(JobProgress, progress, percent=round(percent, 1))
+    percent = 100 * progress.recorded / progress.total if progress.total else 0.0
+    return present(JobProgress, progress, completed=progress.recorded, percent=round(percent, 1))
 
 
 def job_wait(run: run_pb2.Run) -> JobWait | None:

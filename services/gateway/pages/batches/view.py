@@ -41,7 +41,7 @@ class BatchRow:
     endpoint: str
     user: str
     total: int
-    completed: int
+    answered: int
     failed: int
     run_id: str
     input_file_id: str
@@ -52,7 +52,7 @@ class BatchRow:
 
     @property
     def done(self) -> int:
-        return self.completed + self.failed
+        return self.answered + self.failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def batch_row(batch: batch_pb2.Batch) -> BatchRow:
         endpoint=batch.endpoint,
         user=batch.user,
         total=batch.total,
-        completed=batch.completed,
+        answered=batch.answered,
         failed=batch.failed,
         run_id=batch.run_id,
         input_file_id=batch.input_file_id,

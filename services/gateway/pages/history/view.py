@@ -43,7 +43,7 @@ class HistoryView:
 
     rows: Sequence[PastRun]
     total: int
-    completed: int
+    completed_runs: int
     answered: int
     failed: int
     following: str
@@ -89,7 +89,7 @@ class HistoryView:
 
     @property
     def completed_share(self) -> float | None:
-        return self.completed / self.total if self.total else None
+        return self.completed_runs / self.total if self.total else None
 
     @property
     def answered_share(self) -> float | None:
@@ -104,7 +104,7 @@ def history_view(
     return HistoryView(
         rows=[past_run(entry) for entry in found.entries],
         total=found.total,
-        completed=found.totals.completed,
+        completed_runs=found.totals.completed_runs,
         answered=found.totals.answered,
         failed=found.totals.failed,
         following=found.next_page_token,

@@ -20,7 +20,7 @@ class QueuedRun:
     user: str
     priority: str
     state: str
-    completed: int
+    recorded: int
     total: int
     eta: float | None
     position: int
@@ -196,7 +196,7 @@ def _run(run: run_pb2.Run) -> QueuedRun:
         user=run.user,
         priority=word_of(run_pb2.Priority, run.order.priority) if run.order.priority else "",
         state=word_of(run_pb2.RunState, run.state),
-        completed=run.progress.completed,
+        recorded=run.progress.recorded,
         total=run.progress.total,
         eta=optional(run.progress, "eta_seconds"),
         position=run.wait.position,

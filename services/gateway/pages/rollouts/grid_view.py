@@ -118,7 +118,7 @@ class GridView:
 
     @property
     def recorded(self) -> int:
-        return sum(model.run.completed for model in self.models)
+        return sum(model.run.recorded for model in self.models)
 
     @property
     def total(self) -> int:

@@ -25,8 +25,8 @@ class OrderRow:
     runs: Sequence[RunRow]
 
     @property
-    def completed(self) -> int:
-        return sum(run.completed for run in self.runs)
+    def recorded(self) -> int:
+        return sum(run.recorded for run in self.runs)
 
     @property
     def total(self) -> int:

@@ -28,7 +28,7 @@ class TaskRow:
 
     name: str
     total: int = 0
-    completed: int = 0
+    recorded: int = 0
     metric: str = ""
     score: float | None = None
     half_width: float | None = None
@@ -65,7 +65,7 @@ class LiveView:
     step: str
     now: datetime
     total: int
-    completed: int
+    recorded: int
     rate: float | None
     tokens_per_second: float | None
     eta: float | None
@@ -145,7 +145,7 @@ def live_view(
         step=progress.current_step,
         now=now,
         total=progress.total,
-        completed=progress.completed,
+        recorded=progress.recorded,
         rate=optional(progress, "samples_per_second"),
         tokens_per_second=optional(progress, "tokens_per_second"),
         eta=optional(progress, "eta_seconds"),
@@ -179,7 +179,7 @@ def _task_rows(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> list[TaskRo
             TaskRow(
                 name=task.task,
                 total=task.total,
-                completed=task.completed,
+                recorded=task.recorded,
                 metric=figure.metric if figure else "",
                 score=score,
                 half_width=(figure.ci_high - figure.ci_low) / 2 if figure and has_interval else None,

@@ -22,7 +22,7 @@ from services.scheduler.workers.worker import Worker, awaited_server, awaited_wo
 class TaskProgress:
     task: str
     total: int
-    completed: int
+    recorded: int
     failed: int
     unparsed: int
     is_stand_in: bool
@@ -36,7 +36,7 @@ class RunProgress:
     """
 
     total: int
-    completed: int
+    recorded: int
     current_step: str
     tasks: Sequence[TaskProgress] = ()
     samples_per_second: float | None = None
@@ -75,7 +75,7 @@ def progress_of(
     )
     return RunProgress(
         total=run.total,
-        completed=counts.recorded,
+        recorded=counts.recorded,
         current_step=current_step(run, counts, workers),
         tasks=_task_progress(run, tasks, counts),
         samples_per_second=samples_per_second,
@@ -131,7 +131,7 @@ def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) ->
         TaskProgress(
             task=task.task,
             total=task.sample_count * run.order.rollouts,
-            completed=known.recorded,
+            recorded=known.recorded,
             failed=known.failed,
             unparsed=known.unparsed,
             is_stand_in=task.is_stand_in,

@@ -102,7 +102,7 @@ async def test_all_that_is_known_of_a_batch_is_reported(client: AsyncOpenAI, bat
         output_file_id="file-1",
         error_file_id="file-2",
         total=10,
-        completed=7,
+        answered=7,
         failed=3,
     )
     put.usage.prompt_tokens, put.usage.completion_tokens = 30, 12

@@ -18,7 +18,7 @@ def batch(harness: GatewayHarness) -> batch_pb2.Batch:
     made = files.put("out.jsonl", b"line", file_pb2.FILE_PURPOSE_BATCH_OUTPUT)
     batch = batch_pb2.Batch(batch_id=BATCH, input_file_id=given.file_id, output_file_id=made.file_id)
     batch.state, batch.run_id, batch.model = batch_pb2.BATCH_STATE_IN_PROGRESS, RUN_ID, "vllm/starter"
-    batch.total, batch.completed, batch.failed = 1200, 1000, 7
+    batch.total, batch.answered, batch.failed = 1200, 1000, 7
     batch.created_at.FromSeconds(1_700_000_000)
     batch.in_progress_at.FromSeconds(1_700_000_060)
     harness.scheduler.batches.kept[BATCH] = batch

@@ -250,7 +250,7 @@ async def test_a_history_is_of_one_state_and_is_summed_up(world: World) -> None:
     everything = HistoryRange(world.suite, "p/sums", A_DAY_AGO, NEWEST, 9)
     runs = await world.kept.page(everything)
     assert await world.kept.totals(everything) == HistoryTotals(
-        runs=2, completed=1, answered=sum(run.result.answered for run in runs), failed=0
+        runs=2, completed_runs=1, answered=sum(run.result.answered for run in runs), failed=0
     )
     only_failed = replace(everything, state=RunState.FAILED)
     assert [run.run_id for run in await world.kept.page(only_failed)] == [failed.run_id]

@@ -88,7 +88,7 @@ async def test_files_are_written_once_the_run_is_over(harness: BatchHarness) -> 
     assert (going.output_file_id, going.error_file_id) == ("", "")
     harness.results.gate.set()
     ended = await harness.reaches(batch.batch_id, "completed")
-    assert (ended.total, ended.completed, ended.failed) == (3, 2, 1)
+    assert (ended.total, ended.answered, ended.failed) == (3, 2, 1)
     assert (ended.usage.prompt_tokens, ended.usage.completion_tokens) == (2, 2)
     assert ended.finalizing_at.ToDatetime() <= ended.completed_at.ToDatetime()
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
@@ -144,7 +144,7 @@ async def test_lines_of_a_run_that_was_never_planned_are_all_in_the_error_file(h
     late = {"error_reason": "DEADLINE_REACHED", "error_message": "Too late.", "final_counts": None}
     await end_run(harness, batch, "failed", planned_epoch=0, total=0, **late)
     ended = await harness.reaches(batch.batch_id, "expired")
-    assert (ended.output_file_id, ended.total, ended.completed, ended.failed) == ("", 5, 0, 5)
+    assert (ended.output_file_id, ended.total, ended.answered, ended.failed) == ("", 5, 0, 5)
     written = [json.loads(line) for line in (await harness.read(ended.error_file_id)).splitlines()]
     assert [line["custom_id"] for line in written] == [f"unasked-{number}" for number in range(5)]
     assert {line["error"]["code"] for line in written} == {"batch_expired"}

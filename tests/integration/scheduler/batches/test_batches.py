@@ -46,7 +46,7 @@ async def run_of(harness: BatchHarness, run_id: str) -> run_pb2.Run:
 async def test_batch_is_a_run_over_its_file(harness: BatchHarness) -> None:
     file = await harness.upload(lines(3))
     batch = await harness.create(file.file_id, metadata={"job": "nightly"}, completion_window="90m")
-    assert (state_word(batch.state), batch.total, batch.completed, batch.failed) == ("validating", 3, 0, 0)
+    assert (state_word(batch.state), batch.total, batch.answered, batch.failed) == ("validating", 3, 0, 0)
     assert (batch.input_file_id, batch.endpoint) == (file.file_id, "/v1/chat/completions")
     assert (dict(batch.metadata), batch.completion_window) == ({"job": "nightly"}, "90m")
     assert (batch.model, batch.user, list(batch.errors)) == ("openai/m", "ann", [])
@@ -216,7 +216,7 @@ async def test_cancelled_batch_keeps_what_was_answered(harness: BatchHarness, *,
     await harness.change_run(batch.run_id, is_closed=True, final_counts=counts_json(2, 0))
     ended = await harness.reaches(batch.batch_id, "cancelled")
     assert (ended.cancelling_at, ended.HasField("cancelled_at")) == (cancelling.cancelling_at, True)
-    assert (ended.completed, ended.failed) == (2, 1)
+    assert (ended.answered, ended.failed) == (2, 1)
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
     async with refused() as reported:
         await harness.cancel(batch.batch_id)

@@ -23,9 +23,9 @@ def text_of(shown: Console) -> str:
 def running(completed: int) -> run_pb2.Run:
     run = run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_RUNNING)
     run.order.suite, run.order.model = "glue", "vllm/starter"
-    run.progress.total, run.progress.completed, run.progress.current_step = 400, completed, "running"
+    run.progress.total, run.progress.recorded, run.progress.current_step = 400, completed, "running"
     run.progress.samples_per_second, run.progress.eta_seconds = 50.0, 75.0
-    run.progress.tasks.add(task="sst2", total=400, completed=completed, failed=3, is_stand_in=True)
+    run.progress.tasks.add(task="sst2", total=400, recorded=completed, failed=3, is_stand_in=True)
     run.progress.failures["rate_limit"] = 3
     return run
 

@@ -24,7 +24,7 @@ def test_commands_can_be_copied_whole_at_any_width(width: int) -> None:
 @pytest.mark.parametrize("completed", [0, 7])
 def test_answers_are_offered_where_there_are_some(completed: int) -> None:
     shown, run = Shown(), run_pb2.Run(run_id=RUN, state=run_pb2.RUN_STATE_FAILED)
-    run.order.dataset_id, run.progress.completed = "ds_1", completed
+    run.order.dataset_id, run.progress.recorded = "ds_1", completed
     print_next_commands(Terminal(is_json=False, out=shown.console), next_commands(run))
     assert shown.lines(f"retry {RUN}")
     assert bool(shown.lines(f"results {RUN} --outcomes")) is bool(shown.lines(_EXPORT)) is bool(completed)

@@ -62,7 +62,7 @@ async def test_a_history_is_of_one_state_and_sums_up_all_pages() -> None:
         runs.rows.closed[run.run_id] = replace(run, result=replace(run.result, answered=7, failed=2))
     whole = await runs.list_history.list_page(HistoryQuery(page_size=1, includes_totals=True))
     assert (len(whole.entries), whole.total) == (1, 3)
-    assert whole.totals == HistoryTotals(runs=3, completed=2, answered=21, failed=6)
+    assert whole.totals == HistoryTotals(runs=3, completed_runs=2, answered=21, failed=6)
     failed = await runs.list_history.list_page(HistoryQuery(state=RunState.FAILED))
     assert (len(failed.entries), failed.total, failed.totals) == (1, 1, None)
 

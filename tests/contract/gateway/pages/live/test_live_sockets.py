@@ -71,11 +71,11 @@ async def test_push_comes_while_nothing_changes_so_that_the_page_is_not_stale(
 async def test_figures_that_take_long_hold_up_no_push(harness: GatewayHarness) -> None:
     harness.results.summaries_come = asyncio.Event()
     async with socket(harness, SOCKET) as ws, asyncio.timeout(20):
-        for completed in (1, 2, 3):
+        for recorded in (1, 2, 3):
             changed = running()
-            changed.progress.completed = completed
+            changed.progress.recorded = recorded
             harness.scheduler.put(changed)
-            while f'value="{completed}" max="16000"' not in await ws.receive_str():
+            while f'value="{recorded}" max="16000"' not in await ws.receive_str():
                 pass
     harness.results.summaries_come.set()
 

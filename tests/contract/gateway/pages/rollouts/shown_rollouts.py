@@ -67,7 +67,7 @@ def put_rollouts(harness: GatewayHarness, text: str = "") -> rollout_service_pb2
     """The first model has ended and one rollout of it failed; the second has one rollout of four."""
     first = _run(FIRST, "openai/fake", run_pb2.RUN_STATE_COMPLETED)
     second = _run(SECOND, "vllm/org/small", run_pb2.RUN_STATE_RUNNING)
-    first.progress.completed, second.progress.completed = 4, 1
+    first.progress.recorded, second.progress.recorded = 4, 1
     first.progress.failures["verifier"] = 1
     outcomes = {
         FIRST: [_graded(0, 0, 1.0), _graded(0, 1, 0.25, text), _graded(1, 0, 0.0), _failed(1, 1, text)]

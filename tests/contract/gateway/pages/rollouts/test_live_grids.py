@@ -39,7 +39,7 @@ async def test_a_change_is_pushed_and_the_end_closes_normally(
 ) -> None:
     async with asyncio.timeout(30), socket(harness, f"{ORDER}/socket?from=1&{BUILD}") as ws:
         assert 'value="5" max="8"' in await ws.receive_str(timeout=10)
-        order.runs[1].progress.completed = 3
+        order.runs[1].progress.recorded = 3
         harness.scheduler.put(order.runs[1])
         while 'value="7" max="8"' not in await ws.receive_str(timeout=10):
             pass
@@ -69,7 +69,7 @@ async def test_the_list_of_orders_is_pushed_with_its_filters(
     async with asyncio.timeout(30), socket(harness, f"/rollouts/socket?name=mine&{BUILD}") as ws:
         assert "5 of 8" in await ws.receive_str(timeout=10)
         assert harness.scheduler.rollouts.listed[-1].name == "mine"
-        order.runs[1].progress.completed = 3
+        order.runs[1].progress.recorded = 3
         harness.scheduler.put(order.runs[1])
         while "7 of 8" not in await ws.receive_str(timeout=10):
             pass

@@ -86,7 +86,7 @@ async def test_progress_has_tasks_speed_and_time_left() -> None:
     progress = (await harness.showing.show(run.run_id)).progress
     assert [(task.task, task.total) for task in progress.tasks] == [("choose", 100), ("say", 100)]
     assert all(task.is_stand_in for task in progress.tasks)
-    assert progress.completed == 100
+    assert progress.recorded == 100
     assert (progress.samples_per_second, progress.tokens_per_second) == (20, 60)
     assert (progress.eta_seconds, progress.eta_low_seconds, progress.eta_high_seconds) == (5, 5, 5)
 
@@ -121,11 +121,11 @@ async def test_list_has_progress_and_speed_of_running_runs() -> None:
     harness.clock.seconds += 5
     await harness.work(run.run_id)
     [listed] = (await harness.listing.list_page(RunFilter(), 10, None)).snapshots
-    assert (listed.progress.completed, listed.progress.total) == (100, 200)
+    assert (listed.progress.recorded, listed.progress.total) == (100, 200)
     assert (listed.progress.samples_per_second, listed.progress.eta_seconds) == (20, 5)
     elsewhere = SchedulerHarness(runs=harness.runs, record=harness.record)
     [unreported] = (await elsewhere.listing.list_page(RunFilter(), 10, None)).snapshots
-    assert unreported.progress.completed == 100
+    assert unreported.progress.recorded == 100
 
 
 async def test_list_distinguishes_runs_over_suites_from_those_over_data_sets() -> None:
@@ -150,7 +150,7 @@ async def test_counts_are_asked_for_where_no_report_was_received() -> None:
     await harness.advance(driver, 2)
     await harness.work(run.run_id)
     elsewhere = SchedulerHarness(runs=harness.runs, record=harness.record)
-    assert (await elsewhere.showing.show(run.run_id)).progress.completed == 200
+    assert (await elsewhere.showing.show(run.run_id)).progress.recorded == 200
 
 
 async def test_watch_shows_the_run_at_once_at_changes_and_ends_with_it() -> None:
