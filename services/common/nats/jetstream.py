@@ -38,7 +38,7 @@ _COMPARED = ("filter_subject", "ack_wait", "max_deliver", "max_ack_pending", "ma
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Undelivered:
     """Messages of a consumer that were never delivered, and when the first of them was sent."""
 
     count: int
@@ -105,7 +105,7 @@ class JetStream:
                 return
 
     async def pending(self, spec: StreamSpec, subject_filter: str) -> int:
-        """Messages in the stream under the subjects: waiting or delivered and not acknowledged."""
+        """Messages in the stream under the subjects: undelivered, or delivered and not acknowledged."""
         return sum((await self.pending_by_subject(spec, subject_filter)).values())
 
     async def pending_by_subject(self, spec: StreamSpec, subject_filter: str) -> Mapping[str, int]:
@@ -116,8 +116,8 @@ class JetStream:
             return {}
         return info.state.subjects or {}
 
-    async def waiting(self, spec: ConsumerSpec) -> Waiting:
-        """The backlog of a consumer; everything under its subjects before its first pull."""
+    async def undelivered(self, spec: ConsumerSpec) -> Undelivered:
+        """Those of a consumer; everything under its subjects before its first pull."""
         try:
             info = await self._js.consumer_info(spec.stream.name, spec.durable)
         except NotFoundError:
@@ -125,8 +125,8 @@ class JetStream:
         else:
             count, delivered = info.num_pending or 0, info.delivered.stream_seq if info.delivered else 0
         if not count:
-            return Waiting(0)
-        return Waiting(count, await self.sent_at(spec.stream, spec.filter_subject, after=delivered))
+            return Undelivered(0)
+        return Undelivered(count, await self.sent_at(spec.stream, spec.filter_subject, after=delivered))
 
     async def sent_at(self, spec: StreamSpec, subject_filter: str, *, after: int = 0) -> datetime | None:
         """When the first message under the subjects was sent that comes after one of the stream."""

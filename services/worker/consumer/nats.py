@@ -20,7 +20,7 @@ from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
 from services.common.traces import TRACEPARENT, continued_trace
 from services.worker.consumer.nats_pull import LongPull
-from services.worker.consumer.ports import Backlog
+from services.worker.consumer.ports import ModelWork
 from services.worker.consumer.proto import only_samples, shard_from_proto
 from services.worker.execution.shard import Shard
 from services.worker.settings import DEFAULT_ACK_WAIT_SECONDS
@@ -147,28 +147,29 @@ class NatsShardSource:
         except TRANSIENT_NATS as error:
             log.info("shard not forwarded", why="it is redelivered", error=repr(error))
 
-    async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
-        """One request where nothing of the pool waits."""
+    async def work_of(self, models: Collection[str]) -> Sequence[ModelWork]:
+        """One request where the pool has no work."""
         try:
             subjects = await self._jetstream.pending_by_subject(
                 self._stream, messaging.work_of_pool(self._pool.name)
             )
             # Most models have no work: only those with a subject cost a request for each priority.
             tokens = {messaging.token_of_work(subject) for subject in subjects}
-            waiting = [model for model in models if messaging.model_token(model) in tokens]
-            found = [await self._backlog(model) for model in waiting]
+            found = [await self._work_of(model) for model in models if messaging.model_token(model) in tokens]
         except TRANSIENT_NATS as error:
-            log.info("backlogs unknown", error=repr(error))
+            log.info("work unknown", error=repr(error))
             return ()
-        return [backlog for backlog in found if backlog is not None]
+        return [work for work in found if work is not None]
 
-    async def _backlog(self, model: str) -> Backlog | None:
+    async def _work_of(self, model: str) -> ModelWork | None:
         subject = messaging.work_of_model(self._pool.name, messaging.model_token(model))
-        waits = [await self._jetstream.waiting(self._consumer(model, priority)) for priority in Priority]
-        sent = [wait.since for wait in waits if wait.since is not None]
-        # If nothing waits, everything is in flight, maybe on a worker that died.
+        undelivered = [
+            await self._jetstream.undelivered(self._consumer(model, priority)) for priority in Priority
+        ]
+        sent = [each.since for each in undelivered if each.since is not None]
+        # If each is delivered, all are in flight, maybe on a worker that died.
         since = min(sent) if sent else await self._jetstream.sent_at(self._stream, subject)
-        return None if since is None else Backlog(model, sum(wait.count for wait in waits), since)
+        return None if since is None else ModelWork(model, sum(each.count for each in undelivered), since)
 
     def _consumer(self, model: str | None, priority: Priority) -> ConsumerSpec:
         token = messaging.ANY_MODEL if model is None else messaging.model_token(model)

@@ -10,15 +10,15 @@ from services.worker.execution.shard import Shard
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
-    """The unacknowledged messages of a model, at least one.
+class ModelWork:
+    """The shards of a model that are not acknowledged, at least one.
 
-    `waiting` of them are not delivered yet. `since` is when the oldest of these was published, or the oldest
-    of all where none waits.
+    `undelivered` of them are not delivered yet. `since` is when the oldest of these was published, or the
+    oldest of all where each is delivered.
     """
 
     model: str
-    waiting: int
+    undelivered: int
     since: datetime
 
 
@@ -79,8 +79,8 @@ class ShardSource(Protocol):
     async def hold(self, model: str | None, priority: Priority) -> ShardMessage | None:
         """Leaves what comes until the next pull to other workers; the shard that has come already."""
 
-    async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
-        """Backlogs of the models that have unacknowledged messages."""
+    async def work_of(self, models: Collection[str]) -> Sequence[ModelWork]:
+        """The work of the models that have any."""
 
 
 class WorkerRegistry(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.common.clock import Clock
-from services.worker.consumer.ports import Backlog, PeerWorker, ShardSource, WorkerRegistry
+from services.worker.consumer.ports import ModelWork, PeerWorker, ShardSource, WorkerRegistry
 from services.worker.models.model_loader import ModelLoader
 
 # After so many the others of a large pool go first, and the next look decides.
@@ -38,8 +38,8 @@ class SelectModel:
         """
         if not is_idle and self.loader.residency_seconds < self.policy.min_residency_seconds:
             return None
-        backlogs = await self._backlogs()
-        return self._pick(backlogs, await self.registry.peers(), is_idle=is_idle) if backlogs else None
+        work = await self._work()
+        return self._pick(work, await self.registry.peers(), is_idle=is_idle) if work else None
 
     async def claim(self, *, is_idle: bool) -> str | None:
         """Selects as `select`, and the model is this worker's to load: the peers count with it.
@@ -62,42 +62,40 @@ class SelectModel:
             self.loader.switching_to = None
         return None
 
-    def _pick(self, backlogs: Sequence[Backlog], peers: Sequence[PeerWorker], *, is_idle: bool) -> str | None:
+    def _pick(self, work: Sequence[ModelWork], peers: Sequence[PeerWorker], *, is_idle: bool) -> str | None:
         if not is_idle:
-            return oldest(unserved(backlogs, peers), before=self._ago(self.policy.min_residency_seconds))
+            return oldest(unserved(work, peers), before=self._ago(self.policy.min_residency_seconds))
         # Models that no peer serves come first, then those with more shards than workers on the way.
-        understaffed = oldest(behind(backlogs, peers), before=self._ago(self.policy.idle_seconds))
-        return oldest(unserved(backlogs, peers)) or understaffed
+        understaffed = oldest(behind(work, peers), before=self._ago(self.policy.idle_seconds))
+        return oldest(unserved(work, peers)) or understaffed
 
-    async def _backlogs(self) -> Sequence[Backlog]:
-        """The models that this worker could load and does not serve now."""
+    async def _work(self) -> Sequence[ModelWork]:
+        """That of the models that this worker could load and does not serve now."""
         ready = self.loader.ready_models
         others = [model for model in self.loader.models if model not in ready and self.loader.may_load(model)]
-        return await self.source.backlogs(others) if others else ()
+        return await self.source.work_of(others) if others else ()
 
     def _ago(self, seconds: float) -> datetime:
         return self.clock.now() - timedelta(seconds=seconds)
 
 
-def unserved(backlogs: Sequence[Backlog], peers: Sequence[PeerWorker]) -> Sequence[Backlog]:
-    """Backlogs of models that no peer serves or switches to."""
+def unserved(work: Sequence[ModelWork], peers: Sequence[PeerWorker]) -> Sequence[ModelWork]:
+    """The work of models that no peer serves or switches to."""
     return [
-        backlog
-        for backlog in backlogs
-        if not any(peer.serves(backlog.model) or peer.loading_model == backlog.model for peer in peers)
+        each
+        for each in work
+        if not any(peer.serves(each.model) or peer.loading_model == each.model for peer in peers)
     ]
 
 
-def behind(backlogs: Sequence[Backlog], peers: Sequence[PeerWorker]) -> Sequence[Backlog]:
-    """Backlogs with more waiting messages than peers on the way: each message is worth a worker."""
+def behind(work: Sequence[ModelWork], peers: Sequence[PeerWorker]) -> Sequence[ModelWork]:
+    """The work with more undelivered shards than peers on the way: each shard is worth a worker."""
     return [
-        backlog
-        for backlog in backlogs
-        if backlog.waiting > sum(peer.loading_model == backlog.model for peer in peers)
+        each for each in work if each.undelivered > sum(peer.loading_model == each.model for peer in peers)
     ]
 
 
-def oldest(backlogs: Sequence[Backlog], *, before: datetime | None = None) -> str | None:
+def oldest(work: Sequence[ModelWork], *, before: datetime | None = None) -> str | None:
     """The model that has waited longest; with `before`, only if it has waited since then."""
-    old_enough = [backlog for backlog in backlogs if before is None or backlog.since <= before]
-    return min(old_enough, key=lambda backlog: backlog.since).model if old_enough else None
+    old_enough = [each for each in work if before is None or each.since <= before]
+    return min(old_enough, key=lambda each: each.since).model if old_enough else None

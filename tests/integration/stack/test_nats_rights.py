@@ -192,7 +192,7 @@ async def test_each_service_does_its_part(server: NatsServer) -> None:
     shard = await source.pull(None, Priority.HIGH)
     assert shard is not None
     await shard.acknowledge()
-    await source.backlogs([])
+    await source.work_of([])
     await worker.client.jetstream().publish("outcomes.r", b"an outcome")
     recorded = await Puller(JetStream(results.client), outcome_consumer(30)).fetch(1, 5)
     assert [message.data for message in recorded] == [b"an outcome"]

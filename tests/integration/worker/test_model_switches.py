@@ -60,27 +60,27 @@ async def harness(nats: RunningServer) -> AsyncIterator[WorkerHarness]:
         yield harness
 
 
-async def test_backlog_counts_undelivered_messages_since_the_oldest(harness: WorkerHarness) -> None:
+async def test_work_of_a_model_is_its_undelivered_shards_since_the_oldest(harness: WorkerHarness) -> None:
     source = NatsShardSource(harness.jetstream, POOL, SystemClock(), 30, always)
-    assert await source.backlogs([A, B]) == []
+    assert await source.work_of([A, B]) == []
     await harness.send(work_shard(1, range(4), model=A), pool=POOL, priority=Priority.LOW)
     await harness.send(work_shard(2, range(4), model=B), pool=POOL)
     await harness.send(work_shard(3, range(4), model=A), pool=POOL)
-    first, other = await source.backlogs([A, B])
-    assert (first.waiting, other.waiting) == (2, 1)
+    first, other = await source.work_of([A, B])
+    assert (first.undelivered, other.undelivered) == (2, 1)
     assert first.since < other.since
     taken = await source.pull(A, Priority.LOW)
-    (rest,) = await source.backlogs([A])
-    assert (rest.waiting, rest.since > other.since) == (1, True)
+    (rest,) = await source.work_of([A])
+    assert (rest.undelivered, rest.since > other.since) == (1, True)
     last = await source.pull(A, Priority.HIGH)
     assert taken
     assert last
-    (held,) = await source.backlogs([A])
-    assert (held.waiting, held.since) == (0, first.since)
+    (held,) = await source.work_of([A])
+    assert (held.undelivered, held.since) == (0, first.since)
     await asyncio.gather(taken.acknowledge(), last.acknowledge())
 
     async def is_gone() -> bool:
-        return await source.backlogs([A]) == []
+        return await source.work_of([A]) == []
 
     await eventually(is_gone, "what is acknowledged waits no more")
 

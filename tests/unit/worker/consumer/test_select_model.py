@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 
 from proctor.values.priority import Priority
-from services.worker.consumer.ports import Backlog, PeerWorker, ShardMessage
+from services.worker.consumer.ports import ModelWork, PeerWorker, ShardMessage
 from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.models.model_loader import ModelLoader
 from tests.fakes.worker.scripted_engine import ScriptedEngine
@@ -14,11 +14,11 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Pool:
-    """Clock, source and registry of a worker that has loaded A; tests set the backlogs and the peers."""
+    """Clock, source and registry of a worker that has loaded A; tests set the work and the peers."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.waiting: dict[str, Backlog] = {}
+        self.work: dict[str, ModelWork] = {}
         self.peer_workers: list[PeerWorker] = []
         # Switches of peers that come between a look at the pool and the report of an own switch.
         self.rivals: list[PeerWorker] = []
@@ -41,8 +41,8 @@ class Pool:
     async def hold(self, model: str | None, priority: Priority) -> ShardMessage | None:
         raise NotImplementedError((model, priority))
 
-    async def backlogs(self, models: Collection[str]) -> Sequence[Backlog]:
-        return [self.waiting[model] for model in models if model in self.waiting]
+    async def work_of(self, models: Collection[str]) -> Sequence[ModelWork]:
+        return [self.work[model] for model in models if model in self.work]
 
     async def peers(self) -> Sequence[PeerWorker]:
         return list(self.peer_workers)
@@ -61,8 +61,8 @@ class Pool:
         self.switches += 1
         return True
 
-    def wait_for(self, model: str, *, since: float, waiting: int = 1) -> None:
-        self.waiting[model] = Backlog(model, waiting, START + timedelta(seconds=since))
+    def wait_for(self, model: str, *, since: float, undelivered: int = 1) -> None:
+        self.work[model] = ModelWork(model, undelivered, START + timedelta(seconds=since))
 
 
 async def pool_at_a() -> Pool:
@@ -102,7 +102,7 @@ async def test_residency_begins_with_each_model_but_not_with_a_restart() -> None
 async def test_model_that_another_worker_has_or_loads_is_left_to_it() -> None:
     pool = await pool_at_a()
     pool.seconds = 300
-    pool.wait_for(B, since=0, waiting=0)
+    pool.wait_for(B, since=0, undelivered=0)
     for other in (PeerWorker((B,)), PeerWorker((A,), B)):
         pool.peer_workers = [other]
         assert await pool.selector.select(is_idle=True) is None
@@ -113,7 +113,7 @@ async def test_model_that_another_worker_has_or_loads_is_left_to_it() -> None:
 
 async def test_idle_worker_helps_those_that_do_not_keep_up_one_for_each_message() -> None:
     pool = await pool_at_a()
-    pool.wait_for(B, since=0, waiting=2)
+    pool.wait_for(B, since=0, undelivered=2)
     pool.peer_workers = [PeerWorker((B,)), PeerWorker((), B)]
     pool.seconds = 1
     assert await pool.selector.select(is_idle=True) is None
@@ -126,14 +126,14 @@ async def test_idle_worker_helps_those_that_do_not_keep_up_one_for_each_message(
 async def test_busy_worker_leaves_help_to_the_idle() -> None:
     pool = await pool_at_a()
     pool.seconds = 300
-    pool.wait_for(B, since=0, waiting=9)
+    pool.wait_for(B, since=0, undelivered=9)
     pool.peer_workers = [PeerWorker((B,))]
     assert await pool.selector.select(is_idle=False) is None
 
 
 async def test_work_of_a_worker_that_died_is_taken_over_though_it_was_delivered() -> None:
     pool = await pool_at_a()
-    pool.wait_for(B, since=0, waiting=0)
+    pool.wait_for(B, since=0, undelivered=0)
     assert await pool.selector.select(is_idle=True) == B
 
 
@@ -159,7 +159,7 @@ async def test_who_was_late_takes_the_next_model() -> None:
 async def test_worker_among_many_peers_waits_until_its_next_look() -> None:
     pool = await pool_at_a()
     pool.seconds = 10
-    pool.wait_for(B, since=0, waiting=100)
+    pool.wait_for(B, since=0, undelivered=100)
     pool.rivals = [PeerWorker((A,), B)] * 5
     assert await pool.selector.claim(is_idle=True) is None
     assert await pool.selector.claim(is_idle=True) == B
