@@ -238,7 +238,7 @@ def _worker_cells(worker: scheduler_pb2.WorkerInfo) -> tuple[Cell, ...]:
     return (
         two_lines(worker.worker_id, worker.pool),
         two_lines(ready if is_vllm else worker.loaded_model or "any", worker.engine),
-        f"{worker.in_flight}/{worker.concurrency}",
+        f"{worker.samples_in_flight}/{worker.concurrency}",
         two_lines(_state(worker), _load(worker.load) if worker.HasField("load") else ""),
     )
 

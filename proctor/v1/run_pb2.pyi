@@ -37,7 +37,7 @@ class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.Val
     RUN_STATE_RUNNING: _RunState.ValueType  # 2
     """Has a run slot: is planned, dispatched and recorded."""
     RUN_STATE_PAUSED: _RunState.ValueType  # 3
-    """Paused by a user. In-flight shards finish and are recorded; no further shard is dispatched until it is resumed. It holds
+    """Paused by a user. Shards in flight finish and are recorded; no further shard is dispatched until it is resumed. It holds
     no run slot.
     """
     RUN_STATE_COMPLETED: _RunState.ValueType  # 4
@@ -59,7 +59,7 @@ RUN_STATE_PENDING: RunState.ValueType  # 1
 RUN_STATE_RUNNING: RunState.ValueType  # 2
 """Has a run slot: is planned, dispatched and recorded."""
 RUN_STATE_PAUSED: RunState.ValueType  # 3
-"""Paused by a user. In-flight shards finish and are recorded; no further shard is dispatched until it is resumed. It holds
+"""Paused by a user. Shards in flight finish and are recorded; no further shard is dispatched until it is resumed. It holds
 no run slot.
 """
 RUN_STATE_COMPLETED: RunState.ValueType  # 4

@@ -883,7 +883,7 @@ class WorkerInfo(_message.Message):
     POOL_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
     LOADED_MODEL_FIELD_NUMBER: _builtins.int
-    IN_FLIGHT_FIELD_NUMBER: _builtins.int
+    SAMPLES_IN_FLIGHT_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     SEEN_AT_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
@@ -901,10 +901,10 @@ class WorkerInfo(_message.Message):
     """Engine: "vllm", "openai"."""
     loaded_model: _builtins.str
     """Loaded model; empty when none."""
-    in_flight: _builtins.int
-    """In-flight samples."""
+    samples_in_flight: _builtins.int
+    """Samples in flight: the engine works on them."""
     concurrency: _builtins.int
-    """Maximum number of in-flight samples."""
+    """Maximum number of samples in flight."""
     provider: _builtins.str
     """Provider that it serves."""
     loading_model: _builtins.str
@@ -936,7 +936,7 @@ class WorkerInfo(_message.Message):
         pool: _builtins.str = ...,
         engine: _builtins.str = ...,
         loaded_model: _builtins.str = ...,
-        in_flight: _builtins.int = ...,
+        samples_in_flight: _builtins.int = ...,
         concurrency: _builtins.int = ...,
         seen_at: _timestamp_pb2.Timestamp | None = ...,
         provider: _builtins.str = ...,
@@ -949,7 +949,7 @@ class WorkerInfo(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "seen_at", b"seen_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "note", b"note", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "seen_at", b"seen_at", "state", b"state", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "note", b"note", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "samples_in_flight", b"samples_in_flight", "seen_at", b"seen_at", "state", b"state", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -140,7 +140,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelRun(self, request, context):
-        """Cancels a run: no further shard is dispatched, in-flight requests are aborted, recorded outcomes are kept.
+        """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -154,7 +154,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PauseRun(self, request, context):
-        """Pauses a pending or running run: no further shard is dispatched, in-flight shards finish and are recorded.
+        """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,11 +42,11 @@ class SchedulerServiceStub:
     ListRuns: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListRunsRequest, _scheduler_service_pb2.ListRunsResponse]
     """Lists runs, newest first, by keyset pages."""
     CancelRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CancelRunRequest, _scheduler_service_pb2.CancelRunResponse]
-    """Cancels a run: no further shard is dispatched, in-flight requests are aborted, recorded outcomes are kept."""
+    """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept."""
     RetryRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]
     """Starts a new epoch of a failed or cancelled run, which processes only missing and failed samples."""
     PauseRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]
-    """Pauses a pending or running run: no further shard is dispatched, in-flight shards finish and are recorded."""
+    """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded."""
     ResumeRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]
@@ -78,11 +78,11 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     ListRuns: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListRunsRequest, _scheduler_service_pb2.ListRunsResponse]  # type: ignore[assignment]
     """Lists runs, newest first, by keyset pages."""
     CancelRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CancelRunRequest, _scheduler_service_pb2.CancelRunResponse]  # type: ignore[assignment]
-    """Cancels a run: no further shard is dispatched, in-flight requests are aborted, recorded outcomes are kept."""
+    """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept."""
     RetryRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]  # type: ignore[assignment]
     """Starts a new epoch of a failed or cancelled run, which processes only missing and failed samples."""
     PauseRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]  # type: ignore[assignment]
-    """Pauses a pending or running run: no further shard is dispatched, in-flight shards finish and are recorded."""
+    """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded."""
     ResumeRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]  # type: ignore[assignment]
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]  # type: ignore[assignment]
@@ -141,7 +141,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.CancelRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.CancelRunResponse, _abc.Awaitable[_scheduler_service_pb2.CancelRunResponse]]:
-        """Cancels a run: no further shard is dispatched, in-flight requests are aborted, recorded outcomes are kept."""
+        """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept."""
 
     @_abc_1.abstractmethod
     def RetryRun(
@@ -157,7 +157,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.PauseRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.PauseRunResponse, _abc.Awaitable[_scheduler_service_pb2.PauseRunResponse]]:
-        """Pauses a pending or running run: no further shard is dispatched, in-flight shards finish and are recorded."""
+        """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded."""
 
     @_abc_1.abstractmethod
     def ResumeRun(

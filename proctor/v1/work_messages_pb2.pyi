@@ -592,7 +592,7 @@ class WorkerStatus(_message.Message):
     PROVIDER_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
     LOADED_MODEL_FIELD_NUMBER: _builtins.int
-    IN_FLIGHT_FIELD_NUMBER: _builtins.int
+    SAMPLES_IN_FLIGHT_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     SENT_AT_FIELD_NUMBER: _builtins.int
     CANNOT_LOAD_FIELD_NUMBER: _builtins.int
@@ -617,10 +617,10 @@ class WorkerStatus(_message.Message):
     """Provider that it serves."""
     loaded_model: _builtins.str
     """Loaded model; empty when none."""
-    in_flight: _builtins.int
-    """In-flight samples."""
+    samples_in_flight: _builtins.int
+    """Samples in flight: the engine works on them."""
     concurrency: _builtins.int
-    """Maximum number of in-flight samples."""
+    """Maximum number of samples in flight."""
     loading_model: _builtins.str
     """Model that it switches to, while it finishes shards of another model or loads this one; empty when none."""
     pod: _builtins.str
@@ -630,9 +630,9 @@ class WorkerStatus(_message.Message):
     note: _builtins.str
     """What an operator should look at: why no model is loaded, or that the machine's clock is off. Empty when nothing is."""
     rollouts: _builtins.int
-    """In-flight rollouts."""
+    """Rollouts in flight."""
     rollout_slots: _builtins.int
-    """Maximum number of in-flight rollouts."""
+    """Maximum number of rollouts in flight."""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Models "provider/name" that it can serve, as far as known."""
@@ -676,7 +676,7 @@ class WorkerStatus(_message.Message):
         provider: _builtins.str = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
         loaded_model: _builtins.str = ...,
-        in_flight: _builtins.int = ...,
+        samples_in_flight: _builtins.int = ...,
         concurrency: _builtins.int = ...,
         sent_at: _timestamp_pb2.Timestamp | None = ...,
         cannot_load: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
@@ -694,7 +694,7 @@ class WorkerStatus(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "environment", b"environment", "in_flight", b"in_flight", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "note", b"note", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refusals", b"refusals", "rollout_slots", b"rollout_slots", "rollouts", b"rollouts", "sent_at", b"sent_at", "state", b"state", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "environment", b"environment", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "note", b"note", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refusals", b"refusals", "rollout_slots", b"rollout_slots", "rollouts", b"rollouts", "samples_in_flight", b"samples_in_flight", "sent_at", b"sent_at", "state", b"state", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -57,7 +57,7 @@ POOL_WORKERS = Gauge(
     "Live workers: loading, ready, draining, or without a model (not_loaded).",
     ["pool", "state"],
 )
-POOL_IN_FLIGHT = Gauge(
+POOL_SAMPLES_IN_FLIGHT = Gauge(
     "proctor_pool_samples_in_flight", "Samples that engines or providers work on.", ["pool"]
 )
 POOL_CONCURRENCY = Gauge(

@@ -53,7 +53,7 @@ RATE_LIMITED = Counter("proctor_rate_limited_requests_total", "Requests that the
 REQUEST_RETRIES = Counter(
     "proctor_request_retries_total", "Requests that were sent again after a failure other than a 429."
 )
-IN_FLIGHT = Gauge("proctor_worker_samples_in_flight", "Samples that the engine or provider works on.")
+SAMPLES_IN_FLIGHT = Gauge("proctor_worker_samples_in_flight", "Samples that the engine or provider works on.")
 CONCURRENCY = Gauge("proctor_worker_concurrency", "Most samples that the worker sends at a time.")
 QUOTA_WAITS = Gauge("proctor_worker_requests_waiting_for_quota", "Requests that wait for their rate limit.")
 LOAD_SECONDS = Histogram(

@@ -47,7 +47,7 @@ async def test_every_request_in_flight_is_aborted_within_two_seconds_of_the_call
 ) -> None:
     async with replica(stack, "worker"):
         [cancelled] = await cancel_round(stack, ("fake",), IN_FLIGHT)
-    assert cancelled.in_flight == IN_FLIGHT
+    assert cancelled.requests_in_flight == IN_FLIGHT
     assert cancelled.seconds < ABORT_SECONDS
     traffic = await stack.model_server.traffic("fake")
     assert (traffic.aborted, traffic.answered) == (IN_FLIGHT, 0)
@@ -65,7 +65,7 @@ async def test_cancel_is_prompt_and_a_retry_asks_only_for_what_is_missing(stack:
     assert partial.is_partial
     assert partial.answered == kept
     assert_counters_equal_rows(await read_rows(run))
-    assert (await server.stats())["answered"] <= kept + run.in_flight
+    assert (await server.stats())["answered"] <= kept + run.samples_in_flight
 
     await server.control(reset_stats=True)
     await stack.client.retry_run(run.run_id)

@@ -85,7 +85,7 @@ async def test_urgent_run_overtakes_and_the_other_goes_on_where_it_was(stack: St
     assert (ended.state, ended.epoch) == (run_pb2.RUN_STATE_COMPLETED, 1)
     assert_each_recorded_once(await read_rows(run), run.total)
     requests = (await stack.model_server.stats())["requests"]
-    assert requests <= run.total + URGENT_ROWS + run.in_flight
+    assert requests <= run.total + URGENT_ROWS + run.samples_in_flight
 
 
 async def has_state(stack: StackHarness, run_id: str, state: run_pb2.RunState.ValueType) -> bool:

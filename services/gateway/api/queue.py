@@ -73,8 +73,8 @@ class QueueWorker(BaseModel):
         description='"loading", "ready", "draining" or "not loaded"; a note may follow, after "; "'
     )
     loaded_model: str = Field(description="Empty when none")
-    in_flight: int = Field(description="In-flight samples")
-    concurrency: int = Field(description="Maximum number of in-flight samples")
+    samples_in_flight: int = Field(description="Samples that the engine works on")
+    concurrency: int = Field(description="Maximum number of samples in flight")
     seen_at: datetime | None
     load: QueueLoad | None = Field(description="Null when the engine is remote")
     cannot_load: dict[str, str] = Field(description="Model → why the engine cannot load it")

@@ -22,7 +22,7 @@ _QUERIES = {
     RowKind.BATCH_ERROR: "export_batch_errors",
 }
 # One is read while the other is written.
-IN_FLIGHT = 2
+READ_AHEAD = 2
 # The first bytes come soon, then chunks are as large as they are cheap to hold.
 FIRST_SAMPLES = 64
 MAX_SAMPLES = 8192
@@ -121,7 +121,7 @@ class PostgresExportRows:
                     await window.rows
 
     def _prefetch(self, reading: _Reading) -> None:
-        while len(reading.ahead) < IN_FLIGHT and not reading.is_asked:
+        while len(reading.ahead) < READ_AHEAD and not reading.is_asked:
             end = min(reading.asked_to[0] + reading.samples, reading.task.end_sample)
             reading.ahead.append(self._window(reading, reading.asked_to, end))
             reading.asked_to = (end, -1)

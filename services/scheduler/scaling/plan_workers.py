@@ -158,7 +158,7 @@ def _busy(pool: Pool, worker: Worker) -> float:
     """The share of what the worker takes at a time that is in flight."""
     # One of the release before reports no rollouts.
     of_rollouts = worker.rollouts / worker.rollout_slots if worker.rollout_slots else 0.0
-    return max(worker.in_flight - worker.rollouts, 0) / pool.concurrency + of_rollouts
+    return max(worker.samples_in_flight - worker.rollouts, 0) / pool.concurrency + of_rollouts
 
 
 def _is_ready(pool: Pool, worker: Worker) -> bool:

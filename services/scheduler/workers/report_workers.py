@@ -22,5 +22,7 @@ class ReportWorkers:
             counts = Counter(worker.state for worker in workers)
             for state in WorkerState:
                 metrics.POOL_WORKERS.labels(pool.name, state).set(counts[state])
-            metrics.POOL_IN_FLIGHT.labels(pool.name).set(sum(worker.in_flight for worker in workers))
+            metrics.POOL_SAMPLES_IN_FLIGHT.labels(pool.name).set(
+                sum(worker.samples_in_flight for worker in workers)
+            )
             metrics.POOL_CONCURRENCY.labels(pool.name).set(sum(worker.concurrency for worker in workers))

@@ -39,7 +39,7 @@ class Worker:
     provider: str = ""
     models: tuple[str, ...] = ()
     loaded_model: str = ""
-    in_flight: int = 0
+    samples_in_flight: int = 0
     concurrency: int = 0
     state: WorkerState | None = None
     note: str = ""

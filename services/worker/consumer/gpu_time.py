@@ -15,7 +15,7 @@ class GpuTime:
     def __init__(self, clock: Clock, gpus: Callable[[], int]) -> None:
         self._clock = clock
         self._gpus = gpus
-        self._in_flight = 0
+        self._samples_in_flight = 0
         self._advanced_at = clock.monotonic()
         self._seconds_each = 0.0
 
@@ -24,12 +24,12 @@ class GpuTime:
         self._advance()
         return self._seconds_each
 
-    def change(self, in_flight: int) -> None:
+    def change(self, samples_in_flight: int) -> None:
         self._advance()
-        self._in_flight = in_flight
+        self._samples_in_flight = samples_in_flight
 
     def _advance(self) -> None:
         now = self._clock.monotonic()
-        if self._in_flight:
-            self._seconds_each += (now - self._advanced_at) * self._gpus() / self._in_flight
+        if self._samples_in_flight:
+            self._seconds_each += (now - self._advanced_at) * self._gpus() / self._samples_in_flight
         self._advanced_at = now

@@ -127,7 +127,7 @@ class NatsHeartbeat:
             provider=pool.provider_name,
             models=loader.models,
             loaded_model=loader.loaded_model or "",
-            in_flight=sources.concurrency.in_use,
+            samples_in_flight=sources.concurrency.in_use,
             concurrency=sources.concurrency.limit,
             rollouts=sources.context.prefetch.rollouts,
             rollout_slots=sources.rollout_slots,

@@ -18,14 +18,14 @@ _MEASURED_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class PrefetchLimits:
-    """Samples executing at a time, prefetched besides, and in flight (of shards not yet acknowledged).
+    """Samples executing at a time, prefetched besides, and held: those of shards in flight.
 
     `rollouts` are the slots for rollouts: no more are pulled, since each takes minutes.
     """
 
     concurrency: int
     prefetched: int
-    in_flight: int
+    held: int
     rollouts: int = sys.maxsize
 
     @classmethod
@@ -66,7 +66,7 @@ class Prefetch:
 
     def __init__(self, limits: PrefetchLimits, clock: Clock) -> None:
         self.unfinished = 0
-        self.in_flight = 0
+        self.held = 0
         self._suspended = 0
         self._rollouts: Counter[Priority] = Counter()
         self._limits = limits
@@ -93,9 +93,9 @@ class Prefetch:
         # A pull that waits for room has to see that it is closed.
         self._wake_all()
 
-    def add(self, unfinished: int, in_flight: int) -> None:
+    def add(self, unfinished: int, held: int) -> None:
         self.unfinished += unfinished
-        self.in_flight += in_flight
+        self.held += held
 
     def take_slots(self, priority: Priority, rollouts: int) -> None:
         """Rollouts that a pull of this priority brought take slots until `free_slots`."""
@@ -122,20 +122,20 @@ class Prefetch:
 
     def release(self, samples: int) -> None:
         """The shard with these samples is not in flight any more."""
-        self.in_flight -= samples
+        self.held -= samples
         self._changed.set()
 
     @contextmanager
-    def suspended(self, unfinished: int, in_flight: int) -> Iterator[None]:
+    def suspended(self, unfinished: int, held: int) -> Iterator[None]:
         """Leaves these samples out of the counts meanwhile, so that others are pulled in their place."""
-        self.add(-unfinished, -in_flight)
-        self._suspended += in_flight
+        self.add(-unfinished, -held)
+        self._suspended += held
         self._wake_all()
         try:
             yield
         finally:
-            self.add(unfinished, in_flight)
-            self._suspended -= in_flight
+            self.add(unfinished, held)
+            self._suspended -= held
 
     def report(self, priority: Priority, model: str | None, *, is_flowing: bool) -> None:
         """Whether the last pull for this priority and model brought anything."""
@@ -145,7 +145,7 @@ class Prefetch:
             self._changed.set()
 
     def is_idle(self) -> bool:
-        return self.in_flight == 0 and not any(self._flowing.values())
+        return self.held == 0 and not any(self._flowing.values())
 
     async def until_room(self, priority: Priority) -> bool:
         """True once there is room and no higher priority brings work; False when it is closed."""
@@ -161,7 +161,7 @@ class Prefetch:
         return False
 
     async def until_empty(self) -> None:
-        while self.in_flight + self._suspended:
+        while self.held + self._suspended:
             self._changed.clear()
             await self._changed.wait()
 
@@ -169,10 +169,10 @@ class Prefetch:
         return self._has_space() and self._may_pull(priority)
 
     def _may_pull(self, priority: Priority) -> bool:
-        """Whether neither samples in flight, nor rollouts, nor a higher priority hold it up."""
-        # Rollouts of a lower priority do not hold up what is higher.
+        """Whether neither samples that are held, nor rollouts, nor a higher priority stop it."""
+        # Rollouts of a lower priority do not stop what is higher.
         rollouts = sum(count for other, count in self._rollouts.items() if other <= priority)
-        is_within = self.in_flight < self._limits.in_flight and rollouts < self._limits.rollouts
+        is_within = self.held < self._limits.held and rollouts < self._limits.rollouts
         # While a higher priority brings shards, a lower one gets no room at all.
         return is_within and not any(self._higher[priority])
 

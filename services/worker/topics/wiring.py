@@ -90,7 +90,7 @@ def make_topics(resources: WorkerResources, *, engine: Engine, limiters: RateLim
 
 def _watch(concurrency: ConcurrencyLimit, loader: ModelLoader, limiters: RateLimiters) -> None:
     """These are read with the metrics."""
-    metrics.IN_FLIGHT.set_function(lambda: concurrency.in_use)
+    metrics.SAMPLES_IN_FLIGHT.set_function(lambda: concurrency.in_use)
     metrics.CONCURRENCY.set(concurrency.limit)
     metrics.QUOTA_WAITS.set_function(lambda: sum(limiter.waiting for limiter in limiters))
     if not loader.serves_any:

@@ -36,7 +36,7 @@ LATENCY_SECONDS = 60.0
 class CancelledRun:
     """`seconds` from the call to the abort that left nothing in flight."""
 
-    in_flight: int
+    requests_in_flight: int
     answered_in: float
     seconds: float
 
@@ -85,8 +85,8 @@ def print_cancels(cancels: list[CancelledRun]) -> None:
     for name, seconds in figures.items():
         reported = (np.percentile(seconds, 50), np.percentile(seconds, 99), max(seconds))
         table.add_row(name, *(f"{figure:.3f}" for figure in reported))
-    in_flight = [each.in_flight for each in cancels]
-    table.caption = f"requests in flight of a run at its cancel: {min(in_flight)} to {max(in_flight)}"
+    requests = [each.requests_in_flight for each in cancels]
+    table.caption = f"requests in flight of a run at its cancel: {min(requests)} to {max(requests)}"
     Console(width=100).print(table)
 
 

@@ -29,7 +29,7 @@ Fault = Callable[[], Awaitable[None]]
 
 @dataclass
 class FaultedRun:
-    """`in_flight`: an upper limit of the samples that were on the wire at the faults so far.
+    """`samples_in_flight`: an upper limit of the samples that were on the wire at the faults so far.
 
     It is measured, not assumed: for each fault the most samples in shards dispatched and not done that any
     look at Postgres has seen, and one shard more, which may have been dispatched since the last look.
@@ -38,7 +38,7 @@ class FaultedRun:
     stack: StackHarness
     run_id: str
     total: int
-    in_flight: int = 0
+    samples_in_flight: int = 0
     most_dispatched: int = 0
 
     @classmethod
@@ -54,7 +54,7 @@ class FaultedRun:
         async with self.stack.database() as database:
             recorded = await self._reach(share, database)
         assert 0.1 * self.total <= recorded <= 0.9 * self.total, f"struck too late: {recorded} were recorded"
-        self.in_flight += self.most_dispatched + SHARD_SAMPLES
+        self.samples_in_flight += self.most_dispatched + SHARD_SAMPLES
         await fault()
         return recorded
 

@@ -98,4 +98,4 @@ async def assert_asked_no_more_than_needed(run: FaultedRun) -> None:
     stats = await run.stack.model_server.stats()
     assert stats["distinct_prompts"] == run.total
     again = stats["requests"] - run.total - stats["faulted"]
-    assert again <= run.in_flight, f"{again} asked again, {run.in_flight} were in flight"
+    assert again <= run.samples_in_flight, f"{again} asked again, {run.samples_in_flight} were in flight"

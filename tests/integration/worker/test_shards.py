@@ -135,7 +135,7 @@ async def test_what_a_drained_worker_leaves_is_asked_by_the_next_and_nothing_twi
         worker.consumer.stop()
         await worker.consumer.drain(0.1)
         await worker.batcher.drain()
-        assert worker.context.prefetch.in_flight == 0
+        assert worker.context.prefetch.held == 0
 
     async def only_the_rest_is_left() -> bool:
         return await harness.left_in_work() == 1

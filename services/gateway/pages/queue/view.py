@@ -38,7 +38,7 @@ class WorkerRow:
     engine: str
     model: str
     state: str
-    in_flight: int
+    samples_in_flight: int
     concurrency: int
     running: int | None
     waiting: int | None
@@ -230,7 +230,7 @@ def _worker(worker: scheduler_pb2.WorkerInfo) -> WorkerRow:
         engine=worker.engine,
         model=worker.loading_model or worker.loaded_model,
         state=state_of(worker),
-        in_flight=worker.in_flight,
+        samples_in_flight=worker.samples_in_flight,
         concurrency=worker.concurrency,
         running=load.running_requests if load else None,
         waiting=load.waiting_requests if load else None,

@@ -40,7 +40,7 @@ class PoolLoadShown:
     """Sums over the workers of the run's pool; None where their engine is remote."""
 
     workers: int
-    in_flight: int
+    samples_in_flight: int
     running: int | None
     waiting: int | None
     kv_cache: float | None
@@ -210,7 +210,7 @@ def _engine(run: run_pb2.Run, workers: Iterable[scheduler_pb2.WorkerInfo]) -> Po
     loads = [worker.load for worker in own if worker.HasField("load")]
     return PoolLoadShown(
         workers=len(own),
-        in_flight=sum(worker.in_flight for worker in own),
+        samples_in_flight=sum(worker.samples_in_flight for worker in own),
         running=sum(load.running_requests for load in loads) if loads else None,
         waiting=sum(load.waiting_requests for load in loads) if loads else None,
         kv_cache=max(load.kv_cache_usage for load in loads) if loads else None,

@@ -38,9 +38,9 @@ class VllmEngine:
         # The runtime for each model that is ready.
         self._views: dict[str, VllmRuntime] = {}
         self._switch = asyncio.Lock()
-        self._in_flight = 0
-        self._nothing_in_flight = asyncio.Event()
-        self._nothing_in_flight.set()
+        self._requests_in_flight = 0
+        self._no_request_in_flight = asyncio.Event()
+        self._no_request_in_flight.set()
         # One thread starts and stops engines in order; the engine's process dies with the thread.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vllm-starter")
 
@@ -61,7 +61,7 @@ class VllmEngine:
                 read_adapter_rank(wanted)
             if not self._shares_engine(wanted):
                 # Answers under way are finished: stopping would fail them all.
-                await self._nothing_in_flight.wait()
+                await self._no_request_in_flight.wait()
                 await self._stop_runtime()
                 await self._in_starter(lambda: self._start_runtime(wanted))
             await self._add_view(wanted)
@@ -107,14 +107,14 @@ class VllmEngine:
         # No await after the check: the runtime cannot go before it is counted below.
         while self._switch.locked() or not (runtime := self._view_of(model)):
             await self.load(model)
-        self._in_flight += 1
-        self._nothing_in_flight.clear()
+        self._requests_in_flight += 1
+        self._no_request_in_flight.clear()
         try:
             yield runtime
         finally:
-            self._in_flight -= 1
-            if not self._in_flight:
-                self._nothing_in_flight.set()
+            self._requests_in_flight -= 1
+            if not self._requests_in_flight:
+                self._no_request_in_flight.set()
 
     def _view_of(self, model: str) -> "VllmRuntime | None":
         return None if self.loaded_model is None else self._views.get(model)

@@ -50,8 +50,10 @@ def marking(api: KubernetesApi, wanted: int) -> tuple[MarkPods, ListedWorkers]:
     return MarkPods(pools=(GPU,), registry=workers, store=Demands(wanted), costs=costs), workers
 
 
-def worker(pod: str, in_flight: int) -> Worker:
-    return Worker(f"worker of {pod}", "gpu", "vllm", in_flight=in_flight, concurrency=256, pod=pod)
+def worker(pod: str, samples_in_flight: int) -> Worker:
+    return Worker(
+        f"worker of {pod}", "gpu", "vllm", samples_in_flight=samples_in_flight, concurrency=256, pod=pod
+    )
 
 
 async def test_emptiest_pods_go_first(api: KubernetesApi) -> None:

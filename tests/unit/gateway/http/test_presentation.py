@@ -17,7 +17,7 @@ class Load(BaseModel):
 class Worker(BaseModel):
     worker_id: str
     provider: str | None
-    in_flight: int
+    samples_in_flight: int
     cannot_load: dict[str, str]
     ready_models: list[str]
     seen_at: datetime | None
@@ -45,7 +45,13 @@ class Progress(BaseModel):
 def test_unset_fields_are_null_or_empty() -> None:
     worker = present(Worker, scheduler_pb2.WorkerInfo(worker_id="w"))
     assert worker == Worker(
-        worker_id="w", provider=None, in_flight=0, cannot_load={}, ready_models=[], seen_at=None, load=None
+        worker_id="w",
+        provider=None,
+        samples_in_flight=0,
+        cannot_load={},
+        ready_models=[],
+        seen_at=None,
+        load=None,
     )
 
 

@@ -4,8 +4,10 @@ from services.scheduler.scaling.mark_pods import deletion_costs
 from services.scheduler.workers.worker import Worker
 
 
-def worker(pod: str, in_flight: int, rollouts: int = 0) -> Worker:
-    return Worker(pod, "gpu", "vllm", pod=pod, in_flight=in_flight, concurrency=64, rollouts=rollouts)
+def worker(pod: str, samples_in_flight: int, rollouts: int = 0) -> Worker:
+    return Worker(
+        pod, "gpu", "vllm", pod=pod, samples_in_flight=samples_in_flight, concurrency=64, rollouts=rollouts
+    )
 
 
 def test_worker_with_a_rollout_costs_more_than_one_full_of_samples() -> None:

@@ -103,7 +103,7 @@ def worker(
     name: str,
     state: WorkerState = WorkerState.READY,
     *,
-    in_flight: int = 0,
+    samples_in_flight: int = 0,
     pool: str = "gpu",
     rollouts: int = 0,
 ) -> Worker:
@@ -114,7 +114,7 @@ def worker(
         "vllm",
         loaded_model=loaded,
         state=state,
-        in_flight=in_flight + rollouts,
+        samples_in_flight=samples_in_flight + rollouts,
         concurrency=10,
         rollouts=rollouts,
         rollout_slots=4,
@@ -125,7 +125,7 @@ async def test_speed_is_that_of_one_busy_worker_and_sizes_the_pool() -> None:
     planning = Planning()
     planning.queue.running = [run("r", 100_000)]
     assert (await planning.next_round())["gpu"].workers == 1
-    planning.workers.live = [worker("w1", in_flight=10), worker("w2", in_flight=10)]
+    planning.workers.live = [worker("w1", samples_in_flight=10), worker("w2", samples_in_flight=10)]
     await planning.next_round(r=0)
     await planning.next_round(r=100)
     demand = (await planning.next_round(r=200))["gpu"]
@@ -138,7 +138,7 @@ async def test_speed_is_that_of_one_busy_worker_and_sizes_the_pool() -> None:
 async def test_idle_workers_show_no_speed_and_get_no_company() -> None:
     planning = Planning()
     planning.queue.running = [run("r", 100_000)]
-    planning.workers.live = [worker("w1", in_flight=1)]
+    planning.workers.live = [worker("w1", samples_in_flight=1)]
     for count in (0, 100):
         await planning.next_round(r=count)
     demand = (await planning.next_round(r=200))["gpu"]

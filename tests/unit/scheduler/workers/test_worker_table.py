@@ -65,7 +65,7 @@ def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
     receive(first)
     clock.seconds += 10
     receive(replace(first, worker_id="b"))
-    receive(replace(first, worker_id="b", in_flight=3))
+    receive(replace(first, worker_id="b", samples_in_flight=3))
     assert len(changes) == 2
     clock.seconds += 10
     assert [worker.worker_id for worker in registry.workers()] == ["b"]

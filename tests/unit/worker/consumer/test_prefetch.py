@@ -22,9 +22,9 @@ class HandClock:
 
 
 def prefetch_of(
-    concurrency: int, *, prefetched: int = 0, in_flight: int = 1000, clock: HandClock | None = None
+    concurrency: int, *, prefetched: int = 0, held: int = 1000, clock: HandClock | None = None
 ) -> Prefetch:
-    return Prefetch(PrefetchLimits(concurrency, prefetched, in_flight), clock=clock or HandClock())
+    return Prefetch(PrefetchLimits(concurrency, prefetched, held), clock=clock or HandClock())
 
 
 async def has_room(prefetch: Prefetch, priority: Priority = Priority.HIGH) -> bool:
@@ -46,7 +46,7 @@ async def test_there_is_room_until_enough_samples_wait() -> None:
 
 
 async def test_answers_that_cannot_be_published_stop_pulling() -> None:
-    prefetch = prefetch_of(64, in_flight=128)
+    prefetch = prefetch_of(64, held=128)
     prefetch.add(128, 128)
     prefetch.finish(128)
     assert not await has_room(prefetch)
