@@ -40,8 +40,8 @@ class WorkerRow:
     state: str
     samples_in_flight: int
     concurrency: int
-    running: int | None
-    waiting: int | None
+    running_requests: int | None
+    waiting_requests: int | None
     kv_cache: float | None
     prefix_hits: float | None
     cannot_load: Sequence[tuple[str, str]]
@@ -54,7 +54,7 @@ class RateRow:
 
     pools: Sequence[str]
     rate: float
-    waiting: int
+    waiting_requests: int
     refused: int
     max_requests: float | None
     max_tokens: float | None
@@ -213,7 +213,7 @@ def _rate(rate: queue_pb2.ProviderRate, now: datetime) -> RateRow:
     return RateRow(
         pools=list(rate.pools),
         rate=rate.requests_per_second,
-        waiting=rate.waiting,
+        waiting_requests=rate.waiting_requests,
         refused=rate.rate_limited,
         max_requests=optional(rate, "allowed_requests_per_second"),
         max_tokens=optional(rate, "allowed_tokens_per_second"),
@@ -232,8 +232,8 @@ def _worker(worker: scheduler_pb2.WorkerInfo) -> WorkerRow:
         state=state_of(worker),
         samples_in_flight=worker.samples_in_flight,
         concurrency=worker.concurrency,
-        running=load.running_requests if load else None,
-        waiting=load.waiting_requests if load else None,
+        running_requests=load.running_requests if load else None,
+        waiting_requests=load.waiting_requests if load else None,
         kv_cache=load.kv_cache_usage if load else None,
         prefix_hits=load.prefix_cache_hits / looked_up if load and looked_up else None,
         cannot_load=sorted(worker.cannot_load.items()),

@@ -41,8 +41,8 @@ class PoolLoadShown:
 
     workers: int
     samples_in_flight: int
-    running: int | None
-    waiting: int | None
+    running_requests: int | None
+    waiting_requests: int | None
     kv_cache: float | None
 
 
@@ -211,8 +211,8 @@ def _engine(run: run_pb2.Run, workers: Iterable[scheduler_pb2.WorkerInfo]) -> Po
     return PoolLoadShown(
         workers=len(own),
         samples_in_flight=sum(worker.samples_in_flight for worker in own),
-        running=sum(load.running_requests for load in loads) if loads else None,
-        waiting=sum(load.waiting_requests for load in loads) if loads else None,
+        running_requests=sum(load.running_requests for load in loads) if loads else None,
+        waiting_requests=sum(load.waiting_requests for load in loads) if loads else None,
         kv_cache=max(load.kv_cache_usage for load in loads) if loads else None,
     )
 

@@ -84,13 +84,13 @@ def outcomes_estimate(
 
 
 def start_estimates(
-    running: Sequence[TimeEstimate | None], waiting: Sequence[TimeEstimate | None], slots: int
+    running: Sequence[TimeEstimate | None], pending: Sequence[TimeEstimate | None], slots: int
 ) -> list[TimeEstimate | None]:
-    """When a slot gets free for each waiting run, where they take the slots in this order.
+    """When a slot gets free for each pending run, where they take the slots in this order.
 
     A run without an estimate may keep its slot for ever or free it at once. None if no slot has an estimate.
     """
-    taken, coming = ([each or _UNKNOWN for each in runs] for runs in (running, waiting))
+    taken, coming = ([each or _UNKNOWN for each in runs] for runs in (running, pending))
     starts = zip(
         _starts([each.seconds for each in taken], [each.seconds for each in coming], slots),
         _starts([each.low for each in taken], [each.low for each in coming], slots),
@@ -100,12 +100,12 @@ def start_estimates(
     return [None if math.isinf(start[0]) else TimeEstimate(*start) for start in starts]
 
 
-def _starts(running: Sequence[float], waiting: Sequence[float], slots: int) -> list[float]:
+def _starts(running: Sequence[float], pending: Sequence[float], slots: int) -> list[float]:
     # Where a limit was lowered more runs go than there are slots: the first to end free none.
     ends = sorted([*running, *[0.0] * (slots - len(running))])
     # Sorted ascending, so the slice is a heap already.
     free_at = ends[len(ends) - slots :]
-    return [heapq.heapreplace(free_at, free_at[0] + seconds) for seconds in waiting]
+    return [heapq.heapreplace(free_at, free_at[0] + seconds) for seconds in pending]
 
 
 def expected_outcomes(

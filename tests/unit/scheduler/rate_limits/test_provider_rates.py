@@ -23,8 +23,13 @@ def rates(*reports: tuple[float, RateReport], now: float = 10.0) -> list[Provide
 def test_workers_of_one_key_are_added_up_and_keys_stand_by_themselves() -> None:
     found = rates(
         (8.0, RateReport("w1", "key", sent=10, rate_limited=2)),
-        (10.0, RateReport("w1", "key", sent=20, rate_limited=4, waiting=3, allowed_requests_per_second=9.0)),
-        (10.0, RateReport("w2", "key", waiting=1, allowed_requests_per_second=7.0)),
+        (
+            10.0,
+            RateReport(
+                "w1", "key", sent=20, rate_limited=4, waiting_requests=3, allowed_requests_per_second=9.0
+            ),
+        ),
+        (10.0, RateReport("w2", "key", waiting_requests=1, allowed_requests_per_second=7.0)),
         (10.0, RateReport("w3", "second key")),
     )
     assert [rate.pools for rate in found] == [("other",), ("remote",)]

@@ -64,7 +64,9 @@ class Leader:
         self._limited[limiter.key] = limiter.rate_limited
         resume_at = limiter.resume_at
         reported = resume_at if resume_at and resume_at > CLOCK.now() else None
-        report = RateReport(limiter.key, "p", limiter.sent, limiter.rate_limited, limiter.waiting, reported)
+        report = RateReport(
+            limiter.key, "p", limiter.sent, limiter.rate_limited, limiter.waiting_requests, reported
+        )
         self._meter.record(report, CLOCK.monotonic())
 
 
