@@ -184,7 +184,7 @@ class OrderRolloutsRequest(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    NAME_FIELD_NUMBER: _builtins.int
+    SUITE_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     OVERRIDES_JSON_FIELD_NUMBER: _builtins.int
     AGENT_FIELD_NUMBER: _builtins.int
@@ -198,8 +198,8 @@ class OrderRolloutsRequest(_message.Message):
     TASKS_DIGEST_FIELD_NUMBER: _builtins.int
     PARALLEL_FIELD_NUMBER: _builtins.int
     PARALLEL_GROUP_FIELD_NUMBER: _builtins.int
-    name: _builtins.str
-    """Name of the set of tasks: the suite of the runs. The same tasks with the same agent are the same version."""
+    suite: _builtins.str
+    """The suite of the runs. The same tasks with the same agent are the same version of it."""
     tasks: _builtins.bytes
     """Task folders as .tar.gz; at most 2 MiB. Larger ones are uploaded first, and named by tasks_digest."""
     rollouts: _builtins.int
@@ -239,7 +239,7 @@ class OrderRolloutsRequest(_message.Message):
     def __init__(
         self,
         *,
-        name: _builtins.str = ...,
+        suite: _builtins.str = ...,
         tasks: _builtins.bytes = ...,
         overrides_json: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         agent: _rollout_pb2.RolloutAgent | None = ...,
@@ -256,7 +256,7 @@ class OrderRolloutsRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "parallel", b"parallel", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "models", b"models", "name", b"name", "overrides_json", b"overrides_json", "parallel", b"parallel", "parallel_group", b"parallel_group", "params", b"params", "project_id", b"project_id", "request_id", b"request_id", "rollouts", b"rollouts", "tasks", b"tasks", "tasks_digest", b"tasks_digest", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "models", b"models", "overrides_json", b"overrides_json", "parallel", b"parallel", "parallel_group", b"parallel_group", "params", b"params", "project_id", b"project_id", "request_id", b"request_id", "rollouts", b"rollouts", "suite", b"suite", "tasks", b"tasks", "tasks_digest", b"tasks_digest", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
     _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
@@ -318,7 +318,7 @@ class RolloutsOrder(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ORDER_ID_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
+    SUITE_FIELD_NUMBER: _builtins.int
     SUITE_VERSION_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
@@ -330,8 +330,8 @@ class RolloutsOrder(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     order_id: _builtins.str
     """UUID."""
-    name: _builtins.str
-    """Name of the set of tasks: the suite of the runs."""
+    suite: _builtins.str
+    """The suite of the runs."""
     suite_version: _builtins.int
     """Version of the suite."""
     user: _builtins.str
@@ -364,7 +364,7 @@ class RolloutsOrder(_message.Message):
         self,
         *,
         order_id: _builtins.str = ...,
-        name: _builtins.str = ...,
+        suite: _builtins.str = ...,
         suite_version: _builtins.int = ...,
         user: _builtins.str = ...,
         project_id: _builtins.int = ...,
@@ -377,7 +377,7 @@ class RolloutsOrder(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "created_at", b"created_at", "models", b"models", "name", b"name", "order_id", b"order_id", "project_id", b"project_id", "rollouts", b"rollouts", "runs", b"runs", "suite_version", b"suite_version", "task_ids", b"task_ids", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "created_at", b"created_at", "models", b"models", "order_id", b"order_id", "project_id", b"project_id", "rollouts", b"rollouts", "runs", b"runs", "suite", b"suite", "suite_version", b"suite_version", "task_ids", b"task_ids", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -441,7 +441,7 @@ class ListRolloutsRequest(_message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
+    SUITE_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
@@ -449,8 +449,8 @@ class ListRolloutsRequest(_message.Message):
     """1 to 100; 0 means 20."""
     page_token: _builtins.str
     """From the previous response; empty for the first page."""
-    name: _builtins.str
-    """Only this set of tasks, "mine" or a version of it, "mine@2"; empty means all."""
+    suite: _builtins.str
+    """Only this suite, "mine" or a version of it, "mine@2"; empty means all."""
     model: _builtins.str
     """Only orders of this model; empty means all."""
     project_id: _builtins.int
@@ -462,14 +462,14 @@ class ListRolloutsRequest(_message.Message):
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
-        name: _builtins.str = ...,
+        suite: _builtins.str = ...,
         model: _builtins.str = ...,
         project_id: _builtins.int | None = ...,
         state: _run_pb2.RunState.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "model", b"model", "name", b"name", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "state", b"state", "suite", b"suite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
     _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015

@@ -41,7 +41,7 @@ def order_of(
 ) -> rollout_service_pb2.OrderRolloutsRequest:
     """Orders with the same `parallel_group` share the configuration's `parallel`."""
     return rollout_service_pb2.OrderRolloutsRequest(
-        name=config.name,
+        suite=config.name,
         tasks_digest=tasks_digest,
         agent=config.agent,
         models=group.models,

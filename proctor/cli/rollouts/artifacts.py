@@ -83,8 +83,8 @@ def _line(folders: RolloutFolders) -> str:
 def _folders_of(order: rollout_service_pb2.RolloutsOrder, root: Path) -> RolloutFolders:
     """The folders that a `proctor rollouts run` of this order alone would have written."""
     stamp = order.created_at.ToDatetime().strftime(STAMP_FORM)
-    config = {"order_id": order.order_id, "name": order.name, "suite_version": order.suite_version}
-    folders = RolloutFolders(root, order.name, stamp, config)
+    config = {"order_id": order.order_id, "suite": order.suite, "suite_version": order.suite_version}
+    folders = RolloutFolders(root, order.suite, stamp, config)
     tasks = list(order.task_ids)
     for number, run in enumerate(order.runs):
         first = number * order.rollouts * len(tasks)

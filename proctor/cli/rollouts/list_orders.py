@@ -21,7 +21,7 @@ from proctor.wire.enums import word_of
 class OrdersOptions:
     """Which orders are listed."""
 
-    name: Annotated[str, typer.Option(help="Only this set of tasks, or a version of it: mine@2.")] = ""
+    suite: Annotated[str, typer.Option(help="Only this suite, or a version of it: mine@2.")] = ""
     model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = ""
     state: Annotated[str, typer.Option(help="Only orders with a run that is running, failed, …")] = ""
     project: Annotated[int | None, typer.Option(help="Only this project.")] = None
@@ -32,7 +32,7 @@ class OrdersOptions:
 async def list_orders(session: Session, options: OrdersOptions) -> None:
     """List orders of rollouts, newest first, with their runs."""
     chosen = rollout_service_pb2.ListRolloutsRequest(
-        name=options.name,
+        suite=options.suite,
         model=options.model,
         state=words.option_value(run_pb2.RunState, options.state, "--state"),
         project_id=options.project,
@@ -63,7 +63,7 @@ def print_orders(console: Console, found: rollout_service_pb2.ListRolloutsRespon
 def _order(order: rollout_service_pb2.RolloutsOrder) -> tuple[Cell, ...]:
     agent = word_of(rollout_pb2.AgentKind, order.agent.kind)
     return (
-        two_lines(Text(versioned_name(order.name, order.suite_version), "bold"), order.order_id),
+        two_lines(Text(versioned_name(order.suite, order.suite_version), "bold"), order.order_id),
         two_lines(f"{len(order.task_ids)} × {order.rollouts}", f"agent {agent}"),
         date_and_time(order.created_at),
         "",

@@ -91,12 +91,12 @@ class AgentBudgets(RequestBody):
 class RolloutsRequest(RequestBody):
     """Tasks × models × rollouts."""
 
-    name: str = Field(
+    suite: str = Field(
         min_length=1,
         max_length=100,
         pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$",
         examples=["mine"],
-        description="Name of the set of tasks, which becomes the suite of the jobs",
+        description="The suite of the jobs: the tasks become a version of it",
     )
     tasks: Text = Field(
         default="",
@@ -129,7 +129,7 @@ class RolloutsRequest(RequestBody):
 
     def to_proto(self, user: str, request_id: str) -> rollout_service_pb2.OrderRolloutsRequest:
         return rollout_service_pb2.OrderRolloutsRequest(
-            name=self.name,
+            suite=self.suite,
             tasks=_decoded(self.tasks),
             tasks_digest=self.tasks_digest,
             overrides_json={folder: json_text(values) for folder, values in self.overrides.items()},
@@ -213,8 +213,8 @@ class RolloutsPage(BaseModel):
 class OrdersParameters:
     """Filters and page of a list of orders."""
 
-    name: Annotated[
-        Text, Query(max_length=128, description='Set of tasks, "mine" or a version of it, "mine@2"')
+    suite: Annotated[
+        Text, Query(max_length=128, description='The suite of the jobs, "mine" or a version of it, "mine@2"')
     ] = ""
     model_name: ModelFilter = ""
     project_id: Annotated[int | None, Query(ge=0, le=JSON_INT_MAX)] = None
@@ -226,7 +226,7 @@ class OrdersParameters:
         return rollout_service_pb2.ListRolloutsRequest(
             page_size=self.limit,
             page_token=self.cursor,
-            name=self.name,
+            suite=self.suite,
             model=self.model_name,
             project_id=self.project_id,
             state=number_of(self.status),
@@ -259,6 +259,6 @@ def rollouts_shown(order: rollout_service_pb2.RolloutsOrder) -> RolloutsShown:
     return present(
         RolloutsShown,
         order,
-        suite=versioned_name(order.name, order.suite_version),
+        suite=versioned_name(order.suite, order.suite_version),
         jobs=[job_listed(run) for run in order.runs],
     )

@@ -66,7 +66,7 @@ def order_from_proto(request: rollout_service_pb2.OrderRolloutsRequest) -> Rollo
     except UnknownNumber as error:
         raise InvalidParameter(field=f"params.{error.field}", sentence=f"{error}.") from error
     return RolloutsOrder(
-        name=request.name,
+        suite=request.suite,
         tasks=request.tasks,
         tasks_digest=request.tasks_digest,
         models=tuple(request.models),
@@ -165,12 +165,12 @@ def _run_id(text: str) -> RunId:
 
 
 def _filter(request: rollout_service_pb2.ListRolloutsRequest) -> OrderFilter:
-    name, version = split_name(checked_text("name", request.name))
+    suite, version = split_name(checked_text("suite", request.suite))
     if version == -1:
-        sentence = f'name is "{request.name}", but its version must be a number, as in "mine@2".'
-        raise InvalidParameter(field="name", sentence=sentence)
+        sentence = f'suite is "{request.suite}", but its version must be a number, as in "mine@2".'
+        raise InvalidParameter(field="suite", sentence=sentence)
     return OrderFilter(
-        name=name,
+        suite=suite,
         suite_version=version,
         model=checked_text("model", request.model),
         project_id=request.project_id if request.HasField("project_id") else None,

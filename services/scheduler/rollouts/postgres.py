@@ -30,7 +30,7 @@ class PostgresRolloutsOrders:
             order.order_id,
             order.user,
             order.project_id,
-            order.name,
+            order.suite,
             order.suite_version,
             to_json(order.agent),
             order.rollouts,
@@ -48,8 +48,8 @@ class PostgresRolloutsOrders:
             return await self._session.run(add)
         except asyncpg.ForeignKeyViolationError as error:
             # The version was deleted after it was added.
-            name = versioned_name(order.name, order.suite_version)
-            raise UnknownSuite(suite=name, supported=f"other versions of {order.name}") from error
+            suite = versioned_name(order.suite, order.suite_version)
+            raise UnknownSuite(suite=suite, supported=f"other versions of {order.suite}") from error
 
     async def get(self, order_id: str) -> StoredOrder:
         row = await self._session.fetchrow("read_rollouts_order", order_id)
@@ -65,7 +65,7 @@ class PostgresRolloutsOrders:
 
     async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage:
         filters = (
-            wanted.name or None,
+            wanted.suite or None,
             wanted.suite_version,
             wanted.model or None,
             wanted.project_id,
@@ -91,7 +91,7 @@ class PostgresRolloutsOrders:
 def _order(row: asyncpg.Record) -> StoredOrder:
     return StoredOrder(
         order_id=str(row["order_id"]),
-        name=row["suite"],
+        suite=row["suite"],
         suite_version=row["suite_version"],
         user=row["username"],
         project_id=row["project_id"],

@@ -33,7 +33,7 @@ class RolloutsOrder:
     orders of the user with the same `parallel_group`; an empty one means this order only.
     """
 
-    name: str
+    suite: str
     models: tuple[str, ...]
     user: str
     request_id: str

@@ -10,13 +10,13 @@ from proctor.values.run import RunId, RunState
 
 @dataclass(frozen=True, slots=True)
 class StoredOrder:
-    """`name` and `suite_version` are the suite of its runs; `models` and `run_ids` belong together.
+    """`suite` in its version is that of its runs; `models` and `run_ids` belong together.
 
     The index of a task in `task_ids` is the row of its samples.
     """
 
     order_id: str
-    name: str
+    suite: str
     suite_version: int
     user: str
     project_id: int
@@ -32,7 +32,7 @@ class StoredOrder:
 class OrderFilter:
     """Unset fields filter nothing. `state` is that of at least one run."""
 
-    name: str = ""
+    suite: str = ""
     suite_version: int | None = None
     model: str = ""
     project_id: int | None = None

@@ -43,7 +43,7 @@ class SubmitRollouts:
         refuse(user_problem(order.user))
         digest = order.tasks_digest or await self._added(order)
         tasks = await self.find_tasks.find(digest, order.user)
-        document = await asyncio.to_thread(self.write, order.name, tasks, order.agent)
+        document = await asyncio.to_thread(self.write, order.suite, tasks, order.agent)
         await self.find_tasks.keep_for_suite(digest, order.user, document.digest)
         added = await self.suites.add(document, SuiteOwner(order.user, order.project_id))
         suite = versioned_name(added.suite.name, added.suite.version)
@@ -86,7 +86,7 @@ def _stored(order: RolloutsOrder, task_ids: tuple[str, ...], runs: Sequence[Run]
     """The order before its first run is stored."""
     return StoredOrder(
         order_id=order.request_id,
-        name=runs[0].order.suite,
+        suite=runs[0].order.suite,
         suite_version=runs[0].suite_version,
         user=order.user,
         project_id=order.project_id,

@@ -22,7 +22,7 @@ def order(harness: GatewayHarness) -> rollout_service_pb2.RolloutsOrder:
         max_cost=0.5,
     )
     made = rollout_service_pb2.RolloutsOrder(
-        order_id=ORDER_ID, name="mine", suite_version=2, user="ann", agent=agent, rollouts=3
+        order_id=ORDER_ID, suite="mine", suite_version=2, user="ann", agent=agent, rollouts=3
     )
     made.task_ids.extend(["one", "two"])
     made.models.append("openai/fake")
@@ -35,10 +35,10 @@ def order(harness: GatewayHarness) -> rollout_service_pb2.RolloutsOrder:
 
 
 async def test_orders_are_listed_with_their_jobs(harness: GatewayHarness) -> None:
-    status, body, _ = await call(harness, "GET", f"{ROLLOUTS}?name=mine@2&status=running&limit=5")
+    status, body, _ = await call(harness, "GET", f"{ROLLOUTS}?suite=mine@2&status=running&limit=5")
     assert status == 200
     [asked] = harness.scheduler.rollouts.listed
-    assert (asked.name, asked.state, asked.page_size) == ("mine@2", run_pb2.RUN_STATE_RUNNING, 5)
+    assert (asked.suite, asked.state, asked.page_size) == ("mine@2", run_pb2.RUN_STATE_RUNNING, 5)
     assert not asked.HasField("project_id")
     [shown] = body["results"]
     jobs: list[dict[str, Any]] = shown.pop("jobs")

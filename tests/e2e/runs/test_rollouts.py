@@ -156,7 +156,7 @@ async def test_an_order_over_rest_that_is_repeated_is_one(stack: StackHarness, t
     folder = harbor_folder(tmp_path / "a")
     (folder / "instruction.md").write_text(MEND)
     body = {
-        "name": "rest",
+        "suite": "rest",
         "tasks": base64.b64encode(archive(tmp_path)).decode(),
         "models": ["openai/fake"],
         "agent": {"max_steps": 1},
@@ -183,7 +183,7 @@ async def test_orders_are_listed_until_their_runs_are_deleted(stack: StackHarnes
     ordered = await stack.client.rollouts.order(order)
     for run in ordered.runs:
         await ended(stack, run.run_id)
-    [kept] = (await stack.client.rollouts.list(ListRolloutsRequest(name="listed@1"))).orders
+    [kept] = (await stack.client.rollouts.list(ListRolloutsRequest(suite="listed@1"))).orders
     assert (kept.order_id, kept.rollouts, list(kept.task_ids)) == (ordered.order_id, 2, ["a", "b"])
     assert [run.run_id for run in kept.runs] == [run.run_id for run in ordered.runs]
     assert [run.progress.recorded for run in kept.runs] == [4, 4]
@@ -209,7 +209,7 @@ async def test_nothing_is_stored_of_an_order_with_an_unknown_model(
         await stack.client.rollouts.order(order)
     listed = await stack.client.list_runs(ListRunsRequest(suite="refused"))
     assert listed.total == 0
-    assert (await stack.client.rollouts.list(ListRolloutsRequest(name="refused"))).total == 0
+    assert (await stack.client.rollouts.list(ListRolloutsRequest(suite="refused"))).total == 0
 
 
 CONFIG = """
@@ -296,7 +296,7 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     summed = await run("rollouts", "summarize", "shown", "--latest", "--data", data, "--json")
     tasks = [(row["model"], row["graded"], row["passed"]) for row in summed.document["tasks"]]
     assert tasks == [("openai/fake", 2, 2), ("openai/fake", 2, 0), ("openai/other", 1, 0)]
-    listed = await run("rollouts", "list", "--name", "shown")
+    listed = await run("rollouts", "list", "--suite", "shown")
     assert (listed.code, listed.out.count("shown@")) == (0, 2), listed.out
     report = await run("report", "openai/fake")
     assert (report.code, "Rollouts" in report.out, "pass^2" in report.out) == (0, True, True), report.out

@@ -17,7 +17,7 @@ from tests.fakes.refusals import refused
 
 @dataclass
 class FakeRollouts(rollout_grpc.RolloutServiceServicer):
-    """`orders` are the newest first; a name with a version is looked for as such."""
+    """`orders` are the newest first; a suite with a version is looked for as such."""
 
     orders: list[rollout_service_pb2.RolloutsOrder] = field(default_factory=list)
     listed: list[rollout_service_pb2.ListRolloutsRequest] = field(default_factory=list)
@@ -42,7 +42,7 @@ class FakeRollouts(rollout_grpc.RolloutServiceServicer):
         found = [
             order
             for order in self.orders
-            if request.name in ("", order.name, f"{order.name}@{order.suite_version}")
+            if request.suite in ("", order.suite, f"{order.suite}@{order.suite_version}")
         ]
         first = int(request.page_token or 0)
         last = first + (request.page_size or 20)

@@ -29,7 +29,7 @@ async def test_an_id_opens_the_page_of_a_run_or_of_an_order(
     harness: GatewayHarness, here: CommandLine
 ) -> None:
     harness.scheduler.put(run_pb2.Run(run_id=RUN, state=run_pb2.RUN_STATE_COMPLETED))
-    harness.scheduler.rollouts.orders.append(rollout_service_pb2.RolloutsOrder(order_id=ORDER, name="mine"))
+    harness.scheduler.rollouts.orders.append(rollout_service_pb2.RolloutsOrder(order_id=ORDER, suite="mine"))
     for given, path in (("", "/"), (RUN, f"/runs/{RUN}"), (ORDER.upper(), f"/rollouts/{ORDER}")):
         opened = await here("open", *([given] if given else []), "--json")
         assert opened.code == 0, opened.err

@@ -137,7 +137,7 @@ class GridView:
         """The address of the comparison of the runs that have ended; "" where there are fewer than two."""
         over = [model.run.run_id for model in self.models if model.run.state == "completed"][:6]
         chosen = [("run", run_id) for run_id in over]
-        return f"/compare?{urlencode([*chosen, ('suite', self.order.name)])}" if len(over) > 1 else ""
+        return f"/compare?{urlencode([*chosen, ('suite', self.order.suite)])}" if len(over) > 1 else ""
 
 
 def tasks_per_page(order: rollout_service_pb2.RolloutsOrder, runs: int) -> int:

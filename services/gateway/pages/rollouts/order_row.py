@@ -15,8 +15,8 @@ class OrderRow:
     """An order, with its runs that are not deleted."""
 
     order_id: str
-    name: str
-    version: int
+    suite: str
+    suite_version: int
     agent: str
     tasks: int
     rollouts: int
@@ -36,8 +36,8 @@ class OrderRow:
 def order_row(order: rollout_service_pb2.RolloutsOrder) -> OrderRow:
     return OrderRow(
         order_id=order.order_id,
-        name=order.name,
-        version=order.suite_version,
+        suite=order.suite,
+        suite_version=order.suite_version,
         agent=word_of(rollout_pb2.AgentKind, order.agent.kind),
         tasks=len(order.task_ids),
         rollouts=order.rollouts,

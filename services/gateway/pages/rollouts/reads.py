@@ -27,11 +27,11 @@ _OUTCOMES_AT_A_TIME = 1000
 
 async def _filters(
     state: str = "",
-    name: Annotated[str, Query(max_length=128)] = "",
+    suite: Annotated[str, Query(max_length=128)] = "",
     model: Annotated[str, Query(max_length=512)] = "",
     after: Annotated[str, Query(max_length=512)] = "",
 ) -> ListFilters:
-    return ListFilters(state=state, name=name, model=model, after=after)
+    return ListFilters(state=state, suite=suite, model=model, after=after)
 
 
 OrderFilters = Annotated[ListFilters, Depends(_filters)]
@@ -70,7 +70,7 @@ async def order_list(
             page_size=_PAGE_SIZE,
             page_token=filters["after"],
             state=filters.state,
-            name=_known_name(filters["name"]),
+            suite=_known_suite(filters["suite"]),
             model=model,
         )
         found = await scheduler.rollouts.ListRollouts(request)
@@ -131,8 +131,8 @@ async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollout_servic
     """An order of this run only, over the tasks of an order of its suite. Raises RolloutsOfRunNotFound."""
     if not run.suite_version:
         raise RolloutsOfRunNotFound(run_id=run.run_id)
-    name = f"{run.order.suite}@{run.suite_version}"
-    request = rollout_service_pb2.ListRolloutsRequest(name=name, page_size=1)
+    suite = f"{run.order.suite}@{run.suite_version}"
+    request = rollout_service_pb2.ListRolloutsRequest(suite=suite, page_size=1)
     orders = (await scheduler.rollouts.ListRollouts(request)).orders
     if not orders:
         raise RolloutsOfRunNotFound(run_id=run.run_id)
@@ -193,10 +193,12 @@ async def _recorded(
     return None
 
 
-def _known_name(name: str) -> str:
-    """The name, without a version that is none: it is still being typed, or an old link has it."""
-    suite, _, version = name.partition("@")
-    return name if version.isascii() and version.isdigit() and len(version) < 9 else suite  # as the scheduler
+def _known_suite(typed: str) -> str:
+    """The suite, without a version that is none: it is still being typed, or an old link has it."""
+    suite, _, version = typed.partition("@")
+    return (
+        typed if version.isascii() and version.isdigit() and len(version) < 9 else suite
+    )  # as the scheduler
 
 
 def _within(first: int, order: rollout_service_pb2.RolloutsOrder) -> int:

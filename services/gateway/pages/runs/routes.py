@@ -100,7 +100,7 @@ async def _has_rollouts(scheduler: Scheduler, run: run_pb2.Run) -> bool:
     """Whether its suite is a set of tasks that rollouts were ordered over. Only suites of users can be."""
     if not run.suite_version:
         return False
-    request = ListRolloutsRequest(name=f"{run.order.suite}@{run.suite_version}", page_size=1)
+    request = ListRolloutsRequest(suite=f"{run.order.suite}@{run.suite_version}", page_size=1)
     return bool((await scheduler.rollouts.ListRollouts(request)).orders)
 
 

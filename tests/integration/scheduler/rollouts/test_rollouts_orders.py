@@ -65,7 +65,7 @@ async def ordered(orders: PostgresRolloutsOrders, age: int = 0, **changes: objec
     runs = [new_run(age, model=model) for model in ("openai/fake", "openai/other")]
     order = StoredOrder(
         order_id=str(uuid4()),
-        name="mine",
+        suite="mine",
         suite_version=1,
         user="ann",
         project_id=7,
@@ -163,9 +163,9 @@ async def test_pages_are_by_keys_and_newest_first(orders: PostgresRolloutsOrders
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (OrderFilter(name="mine"), {1, 2, 3}),
-        (OrderFilter(name="mine", suite_version=2), {2}),
-        (OrderFilter(name="other"), set()),
+        (OrderFilter(suite="mine"), {1, 2, 3}),
+        (OrderFilter(suite="mine", suite_version=2), {2}),
+        (OrderFilter(suite="other"), set()),
         (OrderFilter(model="openai/other"), {1, 2}),
         (OrderFilter(project_id=9), {3}),
         (OrderFilter(state=RunState.PENDING), {1, 2, 3}),

@@ -75,7 +75,7 @@ async def upload(
 
 
 def order(digest: str, user: str, **changes: object) -> rollout_service_pb2.OrderRolloutsRequest:
-    fields = {"name": f"of-{user}", "tasks_digest": digest, "models": ["openai/m"], "user": user, **changes}
+    fields = {"suite": f"of-{user}", "tasks_digest": digest, "models": ["openai/m"], "user": user, **changes}
     return rollout_service_pb2.OrderRolloutsRequest(**fields)  # type: ignore[arg-type]  # fields of a message
 
 

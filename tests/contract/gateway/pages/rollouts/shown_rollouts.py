@@ -74,7 +74,7 @@ def put_rollouts(harness: GatewayHarness, text: str = "") -> rollout_service_pb2
     }
     outcomes[SECOND] = [_graded(0, 0, 1.0)]
     order = rollout_service_pb2.RolloutsOrder(
-        order_id=ORDER_ID, name="mine", suite_version=2, user="local", rollouts=2
+        order_id=ORDER_ID, suite="mine", suite_version=2, user="local", rollouts=2
     )
     order.agent.kind = rollout_pb2.AGENT_KIND_SHELL
     order.task_ids.extend([f"mend-a-parser {text}", "double"])

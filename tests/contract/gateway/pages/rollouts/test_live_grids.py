@@ -66,9 +66,9 @@ async def test_one_run_is_pushed_by_itself(
 async def test_the_list_of_orders_is_pushed_with_its_filters(
     harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
-    async with asyncio.timeout(30), socket(harness, f"/rollouts/socket?name=mine&{BUILD}") as ws:
+    async with asyncio.timeout(30), socket(harness, f"/rollouts/socket?suite=mine&{BUILD}") as ws:
         assert "5 of 8" in await ws.receive_str(timeout=10)
-        assert harness.scheduler.rollouts.listed[-1].name == "mine"
+        assert harness.scheduler.rollouts.listed[-1].suite == "mine"
         order.runs[1].progress.recorded = 3
         harness.scheduler.put(order.runs[1])
         while "7 of 8" not in await ws.receive_str(timeout=10):

@@ -24,12 +24,12 @@ def links(shown: Shown) -> list[str]:
 
 @pytest.mark.usefixtures("order")
 async def test_orders_lead_to_their_grids_and_are_pushed(harness: GatewayHarness) -> None:
-    shown = await show(harness, "/rollouts?state=running&name=mine@2&odd=1")
+    shown = await show(harness, "/rollouts?state=running&suite=mine@2&odd=1")
     assert f"/rollouts/{ORDER_ID}" in links(shown)
     assert "5 of 8" in shown.html
-    assert 'hx-ws:connect="/rollouts/socket?state=running&amp;name=mine%402&amp;build=' in shown.html
+    assert 'hx-ws:connect="/rollouts/socket?state=running&amp;suite=mine%402&amp;build=' in shown.html
     [asked] = harness.scheduler.rollouts.listed
-    assert (asked.name, asked.state) == ("mine@2", run_pb2.RUN_STATE_RUNNING)
+    assert (asked.suite, asked.state) == ("mine@2", run_pb2.RUN_STATE_RUNNING)
     here = PART | {"HX-Current-URL": f"{harness.http}/rollouts?state=running"}
     renewed = await show(harness, "/rollouts?state=running", headers=here)
     # A list that renews itself is not a step to go back to; other filters are one.
@@ -42,7 +42,7 @@ async def test_orders_lead_to_their_grids_and_are_pushed(harness: GatewayHarness
     ("path", "said"),
     [
         ("/rollouts", "proctor rollouts run CONFIG.toml"),
-        ("/rollouts?name=other", "Clear the filters"),
+        ("/rollouts?suite=other", "Clear the filters"),
         ("/rollouts?after=9", "First page"),
     ],
 )
@@ -108,8 +108,8 @@ async def test_a_grid_that_is_over_is_not_renewed_and_leads_to_the_comparison(
 async def test_a_name_is_looked_for_while_it_is_typed(
     harness: GatewayHarness, typed: str, asked: str
 ) -> None:
-    shown = await show(harness, f"/rollouts?name={typed}")
-    assert (shown.status, harness.scheduler.rollouts.listed[-1].name) == (200, asked)
+    shown = await show(harness, f"/rollouts?suite={typed}")
+    assert (shown.status, harness.scheduler.rollouts.listed[-1].suite) == (200, asked)
 
 
 async def test_many_tasks_are_shown_in_pages(
@@ -142,7 +142,9 @@ async def test_the_order_of_a_run_is_found_however_many_are_newer(
 ) -> None:
     for number in range(150):
         newer = rollout_service_pb2.RolloutsOrder(order_id=f"{RUN_ID[:-4]}{number:04}")
-        newer.MergeFrom(rollout_service_pb2.RolloutsOrder(name=order.name, suite_version=order.suite_version))
+        newer.MergeFrom(
+            rollout_service_pb2.RolloutsOrder(suite=order.suite, suite_version=order.suite_version)
+        )
         harness.scheduler.rollouts.orders.insert(0, newer)
     grid = await show(harness, f"/runs/{FIRST}/rollouts")
     assert f"/rollouts/{ORDER_ID}" in links(grid)
