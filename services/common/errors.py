@@ -104,8 +104,8 @@ class MigrationBlocked(DependencyUnavailable):
     """Migration {migration} of schema {schema} got no lock in {seconds} s. End long transactions."""
 
 
-class CallerNotAllowed(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
-    """{caller} may not call this service: its certificate has none of the names in PROCTOR_TLS_CALLERS."""
+class ClientNotAllowed(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
+    """{client} may not call this service: its certificate has no name of PROCTOR_TLS_CLIENT_NAMES."""
 
 
 class PostgresAway(DependencyUnavailable):

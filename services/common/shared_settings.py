@@ -136,8 +136,8 @@ class SchemaServiceSettings(NatsServiceSettings):
     tls_certificate_file: TlsCertificateFile = None
     tls_key_file: TlsKeyFile = None
     tls_ca_file: TlsCaFile = None
-    tls_callers: str = Field(default="", validation_alias="PROCTOR_TLS_CALLERS")
-    """DNS names, separated by commas, of which the certificate of a caller needs one. Without them each
+    tls_client_names: str = Field(default="", validation_alias="PROCTOR_TLS_CLIENT_NAMES")
+    """DNS names, separated by commas, of which the certificate of a client needs one. Without them each
     certificate of the authorities may call."""
 
 

@@ -6,13 +6,13 @@ from typing import Protocol
 
 from services.common.errors import InvalidSetting
 from services.common.grpc.server import GrpcServer, Registration, serve_grpc
-from services.common.grpc.tls import AllowedCallers, ServerTls
+from services.common.grpc.tls import AllowedClients, ServerTls
 from services.common.tls.certificate_files import CertificateFiles, TlsSettings
 
 
 class BackendSettings(TlsSettings, Protocol):
     @property
-    def tls_callers(self) -> str: ...
+    def tls_client_names(self) -> str: ...
 
     @property
     def health_address(self) -> str: ...
@@ -55,10 +55,10 @@ async def serve_backend(
 
 def _tls(settings: BackendSettings) -> ServerTls | None:
     files = CertificateFiles.of(settings)
-    names = frozenset(name.strip() for name in settings.tls_callers.split(",") if name.strip())
+    names = frozenset(name.strip() for name in settings.tls_client_names.split(",") if name.strip())
     if files is None:
         if names:
-            problem = "callers are known by their certificates; set PROCTOR_TLS_CERTIFICATE_FILE as well"
-            raise InvalidSetting(setting="PROCTOR_TLS_CALLERS", problem=problem)
+            problem = "clients are known by their certificates; set PROCTOR_TLS_CERTIFICATE_FILE as well"
+            raise InvalidSetting(setting="PROCTOR_TLS_CLIENT_NAMES", problem=problem)
         return None
-    return ServerTls(files, AllowedCallers(names) if names else None)
+    return ServerTls(files, AllowedClients(names) if names else None)

@@ -268,7 +268,7 @@ async def serve_grpc(
 
     With `tls` it takes calls of peers with a certificate only.
     """
-    admit = tls.callers.check if tls and tls.callers else None
+    admit = tls.clients.check if tls and tls.clients else None
     server = grpc.aio.server(
         interceptors=[ErrorInterceptor(admit)],
         maximum_concurrent_rpcs=limits.calls,

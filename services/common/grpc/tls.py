@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 
-from services.common.errors import CallerNotAllowed
+from services.common.errors import ClientNotAllowed
 from services.common.tls.certificate_files import CertificateFiles, Certificates
 
 # Of a verified certificate, among the subject alternative names.
@@ -19,7 +19,7 @@ def channel_credentials(certificates: Certificates) -> grpc.ChannelCredentials:
 
 
 def server_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
-    """Takes callers with a certificate. The files are looked at before each handshake."""
+    """Takes clients with a certificate. The files are looked at before each handshake."""
     used = files.current()
 
     def renewed() -> grpc.ServerCertificateConfiguration | None:
@@ -44,21 +44,21 @@ def _configuration(certificates: Certificates) -> grpc.ServerCertificateConfigur
 
 
 @dataclass(frozen=True, slots=True)
-class AllowedCallers:
-    """Checks that the certificate of a caller has one of the names."""
+class AllowedClients:
+    """Checks that the certificate of a client has one of the names."""
 
     names: frozenset[str]
 
     def check(self, context: Any) -> None:  # that of any handler
-        """Raises CallerNotAllowed."""
+        """Raises ClientNotAllowed."""
         shown = [name.decode(errors="replace") for name in context.auth_context().get(_NAMES, ())]
         if self.names.isdisjoint(shown):
-            raise CallerNotAllowed(caller=", ".join(shown) or "A certificate without a DNS name")
+            raise ClientNotAllowed(client=", ".join(shown) or "A certificate without a DNS name")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """`callers` is None where each certificate of the authorities may call."""
+    """`clients` is None where each certificate of the authorities may call."""
 
     files: CertificateFiles
-    callers: AllowedCallers | None = None
+    clients: AllowedClients | None = None

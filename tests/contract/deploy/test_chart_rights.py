@@ -26,13 +26,13 @@ def test_services_have_certificates_and_callers_have_names(name: str) -> None:
         each["metadata"]["name"]: (each["spec"]["secretName"], each["spec"]["dnsNames"])
         for each in of_kind(name, "Certificate")
     }
-    callers: dict[str, list[str]] = {}
+    clients: dict[str, list[str]] = {}
     for pod_name, pod in pods(name):
         volumes = {each["name"]: each for each in pod["spec"].get("volumes", ())}
         for container in pod["spec"]["containers"]:
             env = {each["name"]: each.get("value", "") for each in container.get("env", ())}
             names = [
-                each for each in env if each.startswith("PROCTOR_TLS_") and each != "PROCTOR_TLS_CALLERS"
+                each for each in env if each.startswith("PROCTOR_TLS_") and each != "PROCTOR_TLS_CLIENT_NAMES"
             ]
             assert len(names) == (3 if container["name"] in ("gateway", "scheduler", "results") else 0)
             if container["name"] not in ("postgres", "run"):
@@ -41,8 +41,8 @@ def test_services_have_certificates_and_callers_have_names(name: str) -> None:
                 assert {"name": "tls", "mountPath": "/etc/proctor/tls", "readOnly": True} in container[
                     "volumeMounts"
                 ]
-            if "PROCTOR_TLS_CALLERS" in env:
-                callers[pod_name] = env["PROCTOR_TLS_CALLERS"].split(",")
+            if "PROCTOR_TLS_CLIENT_NAMES" in env:
+                clients[pod_name] = env["PROCTOR_TLS_CLIENT_NAMES"].split(",")
     of_results = ["proctor-gateway.proctor.svc", "proctor-scheduler.proctor.svc"]
     of_scheduler = ["proctor-gateway.proctor.svc"]
     if name == "mutual TLS":
@@ -51,7 +51,7 @@ def test_services_have_certificates_and_callers_have_names(name: str) -> None:
             assert f"proctor-{component}.proctor.svc" in secrets[f"proctor-{component}"][1]
     else:
         assert secrets == {}
-    assert callers == {"proctor-scheduler": of_scheduler, "proctor-results": of_results}
+    assert clients == {"proctor-scheduler": of_scheduler, "proctor-results": of_results}
 
 
 def test_probes_of_a_service_with_mtls_ask_the_port_without() -> None:

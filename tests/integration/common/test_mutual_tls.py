@@ -20,7 +20,7 @@ from tests.fakes.eventually import eventually
 
 pytestmark = pytest.mark.usefixtures("authority")
 
-SERVER, CALLER = "localhost", "proctor-gateway.proctor.svc"
+SERVER, CLIENT = "localhost", "proctor-gateway.proctor.svc"
 PATH = "/t.T/Call"
 REFUSED = grpc.StatusCode.UNAVAILABLE
 
@@ -30,7 +30,7 @@ class Settings:
     """TLS settings of a service with certificates in `folder`."""
 
     folder: Path | None
-    tls_callers: str = ""
+    tls_client_names: str = ""
     health_address: str = ""
 
     @property
@@ -64,10 +64,10 @@ class Service:
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
-    """Has issued certificates to a server, a caller and a stranger."""
+    """Has issued certificates to a server, a client and a stranger."""
     made = Authority(tmp_path / "authority")
     made.issue(tmp_path / "server", SERVER)
-    made.issue(tmp_path / "caller", CALLER)
+    made.issue(tmp_path / "client", CLIENT)
     made.issue(tmp_path / "stranger", "another-workload.default.svc")
     return made
 
@@ -97,9 +97,9 @@ async def code_of(call: Any) -> grpc.StatusCode:
 
 
 async def test_only_peers_with_a_certificate_of_the_authority_are_answered(tmp_path: Path) -> None:
-    Authority(tmp_path / "other authority").issue(tmp_path / "impostor", CALLER)
+    Authority(tmp_path / "other authority").issue(tmp_path / "impostor", CLIENT)
     async with served(Settings(tmp_path / "server")) as server:
-        async with caller(server, tmp_path / "caller") as call:
+        async with caller(server, tmp_path / "client") as call:
             assert await call(b"", timeout=10) == b"done"
         async with caller(server, None) as plain:
             assert await code_of(plain(b"", timeout=10)) is REFUSED
@@ -113,14 +113,14 @@ async def test_only_peers_with_a_certificate_of_the_authority_are_answered(tmp_p
 
 async def test_server_of_another_name_is_not_called(tmp_path: Path, authority: Authority) -> None:
     authority.issue(tmp_path / "server", "somewhere-else")
-    async with served(Settings(tmp_path / "server")) as server, caller(server, tmp_path / "caller") as call:
+    async with served(Settings(tmp_path / "server")) as server, caller(server, tmp_path / "client") as call:
         assert await code_of(call(b"", timeout=10)) is REFUSED
 
 
-async def test_callers_are_known_by_their_names(tmp_path: Path) -> None:
-    settings = Settings(tmp_path / "server", tls_callers=f"another, {CALLER}")
+async def test_clients_are_known_by_their_names(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "server", tls_client_names=f"another, {CLIENT}")
     async with served(settings) as server:
-        async with caller(server, tmp_path / "caller") as call:
+        async with caller(server, tmp_path / "client") as call:
             assert await call(b"", timeout=10) == b"done"
         async with caller(server, tmp_path / "stranger") as call:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -146,14 +146,14 @@ async def test_renewed_certificates_are_used_without_a_restart(tmp_path: Path) -
     service = Service()
     async with (
         served(Settings(tmp_path / "server"), service) as server,
-        caller(server, tmp_path / "caller") as call,
+        caller(server, tmp_path / "client") as call,
     ):
         in_progress = asyncio.ensure_future(call(b"wait", timeout=60))
         assert await call(b"", timeout=10) == b"done"
         renewing = Authority(tmp_path / "next authority")
         renewing.issue(tmp_path / "server", SERVER)
-        renewing.issue(tmp_path / "caller", CALLER)
-        renewing.issue(tmp_path / "late", CALLER)
+        renewing.issue(tmp_path / "client", CLIENT)
+        renewing.issue(tmp_path / "late", CLIENT)
 
         async def new_files_are_used() -> bool:
             async with caller(server, tmp_path / "late") as late:
@@ -173,14 +173,14 @@ async def test_files_that_do_not_fit_together_leave_what_was_used(
     tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("services.common.tls.certificate_files._POLL_SECONDS", 0.0)
-    files = CertificateFiles.of(Settings(tmp_path / "caller"))
+    files = CertificateFiles.of(Settings(tmp_path / "client"))
     assert files is not None
     before = files.current()
     # A new key beside the certificate of the old one.
-    authority.issue(tmp_path / "other", CALLER)
-    (tmp_path / "other" / "tls.key").replace(tmp_path / "caller" / "tls.key")
+    authority.issue(tmp_path / "other", CLIENT)
+    (tmp_path / "other" / "tls.key").replace(tmp_path / "client" / "tls.key")
     assert files.current() is before
-    authority.issue(tmp_path / "caller", CALLER)
+    authority.issue(tmp_path / "client", CLIENT)
     assert files.current() is not before
 
 
@@ -197,6 +197,6 @@ def test_missing_file_is_named(tmp_path: Path, missing: str, sentence: str) -> N
         CertificateFiles.of(Settings(tmp_path / "server"))
 
 
-async def test_names_of_callers_without_certificates_are_refused() -> None:
-    with pytest.raises(InvalidSetting, match="PROCTOR_TLS_CALLERS cannot be used"):
-        await serve_backend(Settings(None, tls_callers=CALLER), "127.0.0.1:0", {})
+async def test_names_of_clients_without_certificates_are_refused() -> None:
+    with pytest.raises(InvalidSetting, match="PROCTOR_TLS_CLIENT_NAMES cannot be used"):
+        await serve_backend(Settings(None, tls_client_names=CLIENT), "127.0.0.1:0", {})

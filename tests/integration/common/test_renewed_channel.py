@@ -76,7 +76,7 @@ async def channel_of(service: Service, tmp_path: Path) -> AsyncIterator[Any]:
     )
     try:
         address = f"{SERVER}:{server.port}"
-        async with open_channel(address, tls=files(tmp_path / "caller")) as channel:
+        async with open_channel(address, tls=files(tmp_path / "client")) as channel:
             yield channel
     finally:
         await server.stop(0)
@@ -95,7 +95,7 @@ async def all_of(call: AsyncIterator[bytes]) -> list[bytes]:
 async def test_calls_in_progress_end_and_their_channel_is_closed_after_the_last(tmp_path: Path) -> None:
     authority, service = Authority(tmp_path / "authority"), Service()
     authority.issue(tmp_path / "server", SERVER)
-    authority.issue(tmp_path / "caller", "caller")
+    authority.issue(tmp_path / "client", "client")
     async with channel_of(service, tmp_path) as channel:
         renewed = cast("RenewedChannel", channel)
         first = renewed._current
@@ -106,7 +106,7 @@ async def test_calls_in_progress_end_and_their_channel_is_closed_after_the_last(
         await upload.write(b"a")
         await eventually(lambda: first.calls == 4, "four calls are in progress")
 
-        authority.issue(tmp_path / "caller", "caller")
+        authority.issue(tmp_path / "client", "client")
         later = channel.stream_unary("/t.T/OneForMany")(pieces(), timeout=30)
         assert await later == b"ab"
         assert renewed._current is not first
@@ -127,7 +127,7 @@ async def test_calls_in_progress_end_and_their_channel_is_closed_after_the_last(
 async def test_call_that_is_cancelled_is_counted_no_more(tmp_path: Path) -> None:
     authority, service = Authority(tmp_path / "authority"), Service()
     authority.issue(tmp_path / "server", SERVER)
-    authority.issue(tmp_path / "caller", "caller")
+    authority.issue(tmp_path / "client", "client")
     async with channel_of(service, tmp_path) as channel:
         call = channel.unary_stream("/t.T/ManyForOne")(b"1", timeout=30)
         assert await anext(aiter(call)) == b"1"
@@ -141,7 +141,7 @@ async def test_one_path_is_called_with_messages_and_forwarded_in_bytes(tmp_path:
     authority, service = Authority(tmp_path / "authority"), Service()
     service.go_on.set()
     authority.issue(tmp_path / "server", SERVER)
-    authority.issue(tmp_path / "caller", "caller")
+    authority.issue(tmp_path / "client", "client")
     async with channel_of(service, tmp_path) as channel:
         as_text = channel.unary_unary("/t.T/OneForOne", str.encode, bytes.decode)
         assert await as_text("text", timeout=30) == "text"

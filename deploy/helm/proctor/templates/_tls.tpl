@@ -43,8 +43,8 @@
 {{- include "proctor.tlsEnv" $root }}
 {{- if $root.Values.tls.enabled }}
 {{- $names := list -}}
-{{- range .callers }}{{ $names = append $names (include "proctor.tlsName" (dict "root" $root "component" .)) }}{{ end }}
-- {name: PROCTOR_TLS_CALLERS, value: {{ join "," $names | quote }}}
+{{- range .clients }}{{ $names = append $names (include "proctor.tlsName" (dict "root" $root "component" .)) }}{{ end }}
+- {name: PROCTOR_TLS_CLIENT_NAMES, value: {{ join "," $names | quote }}}
 - {name: PROCTOR_{{ .service }}_HEALTH_ADDRESS, value: "0.0.0.0:8084"}
 {{- end }}
 {{- end }}
