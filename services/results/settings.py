@@ -15,10 +15,10 @@ class ResultsSettings(SchemaServiceSettings):
     """host:port where results listens for gRPC, if it is not the address that others call."""
     health_address: str = ""
     """host:port of the gRPC health service alone, without TLS, for probes that show no certificate."""
-    batch_outcomes: int = Field(default=1000, ge=1)
-    """Outcomes are written to Postgres in batches of at most this size."""
+    max_outcomes_per_write: int = Field(default=1000, ge=1)
+    """Most outcomes that are written to Postgres at a time."""
     linger_seconds: float = Field(default=0.05, ge=0)
-    """An incomplete batch of outcomes is written when its first outcome has waited for this time."""
+    """Fewer outcomes are written when the first of them has waited for this time."""
     ack_wait_seconds: float = Field(default=10.0, gt=0)
     """NATS redelivers outcomes that were not acknowledged within this time."""
     keep_staged_seconds: float = Field(default=3600.0, gt=0)

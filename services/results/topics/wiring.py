@@ -123,7 +123,9 @@ def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, pro
     consumer = NatsOutcomeConsumer(
         puller=Puller(jetstream=JetStream(connection=nats), spec=outcome_consumer(settings.ack_wait_seconds)),
         record=record_outcomes.record,
-        limits=RecordingLimits(outcomes=settings.batch_outcomes, linger_seconds=settings.linger_seconds),
+        limits=RecordingLimits(
+            outcomes=settings.max_outcomes_per_write, linger_seconds=settings.linger_seconds
+        ),
         shard_key=shard_key,
     )
     store_comparison = make_store_comparison(work, stores, processes.calls)
