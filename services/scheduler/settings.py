@@ -127,11 +127,11 @@ class SchedulerSettings(SchemaServiceSettings):
     """A pool gets as many workers as finish in this time what is left when they have loaded."""
     scale_load_seconds: float = Field(default=120.0, ge=0)
     """Time that an engine is assumed to take to load a model, until one has been measured."""
-    mark_pods: bool = False
-    """Whether the leader marks the pods of workers by how much they do (`pod-deletion-cost`), so that a pool
-    that shrinks loses the emptiest first. Its service account needs the verb patch on pods."""
+    set_deletion_costs: bool = False
+    """Whether the leader sets the `pod-deletion-cost` of workers by how much they do, so that a pool that
+    shrinks loses the emptiest first. Its service account needs the verb patch on pods."""
     kubernetes_url: str = Field(default="https://kubernetes.default.svc", pattern=r"^https://\S+$")
-    """API server of Kubernetes, for the marks of pods."""
+    """API server of Kubernetes, for the deletion costs of pods."""
     list_models_wait_seconds: float = Field(default=2.0, gt=0)
     """Time that a list of models waits for the answer of a pool."""
     postgres_connections: int = Field(default=8, ge=2)

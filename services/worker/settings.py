@@ -24,7 +24,7 @@ class WorkerSettings(NatsServiceSettings):
     pool: str = "local"
     """Name of the worker's pool in the pools file."""
     pod_name: str = ""
-    """Name of the worker's pod on Kubernetes, by which the scheduler can mark it as empty."""
+    """Name of the worker's pod on Kubernetes, of which the scheduler can set the deletion cost."""
     health_address: str = "127.0.0.1:8084"
     """host:port of the gRPC health service."""
     ack_wait_seconds: float = Field(default=DEFAULT_ACK_WAIT_SECONDS, ge=1)

@@ -117,7 +117,7 @@ class JetStream:
         return info.state.subjects or {}
 
     async def undelivered(self, spec: ConsumerSpec) -> Undelivered:
-        """Those of a consumer; everything under its subjects before its first pull."""
+        """Messages of a consumer not delivered yet; everything under its subjects before its first pull."""
         try:
             info = await self._js.consumer_info(spec.stream.name, spec.durable)
         except NotFoundError:

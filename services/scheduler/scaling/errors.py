@@ -3,8 +3,8 @@
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 
 
-class PodsNotMarked(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
-    """Kubernetes at {url} marks no pods: {problem}. Correct it, or set PROCTOR_SCHEDULER_MARK_PODS=false."""
+class DeletionCostNotSet(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+    """Kubernetes at {url} fails: {problem}. Correct it, or set PROCTOR_SCHEDULER_SET_DELETION_COSTS=false."""
 
 
 class DemandNotComputed(DependencyUnavailable):

@@ -7,7 +7,7 @@ from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from services.scheduler.scaling.errors import PodsNotMarked
+from services.scheduler.scaling.errors import DeletionCostNotSet
 
 # Kubernetes mounts them into a pod whose service account has a token, and renews them there.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -27,14 +27,14 @@ class KubernetesPodCosts:
         self._url = url.rstrip("/")
         self._account = account
 
-    async def mark(self, pod: str, cost: int) -> None:
-        """Raises PodsNotMarked."""
+    async def put(self, pod: str, cost: int) -> None:
+        """Raises DeletionCostNotSet."""
         try:
             status = await asyncio.to_thread(self._patch, pod, cost)
         except (OSError, HTTPException) as error:  # an ssl.SSLError is an OSError
-            raise PodsNotMarked(url=self._url, problem=str(error) or repr(error)) from error
+            raise DeletionCostNotSet(url=self._url, problem=str(error) or repr(error)) from error
         if status not in (_OK, _GONE):
-            raise PodsNotMarked(url=self._url, problem=_ADVICE.get(status, f"it answers {status}"))
+            raise DeletionCostNotSet(url=self._url, problem=_ADVICE.get(status, f"it answers {status}"))
 
     def _patch(self, pod: str, cost: int) -> int:
         namespace, token = self._read("namespace"), self._read("token")

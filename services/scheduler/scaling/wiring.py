@@ -10,10 +10,10 @@ from services.scheduler.postgres import Connections
 from services.scheduler.runs.wiring import RunParts, RunSignals
 from services.scheduler.scaling.grpc_api import SERVICE_NAME, GrpcExternalScaler
 from services.scheduler.scaling.kubernetes import KubernetesPodCosts
-from services.scheduler.scaling.mark_pods import MarkPods
 from services.scheduler.scaling.plan_workers import PlanWorkers
 from services.scheduler.scaling.pool_demand import ScalingRule
 from services.scheduler.scaling.postgres import PostgresDemands
+from services.scheduler.scaling.set_deletion_costs import SetDeletionCosts
 from services.scheduler.scaling.show_demand import ShowDemand
 from services.scheduler.settings import SchedulerSettings
 
@@ -23,13 +23,13 @@ class ScalingParts:
     apis: Mapping[str, Registration]
     show: ShowDemand
     leader: PlanWorkers
-    # None: pods are not marked.
-    marks: MarkPods | None
+    # None: pods have no deletion costs.
+    deletion_costs: SetDeletionCosts | None
 
     def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
         loops: dict[str, Coroutine[None, None, None]] = {"scale pools": self.leader.lead(token)}
-        if self.marks:
-            loops["mark pods"] = self.marks.lead()
+        if self.deletion_costs:
+            loops["set deletion costs"] = self.deletion_costs.lead()
         return loops
 
 
@@ -54,14 +54,14 @@ def make_scaling(
             backlog_seconds=settings.scale_backlog_seconds, load_seconds=settings.scale_load_seconds
         ),
     )
-    marks = MarkPods(
+    deletion_costs = SetDeletionCosts(
         pools=pools,
         registry=signals.registry,
         store=store,
         costs=KubernetesPodCosts(url=settings.kubernetes_url),
     )
     return ScalingParts(
-        marks=marks if settings.mark_pods else None,
+        deletion_costs=deletion_costs if settings.set_deletion_costs else None,
         apis={SERVICE_NAME: GrpcExternalScaler(demand=show).register},
         show=show,
         leader=leader,

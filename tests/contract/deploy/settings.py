@@ -37,7 +37,7 @@ SETTINGS: Mapping[str, Setting] = {
     "behind a load balancer": Setting(
         (_TRYING_OUT,), {"gateway": {"service": {"type": "LoadBalancer", "annotations": {"a": "b"}}}}
     ),
-    "the emptiest pod first": Setting((_PRODUCTION,), {"keda": {"markPods": {"enabled": True}}}),
+    "the emptiest pod first": Setting((_PRODUCTION,), {"keda": {"deletionCosts": {"enabled": True}}}),
     "a Postgres that is verified": Setting(
         (EXAMPLES["remote-only"],),
         {

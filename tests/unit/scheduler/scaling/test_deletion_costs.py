@@ -1,6 +1,6 @@
 """The deletion cost of a pod, by what its worker has in flight."""
 
-from services.scheduler.scaling.mark_pods import deletion_costs
+from services.scheduler.scaling.set_deletion_costs import deletion_costs
 from services.scheduler.workers.worker import Worker
 
 

@@ -1,4 +1,4 @@
-"""The leader marks the pods of workers by how much they do: a pool that shrinks loses the emptiest first."""
+"""The leader sets deletion costs of the pods of workers: a pool that shrinks loses the emptiest first."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _BACKOFF_SECONDS = 60.0
 
 
 class PodCosts(Protocol):
-    async def mark(self, pod: str, cost: int) -> None:
+    async def put(self, pod: str, cost: int) -> None:
         """Sets the deletion cost of a pod. A pod that is gone is passed over."""
         ...
 
@@ -37,8 +37,8 @@ def deletion_costs(workers: Iterable[Worker]) -> Mapping[str, int]:
 
 
 @dataclass(slots=True)
-class MarkPods:
-    """Marks pods of pools that have more workers than they need; others lose none.
+class SetDeletionCosts:
+    """Sets those of pools that have more workers than they need; others lose none.
 
     Keeps which costs it has set. A pool that needs no worker loses all of them, in whatever order.
     """
@@ -47,30 +47,30 @@ class MarkPods:
     registry: WorkerRegistry
     store: DemandStore
     costs: PodCosts
-    _marked: dict[str, int] = field(init=False, default_factory=dict)
+    _costs_of: dict[str, int] = field(init=False, default_factory=dict)
 
     async def lead(self) -> NoReturn:
         while True:
             try:
-                await self.mark()
+                await self.set()
             except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
-                log.warning("pods not marked", error=str(error) or repr(error))
+                log.warning("deletion costs not set", error=str(error) or repr(error))
                 await asyncio.sleep(_BACKOFF_SECONDS)
             await asyncio.sleep(_ROUND_SECONDS)
 
-    async def mark(self) -> None:
+    async def set(self) -> None:
         """Sets the costs that have changed. What the adapter raises leaves the rest to the next round."""
         demands = (await self.store.demands()).by_pool
         table = self.registry.table()
         live = {worker.pod for worker in self.registry.workers()}
-        for pod in self._marked.keys() - live:
-            del self._marked[pod]
+        for pod in self._costs_of.keys() - live:
+            del self._costs_of[pod]
         for pool in self.pools:
             workers = list(table.pool(pool.name).by_key.values())
             demand = demands.get(pool.name)
             if demand is None or not 0 < demand.workers < len(workers):
                 continue
             for pod, cost in deletion_costs(workers).items():
-                if self._marked.get(pod) != cost:
-                    await self.costs.mark(pod, cost)
-                    self._marked[pod] = cost
+                if self._costs_of.get(pod) != cost:
+                    await self.costs.put(pod, cost)
+                    self._costs_of[pod] = cost

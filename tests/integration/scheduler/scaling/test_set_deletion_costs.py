@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from services.scheduler.scaling.errors import PodsNotMarked
+from services.scheduler.scaling.errors import DeletionCostNotSet
 from services.scheduler.scaling.kubernetes import KubernetesPodCosts
-from services.scheduler.scaling.mark_pods import MarkPods
 from services.scheduler.scaling.pool_demand import PoolDemand
 from services.scheduler.scaling.ports import StoredDemands
+from services.scheduler.scaling.set_deletion_costs import SetDeletionCosts
 from services.scheduler.workers.worker import Worker
 from tests.contract.deploy.settings import SETTINGS
 from tests.fakes.pools import model_pool
@@ -43,11 +43,11 @@ async def api(tmp_path: Path) -> AsyncIterator[KubernetesApi]:
         yield api
 
 
-def marking(api: KubernetesApi, wanted: int) -> tuple[MarkPods, ListedWorkers]:
+def setting(api: KubernetesApi, wanted: int) -> tuple[SetDeletionCosts, ListedWorkers]:
     workers = ListedWorkers()
     workers.live = [worker(pod, count) for pod, count in IN_FLIGHT.items()]
     costs = KubernetesPodCosts(api.url, api.account)
-    return MarkPods(pools=(GPU,), registry=workers, store=Demands(wanted), costs=costs), workers
+    return SetDeletionCosts(pools=(GPU,), registry=workers, store=Demands(wanted), costs=costs), workers
 
 
 def worker(pod: str, samples_in_flight: int) -> Worker:
@@ -57,45 +57,45 @@ def worker(pod: str, samples_in_flight: int) -> Worker:
 
 
 async def test_emptiest_pods_go_first(api: KubernetesApi) -> None:
-    mark, _ = marking(api, 2)
-    await mark.mark()
+    costs, _ = setting(api, 2)
+    await costs.set()
     assert sorted(api.scale_down(2)) == ["gpu-a", "gpu-e"]
     assert api.scale_down(2) == ["gpu-c", "gpu-f"]
 
 
-async def test_without_marks_a_busy_pod_would_go(api: KubernetesApi) -> None:
+async def test_without_costs_a_busy_pod_would_go(api: KubernetesApi) -> None:
     assert api.scale_down(1) == ["gpu-f"]
 
 
 @pytest.mark.parametrize("wanted", [0, 6, 8])
-async def test_nothing_is_marked_where_no_pod_has_to_be_chosen(api: KubernetesApi, wanted: int) -> None:
-    mark, _ = marking(api, wanted)
-    await mark.mark()
+async def test_no_cost_is_set_where_no_pod_has_to_be_chosen(api: KubernetesApi, wanted: int) -> None:
+    costs, _ = setting(api, wanted)
+    await costs.set()
     assert api.calls == []
 
 
-async def test_mark_changes_only_with_what_a_worker_does(api: KubernetesApi) -> None:
-    mark, workers = marking(api, 2)
-    await mark.mark()
+async def test_cost_changes_only_with_what_a_worker_does(api: KubernetesApi) -> None:
+    costs, workers = setting(api, 2)
+    await costs.set()
     api.calls.clear()
     workers.live = [worker(pod, count + (pod == "gpu-a")) for pod, count in IN_FLIGHT.items()]
-    await mark.mark()
-    await mark.mark()
+    await costs.set()
+    await costs.set()
     assert api.calls == ["PATCH /api/v1/namespaces/proctor/pods/gpu-a"]
 
 
 async def test_pod_that_is_gone_is_passed_over(api: KubernetesApi) -> None:
-    mark, _ = marking(api, 2)
+    costs, _ = setting(api, 2)
     del api.pods["gpu-a"]
-    await mark.mark()
+    await costs.set()
     assert len(api.pods["gpu-f"]) == 1
 
 
 async def test_refusal_says_what_is_missing(api: KubernetesApi) -> None:
     api.rules = ()
-    mark, _ = marking(api, 2)
-    with pytest.raises(PodsNotMarked, match="needs the verb patch on pods"):
-        await mark.mark()
+    costs, _ = setting(api, 2)
+    with pytest.raises(DeletionCostNotSet, match="needs the verb patch on pods"):
+        await costs.set()
 
 
 async def test_another_server_gets_no_token(api: KubernetesApi, tmp_path: Path) -> None:
@@ -104,6 +104,6 @@ async def test_another_server_gets_no_token(api: KubernetesApi, tmp_path: Path) 
     other.mkdir()
     async with kubernetes_api(other, ()) as impostor:
         costs = KubernetesPodCosts(impostor.url, api.account)
-        with pytest.raises(PodsNotMarked, match="CERTIFICATE_VERIFY_FAILED"):
-            await costs.mark("gpu-a", 1)
+        with pytest.raises(DeletionCostNotSet, match="CERTIFICATE_VERIFY_FAILED"):
+            await costs.put("gpu-a", 1)
         assert impostor.calls == []
