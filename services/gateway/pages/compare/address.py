@@ -105,7 +105,7 @@ async def compare_address(query: Annotated[CompareQuery, Query()]) -> CompareAdd
     """A dependency of handlers. What cannot be read is ignored, so that old links stay valid."""
     runs = [each.strip().lower() for each in dict.fromkeys(query.run) if each.strip()]
     models = [] if runs else [each.strip() for each in dict.fromkeys(query.model) if each.strip()]
-    sides = len(runs or models)
+    compared = len(runs or models)
     against = query.against
     index = int(against) if against.isascii() and against.isdecimal() and len(against) < 2 else 1
     return CompareAddress(
@@ -116,6 +116,6 @@ async def compare_address(query: Annotated[CompareQuery, Query()]) -> CompareAdd
         is_forced=query.force == "1",
         task=query.task,
         show=query.show if query.show in SHOWN else "",
-        against=index if 0 < index < max(sides, MIN_COMPARED) else 1,
+        against=index if 0 < index < max(compared, MIN_COMPARED) else 1,
         after=query.after,
     )

@@ -17,7 +17,7 @@ _BETTER = ("first_better", "second_better")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedRun:
     """A run that is compared. `name` is short, and its own among the runs of the page."""
 
     index: int
@@ -63,7 +63,7 @@ class DifferenceRow:
 class Pairing:
     """The reference run and another run."""
 
-    other: Side
+    other: ComparedRun
     rows: Sequence[DifferenceRow]
 
 
@@ -82,7 +82,7 @@ class ComparisonView:
 
     suite: str
     metric: str
-    sides: Sequence[Side]
+    runs: Sequence[ComparedRun]
     sentence: tuple[str, str]
     pairings: Sequence[Pairing]
     groups: Sequence[GroupRow]
@@ -107,13 +107,13 @@ def comparison_view(
 ) -> ComparisonView:
     """`summaries` are those of the runs, in their order."""
     shown = comparison_shown(comparison)
-    sides = _sides(comparison, shown)
-    pairings = [Pairing(side, _rows(comparison, side.index)) for side in sides[1:]]
+    runs = _compared_runs(comparison, shown)
+    pairings = [Pairing(run, _rows(comparison, run.index)) for run in runs[1:]]
     rows = [row for pairing in pairings for row in pairing.rows]
     return ComparisonView(
         suite=comparison.suite,
         metric=shown.metric or "",
-        sides=sides,
+        runs=runs,
         sentence=verdict_sentence(shown),
         pairings=pairings,
         groups=list(_groups(summaries)),
@@ -124,9 +124,9 @@ def comparison_view(
     )
 
 
-def _sides(comparison: comparison_pb2.Comparison, shown: ComparisonShown) -> list[Side]:
+def _compared_runs(comparison: comparison_pb2.Comparison, shown: ComparisonShown) -> list[ComparedRun]:
     return [
-        Side(
+        ComparedRun(
             index=index,
             run_id=run.run_id,
             model=run.model,
