@@ -93,7 +93,7 @@ def progress_of(
 def whole_speed(run: Run, counts: RunCounts) -> tuple[float | None, float | None]:
     """Samples and tokens per second of a run that has ended, without reused answers, which took no time.
 
-    None for one that was retried: the time of its earlier tries is not kept.
+    None for one that was retried: the time of its earlier epochs is not kept.
     """
     if run.finished_at is None or run.admitted_at is None or run.epoch > 1:
         return None, None
