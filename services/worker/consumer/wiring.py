@@ -28,7 +28,7 @@ from services.worker.consumer.select_model import SelectModel, SwitchPolicy
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.ports import Engine
 from services.worker.engines.wiring import engines_by_url
-from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
+from services.worker.execution.execute_sample import ExecuteSample, RequestRetryPolicy
 from services.worker.execution.nats import NatsOutcomePublisher
 from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
@@ -156,7 +156,7 @@ def _make_execute_sample(
         check_code=check_code,
         engines=engines,
         clock=resources.clock,
-        retry_policy=RetryPolicy(backoff=Backoff(), max_tries=resources.settings.max_tries),
+        request_retry_policy=RequestRetryPolicy(backoff=Backoff(), max_tries=resources.settings.max_tries),
         rate_limiters=limiters,
         run_states=context.run_states,
         refused_runs=context.refused_runs,

@@ -26,14 +26,14 @@ class RequestTimedOut(EngineFailure):
 
 
 class ProviderFailed(EngineFailure):
-    """The server failed, or its answer was cut off or cannot be read: a retry may help."""
+    """The server failed, or its answer was cut off or cannot be read: another try may help."""
 
     failure_class = FailureClass.PROVIDER_ERROR
     is_transient = True
 
 
 class RequestRefused(EngineFailure):
-    """The server or the model's owner refuses the request: a retry gets the same answer."""
+    """The server or the model's owner refuses the request: another try gets the same answer."""
 
     failure_class = FailureClass.REFUSED
 

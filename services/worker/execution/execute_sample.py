@@ -35,7 +35,7 @@ log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RequestRetryPolicy:
     """Decides by the class of a failure. A 429 counts as no try: the rate limiter waits it out."""
 
     backoff: Backoff
@@ -56,7 +56,7 @@ class RetryPolicy:
 class ExecuteSample:
     engines: EngineCache
     clock: Clock
-    retry_policy: RetryPolicy
+    request_retry_policy: RequestRetryPolicy
     rate_limiters: RateLimiters
     run_states: RunStates
     refused_runs: RefusedRuns
@@ -160,7 +160,7 @@ class ExecuteSample:
         """
         if isinstance(failure, RateLimited):
             return 0.0 if self._starts_in_time(shard, limiter.throttled_seconds()) else None
-        delay = self.retry_policy.delay_seconds(failure, tries)
+        delay = self.request_retry_policy.delay_seconds(failure, tries)
         if delay is None or not self._starts_in_time(shard, delay):
             return None
         return delay if self.run_states.may_retry_request(shard) else None

@@ -23,7 +23,7 @@ ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
 
 
 class HttpEngine:
-    """It sends once: retries are above it. The server loads models by itself."""
+    """It sends once: what is above it tries again. The server loads models by itself."""
 
     loaded_model: str | None = None
     gpus = 0

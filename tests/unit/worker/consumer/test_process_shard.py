@@ -17,7 +17,7 @@ from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.errors import EngineDied, ModelCannotLoad, ModelRefused
-from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
+from services.worker.execution.execute_sample import ExecuteSample, RequestRetryPolicy
 from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
 from services.worker.rate_limits.limiter import RateLimiters
@@ -42,7 +42,7 @@ class Bench:
         execute_sample = ExecuteSample(
             engines=EngineCache(self.engine),
             clock=clock,
-            retry_policy=RetryPolicy(Backoff(), max_tries=1),
+            request_retry_policy=RequestRetryPolicy(Backoff(), max_tries=1),
             rate_limiters=RateLimiters(clock=clock, backoff=Backoff()),
             run_states=self.context.run_states,
             refused_runs=self.context.refused_runs,

@@ -21,7 +21,7 @@ from services.worker.engines.errors import (
     RateLimited,
     RequestRefused,
 )
-from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
+from services.worker.execution.execute_sample import ExecuteSample, RequestRetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunControl, RunStates
 from services.worker.execution.shard import Shard
 from services.worker.rate_limits.limiter import RateLimiters
@@ -63,7 +63,7 @@ def executor_of(
     return ExecuteSample(
         engines=EngineCache(engine),
         clock=clock,
-        retry_policy=RetryPolicy(backoff, max_tries=3),
+        request_retry_policy=RequestRetryPolicy(backoff, max_tries=3),
         rate_limiters=RateLimiters(clock=clock, backoff=backoff),
         run_states=states or RunStates(),
         refused_runs=refused or RefusedRuns(clock),

@@ -21,7 +21,7 @@ from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.errors import EngineDied
-from services.worker.execution.execute_sample import ExecuteSample, RetryPolicy
+from services.worker.execution.execute_sample import ExecuteSample, RequestRetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
@@ -92,7 +92,7 @@ def rollouts_of(sandboxes: Sandboxes) -> ProcessRollout:
     execute_sample = ExecuteSample(
         engines=EngineCache(ScriptedEngine()),
         clock=clock,
-        retry_policy=RetryPolicy(backoff, max_tries=3),
+        request_retry_policy=RequestRetryPolicy(backoff, max_tries=3),
         rate_limiters=RateLimiters(clock=clock, backoff=backoff),
         run_states=RunStates(),
         refused_runs=RefusedRuns(clock),

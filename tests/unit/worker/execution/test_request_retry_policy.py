@@ -3,11 +3,11 @@
 import pytest
 
 from services.worker.engines.errors import ProviderFailed, RequestRefused
-from services.worker.execution.execute_sample import RetryPolicy
+from services.worker.execution.execute_sample import RequestRetryPolicy
 from services.worker.rate_limits.waits import MAX_RETRY_AFTER_SECONDS, Backoff
 
 BACKOFF = Backoff(first_seconds=1.0, max_seconds=10.0)
-POLICY = RetryPolicy(BACKOFF, max_tries=3)
+POLICY = RequestRetryPolicy(BACKOFF, max_tries=3)
 DRAWS = 2000
 
 
