@@ -196,9 +196,8 @@ async def _recorded(
 def _known_suite(typed: str) -> str:
     """The suite, without a version that is none: it is still being typed, or an old link has it."""
     suite, _, version = typed.partition("@")
-    return (
-        typed if version.isascii() and version.isdigit() and len(version) < 9 else suite
-    )  # as the scheduler
+    is_version = version.isascii() and version.isdigit() and len(version) < 9  # as the scheduler
+    return typed if is_version else suite
 
 
 def _within(first: int, order: rollout_service_pb2.RolloutsOrder) -> int:
