@@ -1,6 +1,11 @@
 """Starts the scheduler; with the argument `migrate` it only brings the schema up to date."""
 
+import gc
 import sys
+
+if __name__ == "__main__":
+    # Nothing that an import makes is garbage: collections would be an eighth of the start.
+    gc.disable()
 
 from services.common.migrations import MIGRATE, start_migration
 from services.common.process import start_process

@@ -4,7 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-POLL_EVERY_SECONDS = 0.02
+# Longer after a while: looks at Postgres and over gRPC cost what the tests beside this one need.
+MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 0.1
 # A look that was begun in time may answer so much later; one that hangs is cancelled.
 MAX_LOOK_SECONDS = 30.0
 
@@ -12,14 +13,16 @@ Condition = Callable[[], bool | Awaitable[bool]]
 
 
 async def eventually(is_true: Condition, what: str, limit_seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + limit_seconds
+    started = time.monotonic()
+    deadline = started + limit_seconds
     while True:
         answer = is_true()
         if answer if isinstance(answer, bool) else await _looked(answer, deadline, what):
             return
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {limit_seconds:g} s: {what}")
-        await asyncio.sleep(POLL_EVERY_SECONDS)
+        waited = time.monotonic() - started
+        await asyncio.sleep(min(max(MIN_PAUSE_SECONDS, waited / 20), MAX_PAUSE_SECONDS))
 
 
 async def _looked(answer: Awaitable[bool], deadline: float, what: str) -> bool:
