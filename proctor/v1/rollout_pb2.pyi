@@ -602,7 +602,7 @@ class RolloutAgent(_message.Message):
 Global___RolloutAgent: _TypeAlias = RolloutAgent  # noqa: Y015
 
 @_typing.final
-class Rollout(_message.Message):
+class RolloutSpec(_message.Message):
     """What a worker is sent for one rollout."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -629,4 +629,4 @@ class Rollout(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Rollout: _TypeAlias = Rollout  # noqa: Y015
+Global___RolloutSpec: _TypeAlias = RolloutSpec  # noqa: Y015

@@ -232,7 +232,7 @@ class Sample(_message.Message):
     ROW_ID_FIELD_NUMBER: _builtins.int
     PARAMS_JSON_FIELD_NUMBER: _builtins.int
     CODE_CHECK_FIELD_NUMBER: _builtins.int
-    ROLLOUT_FIELD_NUMBER: _builtins.int
+    ROLLOUT_SPEC_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """0-based position in the sample set."""
     doc_id: _builtins.int
@@ -249,8 +249,8 @@ class Sample(_message.Message):
     """Parameters of the row as JSON object text, named as in the OpenAI protocol; they override those of the run. Empty means
     none. Part of the sample's digest.
     """
-    rollout: _builtins.bytes
-    """A serialized Rollout where an agent works on the sample; empty otherwise. Part of the digest."""
+    rollout_spec: _builtins.bytes
+    """A serialized RolloutSpec where an agent works on the sample; empty otherwise. Part of the digest."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
         """What the model is asked."""
@@ -281,11 +281,11 @@ class Sample(_message.Message):
         row_id: _builtins.str = ...,
         params_json: _builtins.str = ...,
         code_check: Global___CodeCheck | None = ...,
-        rollout: _builtins.bytes = ...,
+        rollout_spec: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["code_check", b"code_check", "prompt", b"prompt", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "code_check", b"code_check", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "params_json", b"params_json", "position", b"position", "prompt", b"prompt", "rollout", b"rollout", "row_id", b"row_id", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "code_check", b"code_check", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "params_json", b"params_json", "position", b"position", "prompt", b"prompt", "rollout_spec", b"rollout_spec", "row_id", b"row_id", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

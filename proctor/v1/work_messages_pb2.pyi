@@ -35,15 +35,15 @@ class WorkSample(_message.Message):
     CHOICES_FIELD_NUMBER: _builtins.int
     PARAMS_JSON_FIELD_NUMBER: _builtins.int
     CODE_CHECK_FIELD_NUMBER: _builtins.int
-    ROLLOUT_FIELD_NUMBER: _builtins.int
+    ROLLOUT_SPEC_FIELD_NUMBER: _builtins.int
     sample: _builtins.int
     """Number of the sample in the run."""
     params_json: _builtins.str
     """Parameters of the sample as JSON object text, named as in the OpenAI protocol; they override those of the shard. Empty
     means none.
     """
-    rollout: _builtins.bytes
-    """A serialized Rollout where an agent works on the sample; empty otherwise."""
+    rollout_spec: _builtins.bytes
+    """A serialized RolloutSpec where an agent works on the sample; empty otherwise."""
     @_builtins.property
     def prompt(self) -> _sample_pb2.Prompt:
         """What the model is asked."""
@@ -64,11 +64,11 @@ class WorkSample(_message.Message):
         choices: _abc.Iterable[_builtins.str] | None = ...,
         params_json: _builtins.str = ...,
         code_check: _sample_pb2.CodeCheck | None = ...,
-        rollout: _builtins.bytes = ...,
+        rollout_spec: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["code_check", b"code_check", "prompt", b"prompt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "code_check", b"code_check", "params_json", b"params_json", "prompt", b"prompt", "rollout", b"rollout", "sample", b"sample"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "code_check", b"code_check", "params_json", b"params_json", "prompt", b"prompt", "rollout_spec", b"rollout_spec", "sample", b"sample"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

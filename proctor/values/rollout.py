@@ -219,7 +219,7 @@ class EarlierUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class RolloutSpec:
     """Message content for one rollout, sent to a worker."""
 
     task: RolloutTask

@@ -68,8 +68,8 @@ class Sample:
 
     `choices` are continuations, delimiter included. Samples of one passage share a `cluster`. `doc_json` is
     the row itself, no part of the digest. `row_id` and `params_json` (the row's own parameters, a JSON
-    object as text) are set for rows of a data set, `code_check` where the answer is executed, `rollout`, a
-    serialized message, where an agent works on it.
+    object as text) are set for rows of a data set, `code_check` where the answer is executed,
+    `rollout_spec`, a serialized message, where an agent works on it.
     """
 
     position: int
@@ -83,4 +83,4 @@ class Sample:
     row_id: str = ""
     params_json: str = ""
     code_check: CodeCheck | None = None
-    rollout: bytes = b""
+    rollout_spec: bytes = b""

@@ -5,7 +5,7 @@ from proctor.values.code import CodeCheck
 from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Outcome
 from proctor.values.providers.models import EngineLoad, ModelInfo
-from proctor.values.rollout import BudgetUse, EarlierUse, Rollout, RolloutTask
+from proctor.values.rollout import BudgetUse, EarlierUse, RolloutSpec, RolloutTask
 from proctor.values.run import RunCounts
 from proctor.values.sample import Prompt, Sample
 from proctor.values.scoring import TaskGroup, TaskScoring
@@ -18,7 +18,7 @@ PRICE = Codec(ModelPrice, run_pb2.ModelPrice)
 PARAMS = Codec(GenerationParams, run_pb2.GenerationParams)
 PROMPT = Codec(Prompt, sample_pb2.Prompt)
 CODE_CHECK = Codec(CodeCheck, sample_pb2.CodeCheck)
-ROLLOUT = Codec(Rollout, rollout_pb2.Rollout)
+ROLLOUT_SPEC = Codec(RolloutSpec, rollout_pb2.RolloutSpec)
 BUDGET_USE = Codec(BudgetUse, work_messages_pb2.BudgetUse)
 EARLIER_USE = Codec(
     EarlierUse,

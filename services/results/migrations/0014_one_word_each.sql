@@ -20,3 +20,6 @@ ALTER TABLE resume_points RENAME CONSTRAINT export_marks_run_id_fkey TO resume_p
 
 -- A text: it is empty for the leaderboard of all projects.
 ALTER TABLE leaderboard_entries RENAME COLUMN project TO project_id;
+
+-- A rollout is the number of a repetition. This is the message RolloutSpec.
+ALTER TABLE samples RENAME COLUMN rollout TO rollout_spec;

@@ -145,7 +145,7 @@ def _row(sample_set_id: str, sample: StoredSample) -> dict[str, object]:
         "row_id": sample.row_id,
         "params_json": sample.params_json,
         "code_check": sample.code_check,
-        "rollout": sample.rollout,
+        "rollout_spec": sample.rollout_spec,
     }
 
 
@@ -205,7 +205,7 @@ def _message_from_row(row: asyncpg.Record) -> sample_pb2.Sample:
         cluster=row["cluster"],
         row_id=row["row_id"],
         params_json=row["params_json"],
-        rollout=row["rollout"],
+        rollout_spec=row["rollout_spec"],
     )
     if row["code_check"]:
         sample.code_check.ParseFromString(row["code_check"])

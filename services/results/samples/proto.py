@@ -22,7 +22,7 @@ def sample_from_proto(message: sample_pb2.Sample) -> StoredSample:
         row_id=message.row_id,
         params_json=message.params_json,
         code_check=message.code_check.SerializeToString() if message.HasField("code_check") else b"",
-        rollout=message.rollout,
+        rollout_spec=message.rollout_spec,
     )
 
 

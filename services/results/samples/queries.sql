@@ -81,7 +81,7 @@ WHERE s.sample_set_id = $1
 -- name: read_sample_messages: Return samples of a committed set by position, as they are sent to a worker ($1 set, $2 positions)
 SELECT
     s.position, s.doc_id, s.prompt_text, s.prompt_messages, s.choices, s.cluster, s.row_id, s.params_json, s.code_check,
-    s.rollout
+    s.rollout_spec
 FROM samples AS s
 WHERE s.sample_set_id = $1
     AND s.position = ANY ($2)

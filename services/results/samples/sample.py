@@ -12,8 +12,8 @@ class StoredSample:
 
     `doc_json` is the row it was made from; it is kept, and empty when samples are read to be sent. `row_id`
     and `params_json`, the row's own parameters as JSON object text, are those of a data set. `code_check` is
-    the message by which a worker executes the answer, `rollout` that by which an agent works on the sample;
-    both are only stored and sent.
+    the message by which a worker executes the answer, `rollout_spec` that by which an agent works on the
+    sample; both are only stored and sent.
     """
 
     position: int
@@ -26,7 +26,7 @@ class StoredSample:
     row_id: str = ""
     params_json: str = ""
     code_check: bytes = b""
-    rollout: bytes = b""
+    rollout_spec: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class NatsShardStream:
         cutter = ShardCutter(0)
         for number in shard.samples:
             # A rollout takes minutes: each is a message of its own, so that none is done again with another.
-            weight = MAX_SHARD_BYTES if found[number].rollout else found[number].ByteSize()
+            weight = MAX_SHARD_BYTES if found[number].rollout_spec else found[number].ByteSize()
             cutter.add(weight)
         parts = [[shard.samples[index] for index in indexes] for indexes in cutter.finish()]
         return [self._payload(frame, replace(shard, samples=part), found) for part in parts]
@@ -131,7 +131,7 @@ class NatsShardStream:
                 prompt=sample.prompt,
                 choices=sample.choices,
                 params_json=sample.params_json,
-                rollout=sample.rollout,
+                rollout_spec=sample.rollout_spec,
             )
             if sample.HasField("code_check"):
                 work.code_check.CopyFrom(sample.code_check)

@@ -135,7 +135,7 @@ class PlanRun:
                 await put(chunk)
                 for sample in chunk:
                     # A rollout takes minutes: each is a shard, so that none is done again with another.
-                    cutter.add(MAX_SHARD_BYTES if sample.rollout else sample.size_bytes)
+                    cutter.add(MAX_SHARD_BYTES if sample.rollout_spec else sample.size_bytes)
                 count += len(chunk)
                 if self.clock.monotonic() - noted_at >= NOTE_SECONDS:
                     await self._note(token, run, f"planning {task.name}")

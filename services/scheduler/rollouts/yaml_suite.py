@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import yaml
 
-from proctor.values.rollout import Rollout, RolloutAgent, RolloutTask
-from proctor.wire.values import ROLLOUT
+from proctor.values.rollout import RolloutAgent, RolloutSpec, RolloutTask
+from proctor.wire.values import ROLLOUT_SPEC
 from services.scheduler.rollouts.tasks.errors import InvalidTask
 from services.scheduler.rollouts.tasks.file_task_sets import read_archive
 from services.scheduler.rollouts.tasks.tb_meta_task import OVERRIDES, Overrides, read_overrides
@@ -56,7 +56,7 @@ def write_suite(name: str, tasks: Sequence[RolloutTask], agent: RolloutAgent) ->
 
 
 def _row(task: RolloutTask, agent: RolloutAgent) -> Mapping[str, str]:
-    message = ROLLOUT.to_proto(Rollout(task, agent)).SerializeToString(deterministic=True)
+    message = ROLLOUT_SPEC.to_proto(RolloutSpec(task, agent)).SerializeToString(deterministic=True)
     return {
         "task_id": task.task_id,
         "instruction": task.instruction,

@@ -76,7 +76,7 @@ class CodeRule:
 class TaskDefinition:
     """`definition_digest` is the SHA-256 of the merged declaration; runs store it.
 
-    `rollout_column`: where agents work on the rows, the column with the message Rollout in base64.
+    `rollout_column`: where agents work on the rows, the column with the message RolloutSpec in base64.
     """
 
     name: str

@@ -73,7 +73,7 @@ class ExecuteShard:
                 await self._execute_one(in_flight, sample)
 
     async def _execute_one(self, in_flight: InFlightShard, sample: ShardSample) -> None:
-        use_case = self.process_rollout if sample.rollout else self.execute_sample
+        use_case = self.process_rollout if sample.rollout_spec else self.execute_sample
         began = self.concurrency.gpu_seconds
         outcome = await use_case.execute(in_flight.shard, sample)
         # Before the outcome is queued: a shard that is abandoned now must not send this sample again.

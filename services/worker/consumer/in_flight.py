@@ -31,7 +31,7 @@ class InFlightShard:
     ) -> None:
         self.message = message
         self.shard = message.shard
-        self.rollouts = sum(sample.rollout is not None for sample in message.shard.samples)
+        self.rollouts = sum(sample.rollout_spec is not None for sample in message.shard.samples)
         self.priority = priority
         self.key = _key(message)
         self.failed_deliveries = message.failed_deliveries

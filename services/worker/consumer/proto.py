@@ -7,13 +7,13 @@ from google.protobuf.message import DecodeError
 
 from proctor.v1 import rollout_pb2, run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.generation import DEFAULT_MAX_TOKENS
-from proctor.values.rollout import Rollout
+from proctor.values.rollout import RolloutSpec
 from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.enums import member_of
 from proctor.wire.proofs import ranges_from_proto
-from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT, ROLLOUT
+from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT, ROLLOUT_SPEC
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.execution.run_states import NEVER
@@ -58,7 +58,7 @@ def _samples(
         prompt = _prompt(sample.prompt, is_chat=is_chat)
         check = CODE_CHECK.from_proto(sample.code_check) if sample.HasField("code_check") else None
         sampling_of_sample, refusal = shared[own]
-        rollout, problem = _rollout(sample.rollout)
+        rollout_spec, problem = _rollout_spec(sample.rollout_spec)
         samples.append(
             ShardSample(
                 sample.sample,
@@ -67,18 +67,18 @@ def _samples(
                 sampling_of_sample,
                 refusal or problem,
                 check,
-                rollout,
+                rollout_spec,
             )
         )
     return tuple(samples)
 
 
-def _rollout(content: bytes) -> tuple[Rollout | None, str]:
-    """The rollout, and why it is none: a suite may hold anything in its place."""
+def _rollout_spec(content: bytes) -> tuple[RolloutSpec | None, str]:
+    """The spec of the rollout, and why there is none: a suite may hold anything in its place."""
     if not content:
         return None, ""
     try:
-        return ROLLOUT.from_proto(rollout_pb2.Rollout.FromString(content)), ""
+        return ROLLOUT_SPEC.from_proto(rollout_pb2.RolloutSpec.FromString(content)), ""
     except (DecodeError, ValueError):
         return None, "The row holds no rollout that this worker can read. Order it by proctor rollouts run."
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from proctor.values.code import CodeCheck
 from proctor.values.outcome import Failure, Outcome
-from proctor.values.rollout import Rollout
+from proctor.values.rollout import RolloutSpec
 from proctor.values.run import RunId
 from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod
@@ -16,7 +16,8 @@ from services.worker.engines.engine import EngineResponse, Sampling
 class ShardSample:
     """`sampling` is set for parameters of its own; `refusal` says in one sentence why those are invalid.
 
-    `code_check` is set where the answer is code, which is executed, `rollout` where an agent works on it.
+    `code_check` is set where the answer is code, which is executed, `rollout_spec` where an agent works on
+    it.
     """
 
     number: int
@@ -25,7 +26,7 @@ class ShardSample:
     sampling: Sampling | None = None
     refusal: str = ""
     code_check: CodeCheck | None = None
-    rollout: Rollout | None = None
+    rollout_spec: RolloutSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from proctor.values.rollout import Rollout
+from proctor.values.rollout import RolloutSpec
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.transcript import Transcript
@@ -17,7 +17,7 @@ async def _keep_nothing(_: Transcript) -> None:
 class AgentWork:
     """`ask` is needed by agents that have a model; `checkpoint` is called after each of their steps."""
 
-    rollout: Rollout
+    rollout_spec: RolloutSpec
     ask: AskModel | None
     transcript: Transcript
     budget: Budget

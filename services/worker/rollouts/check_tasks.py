@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 
-from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.errors import SandboxError
 from services.worker.sandboxes.sandbox import TarLimits
@@ -62,9 +62,11 @@ class CheckTasks:
         check = AgentCheck(agent, _EXPECTED[agent], None)
         if agent is AgentKind.ORACLE and not task.solution:
             return replace(check, problem="the task has no solution (solution/solve.sh, solution.sh)")
-        rollout = Rollout(task, RolloutAgent(agent))
+        rollout_spec = RolloutSpec(task, RolloutAgent(agent))
         try:
-            rollout_result = await self.rollouts.execute(RolloutExecution(rollout, f"check-{task.task_id}"))
+            rollout_result = await self.rollouts.execute(
+                RolloutExecution(rollout_spec, f"check-{task.task_id}")
+            )
         except SandboxError as error:
             return replace(check, problem=str(error))
         result = rollout_result.result

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from proctor.values.rollout import AgentKind, Rollout
+from proctor.values.rollout import AgentKind, RolloutSpec
 from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram
@@ -28,26 +28,26 @@ class ExecuteAgent:
     programs: ExecuteProgram | None = None
 
     async def execute(self, sandbox: Sandbox, work: AgentWork) -> AgentEnd:
-        rollout, transcript = work.rollout, work.transcript
-        if rollout.agent.kind is AgentKind.NONE:
+        rollout_spec, transcript = work.rollout_spec, work.transcript
+        if rollout_spec.agent.kind is AgentKind.NONE:
             return AgentEnd.SUBMITTED
-        if rollout.agent.kind is AgentKind.ORACLE or work.ask is None:
-            return await self._solve(sandbox, rollout, transcript)
-        if rollout.agent.kind is AgentKind.COMMAND:
+        if rollout_spec.agent.kind is AgentKind.ORACLE or work.ask is None:
+            return await self._solve(sandbox, rollout_spec, transcript)
+        if rollout_spec.agent.kind is AgentKind.COMMAND:
             return await self._execute_program(sandbox, work, work.ask)
         return await ExecuteShell(self.clock).execute(sandbox, work, work.ask)
 
     async def _execute_program(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
         assert self.programs is not None
         calls = PortCalls(ask, work.budget, work.transcript, work.checkpoint, self.clock)
-        return await self.programs.execute(sandbox, work.rollout, work.transcript.model, calls)
+        return await self.programs.execute(sandbox, work.rollout_spec, work.transcript.model, calls)
 
-    async def _solve(self, sandbox: Sandbox, rollout: Rollout, transcript: Transcript) -> AgentEnd:
+    async def _solve(self, sandbox: Sandbox, rollout_spec: RolloutSpec, transcript: Transcript) -> AgentEnd:
         # That of an earlier step of the task must not be executed again.
         await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", SOLUTION)))
-        await sandbox.put(SOLUTION, await asyncio.to_thread(inflated, rollout.task.solution))
-        seconds = rollout.task.limits.agent_seconds
-        result = await sandbox.run(shell_command(rollout, ("bash", _SOLVE), seconds))
+        await sandbox.put(SOLUTION, await asyncio.to_thread(inflated, rollout_spec.task.solution))
+        seconds = rollout_spec.task.limits.agent_seconds
+        result = await sandbox.run(shell_command(rollout_spec, ("bash", _SOLVE), seconds))
         transcript.add("agent", "The solution of the task.", self.clock.now())
         transcript.add_action(f"bash {_SOLVE}", observation(result, seconds))
         return AgentEnd.SUBMITTED

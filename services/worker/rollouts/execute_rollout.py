@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from proctor.values.rollout import DIFF, LOG, AgentKind, Rollout, RolloutTask
+from proctor.values.rollout import DIFF, LOG, AgentKind, RolloutSpec, RolloutTask
 from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import Artifacts
@@ -36,7 +36,7 @@ class RolloutExecution:
     hold for this execution only.
     """
 
-    rollout: Rollout
+    rollout_spec: RolloutSpec
     session_id: str
     model: str = ""
     ask: AskModel | None = None
@@ -57,13 +57,13 @@ class ExecuteRollout:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
         async with self.slots:
             started = self.clock.monotonic()
-            task = execution.rollout.task
-            agent = execution.rollout.agent.kind
+            task = execution.rollout_spec.task
+            agent = execution.rollout_spec.agent.kind
             transcript = Transcript(execution.session_id, f"proctor-{agent}", execution.model)
             workspace = await asyncio.to_thread(inflated, task.workspace)
             artifacts = Artifacts(execution.sink, self.clock)
-            budget = Budget(execution.rollout.agent, task.limits.agent_seconds, execution.ledger)
-            work = AgentWork(execution.rollout, execution.ask, transcript, budget, artifacts.checkpoint)
+            budget = Budget(execution.rollout_spec.agent, task.limits.agent_seconds, execution.ledger)
+            work = AgentWork(execution.rollout_spec, execution.ask, transcript, budget, artifacts.checkpoint)
             rollout = _OneRollout(self, work, workspace, artifacts)
             steps: tuple[StepRecord, ...] = ()
             if task.steps:
@@ -98,7 +98,7 @@ class _OneRollout:
 
     async def at_once(self) -> tuple[AgentEnd, VerifierResult]:
         """The agent's sandbox is closed before the tests begin."""
-        task = self.work.rollout.task
+        task = self.work.rollout_spec.task
         async with self._opened() as sandbox:
             end = await self._agent(sandbox, task)
             files, problem = await self._files(sandbox)
@@ -108,7 +108,7 @@ class _OneRollout:
     async def in_steps(self) -> tuple[StepRecord, ...]:
         """The steps that were judged; one sandbox for all of them. Raises SandboxError."""
         records: list[StepRecord] = []
-        steps = await asyncio.to_thread(task_steps, self.work.rollout.task)
+        steps = await asyncio.to_thread(task_steps, self.work.rollout_spec.task)
         left: tuple[bytes, str] | None = None
         try:
             async with self._opened() as sandbox:
@@ -134,9 +134,9 @@ class _OneRollout:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
-        sandbox = await self.parts.verifier.solutions.engine.open(_spec(self.work.rollout))
+        sandbox = await self.parts.verifier.solutions.engine.open(_sandbox_spec(self.work.rollout_spec))
         try:
-            await sandbox.put(self.work.rollout.task.workdir, self.workspace)
+            await sandbox.put(self.work.rollout_spec.task.workdir, self.workspace)
             yield sandbox
         finally:
             # Shielded: a rollout that is cancelled leaves no sandbox.
@@ -159,7 +159,7 @@ class _OneRollout:
                 raise StepNotPrepared(step=each.step.name, output=result.text.strip()[-300:])
 
     async def _agent(self, sandbox: Sandbox, task: RolloutTask) -> AgentEnd:
-        work = replace(self.work, rollout=replace(self.work.rollout, task=task))
+        work = replace(self.work, rollout_spec=replace(self.work.rollout_spec, task=task))
         try:
             end = await self.parts.agents.execute(sandbox, work)
         except Exception:
@@ -175,7 +175,7 @@ class _OneRollout:
     async def _files(self, sandbox: Sandbox) -> tuple[bytes, str]:
         """A tar of the agent's files, and why there is none."""
         try:
-            return await _collected(sandbox, self.work.rollout.task), ""
+            return await _collected(sandbox, self.work.rollout_spec.task), ""
         except FilesRefused as refused:
             # The agent left more than is taken out: that is its own doing.
             return b"", str(refused)
@@ -185,7 +185,7 @@ class _OneRollout:
         if problem:
             return
         await self.artifacts.store_files(files)
-        workdir = self.work.rollout.task.workdir
+        workdir = self.work.rollout_spec.task.workdir
         self.diff = await asyncio.to_thread(diff_of, self.workspace, files, workdir)
         await self.artifacts.store(DIFF, self.diff.encode("utf-8", "replace"))
 
@@ -205,16 +205,16 @@ async def _collected(sandbox: Sandbox, task: RolloutTask) -> bytes:
         return taken.getvalue()
 
 
-def _spec(rollout: Rollout) -> SandboxSpec:
-    limits = rollout.task.limits
-    is_oracle = rollout.agent.kind is AgentKind.ORACLE
+def _sandbox_spec(rollout_spec: RolloutSpec) -> SandboxSpec:
+    limits = rollout_spec.task.limits
+    is_oracle = rollout_spec.agent.kind is AgentKind.ORACLE
     return SandboxSpec(
-        workdir=rollout.task.workdir,
+        workdir=rollout_spec.task.workdir,
         writable=("/logs", SOLUTION) if is_oracle else ("/logs",),
-        image=rollout.task.image,
-        network=Network.MODEL if rollout.agent.kind is AgentKind.COMMAND else Network.NONE,
+        image=rollout_spec.task.image,
+        network=Network.MODEL if rollout_spec.agent.kind is AgentKind.COMMAND else Network.NONE,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
         lifetime_seconds=limits.agent_seconds
         + WAITS_SECONDS
-        + sum(step.verifier_seconds + _SETUP_SECONDS for step in rollout.task.steps),
+        + sum(step.verifier_seconds + _SETUP_SECONDS for step in rollout_spec.task.steps),
     )

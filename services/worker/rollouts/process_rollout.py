@@ -82,13 +82,13 @@ class ProcessRollout:
 
     async def execute(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         """None where the rollout is left to its run. Raises EngineFailure as `ExecuteSample` does."""
-        assert sample.rollout is not None
+        assert sample.rollout_spec is not None
         if problem := await self.execute_sample.check_code.problem():
             return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
         record = self.new_execution(shard, sample.number)
         try:
             execution = RolloutExecution(
-                rollout=await self.files.fetch(sample.rollout),
+                rollout_spec=await self.files.fetch(sample.rollout_spec),
                 session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
                 model=shard.model,
                 ask=_Model(self.execute_sample, shard, sample),

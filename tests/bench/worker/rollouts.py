@@ -22,7 +22,7 @@ from rich.table import Table
 from proctor.values.code import CodeCheck
 from proctor.values.outcome import Answer
 from proctor.values.plain import Json
-from proctor.values.rollout import AgentKind, Rollout, RolloutAgent
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
@@ -115,9 +115,9 @@ def rollouts_of(engine: BubblewrapEngine, folder: Path) -> Action:
     )
 
     async def one() -> None:
-        rollout = Rollout(task, RolloutAgent(AgentKind.SHELL))
+        rollout_spec = RolloutSpec(task, RolloutAgent(AgentKind.SHELL))
         rollout_result = await executing.execute(
-            RolloutExecution(rollout, uuid.uuid4().hex, "openai/fake", Script())
+            RolloutExecution(rollout_spec, uuid.uuid4().hex, "openai/fake", Script())
         )
         assert rollout_result.result.is_passed, rollout_result.result
 

@@ -24,7 +24,7 @@ from services.results.export.format import ResumableFile, ResumePoint, RowKind, 
 from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
 from services.results.leaderboard.postgres import PostgresLeaderboard
 from services.results.runs.postgres import PostgresRunRecords
-from services.results.samples.postgres import PostgresSampleSets
+from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
 from services.scheduler import postgres as scheduler
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.rollouts.budgets.budget_report import BudgetReport
@@ -45,8 +45,11 @@ RESULTS_ROWS = f"""
     INSERT INTO sample_sets (set_id, digest) VALUES ('{SET}', sha256('a'));
     INSERT INTO sample_sets (set_id, same_as) VALUES ('{ALIAS}', '{SET}');
     INSERT INTO samples
-        (set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster)
-    SELECT of_set::uuid, at, at, sha256(at::text::bytea), 'How?', '{{" a"," b"}}', 0, '{{}}', ''
+        (
+            set_id, position, doc_id, digest, prompt_text, choices, target_choice, target_texts, cluster,
+            rollout
+        )
+    SELECT of_set::uuid, at, at, sha256(at::text::bytea), 'How?', '{{" a"," b"}}', 0, '{{}}', '', 'spec'
     FROM generate_series(0, 2) AS at, unnest(ARRAY['{SET}', '{GONE}']) AS of_set;
     INSERT INTO dropped_sample_sets (set_id) VALUES ('{GONE}');
     INSERT INTO run_records (
@@ -139,6 +142,8 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
     ) as session:
         sets, records = PostgresSampleSets(session), PostgresRunRecords(session)
         assert [one.prompt for one in (await sets.read(SET, [0, 2])).values()] == [Prompt("How?")] * 2
+        sent = await PostgresSampleMessages(session).read(SET, [1])
+        assert sent[1].rollout_spec == b"spec"
         assert await sets.commit(ALIAS, 3) == await sets.commit(SET, 3)
         assert await PostgresSameSamples(session).has_any(SET, SET)
         assert len(await sets.targets(GONE, [0, 1])) == 2

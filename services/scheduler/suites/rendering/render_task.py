@@ -175,8 +175,8 @@ def _sample(
 ) -> RenderedSample:
     question = writer.question(row, examples)
     check = _code_check(task, row, question)
-    rollout = _rollout(task, row)
-    encoded = _encoded(task, question, check, rollout)
+    rollout_spec = _rollout_spec(task, row)
+    encoded = _encoded(task, question, check, rollout_spec)
     # Without the files of a rollout, which the sample has as they are.
     kept_row = _kept({name: value for name, value in row.items() if name != task.rollout_column})
     return RenderedSample(
@@ -191,7 +191,7 @@ def _sample(
         doc_json=kept_row.decode(),
         stored_bytes=len(encoded) + len(kept_row),
         code_check=check,
-        rollout=rollout,
+        rollout_spec=rollout_spec,
     )
 
 
@@ -203,7 +203,7 @@ def _code_check(task: TaskDefinition, row: SourceRow, question: Question) -> Cod
     return CodeCheck(prefix, question.target.texts[0], rule.answer, rule.timeout_seconds)
 
 
-def _rollout(task: TaskDefinition, row: SourceRow) -> bytes:
+def _rollout_spec(task: TaskDefinition, row: SourceRow) -> bytes:
     if not task.rollout_column:
         return b""
     try:
@@ -214,7 +214,7 @@ def _rollout(task: TaskDefinition, row: SourceRow) -> bytes:
         ) from error
 
 
-def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, rollout: bytes) -> bytes:
+def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, rollout_spec: bytes) -> bytes:
     try:
         encoded = encode_question(task.name, task.version, question)
         if check is not None:
@@ -225,9 +225,9 @@ def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, 
         raise RowProblem("its text is not valid Unicode (a lone surrogate)") from error
     if b"\0" in encoded:
         raise RowProblem("its text holds a NUL character, which cannot be stored")
-    if rollout:
+    if rollout_spec:
         # After the look for NULs: these are bytes and no text.
-        encoded += netstrings([rollout])
+        encoded += netstrings([rollout_spec])
     if len(encoded) > MAX_SAMPLE_BYTES:
         raise RowProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
     return encoded

@@ -40,7 +40,7 @@ def encode_question(task: str, version: str, question: Question) -> bytes:
     choice (decimal, empty if none, comma-separated if several), the number of accepted texts, each text. If
     there are any, the number of wrong texts, each of them, and the text of each choice follow. Where the
     answer is executed, the program text before it, the part that is code and the time limit come last; where
-    an agent works on it, the message of its rollout.
+    an agent works on it, the spec of its rollout.
     """
     target = question.target
     right_choice = "" if target.choice is None else str(target.choice)

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 
 from proctor.values.agents.templates import TEMPLATES, AgentTemplate, filled
-from proctor.values.rollout import Rollout
+from proctor.values.rollout import RolloutSpec
 from services.common.clock import Clock
 from services.worker.rollouts.budget import WAITS_SECONDS
 from services.worker.rollouts.model_port.errors import ProgramNotStarted
@@ -37,13 +37,15 @@ class ExecuteProgram:
     new_token: Callable[[], str]
     clock: Clock
 
-    async def execute(self, sandbox: Sandbox, rollout: Rollout, model: str, calls: PortCalls) -> AgentEnd:
+    async def execute(
+        self, sandbox: Sandbox, rollout_spec: RolloutSpec, model: str, calls: PortCalls
+    ) -> AgentEnd:
         """Raises what its model raised, ProgramNotStarted, and BudgetLost."""
         token = self.new_token()
         # A task of several steps has one budget for the programs of all.
         steps_before = calls.budget.used.steps
         listening = await sandbox.model_port(PORT)
-        command = _command(rollout, _values(rollout, model, token))
+        command = _command(rollout_spec, _values(rollout_spec, model, token))
         async with self.serve(listening, token, calls.answer):
             calls.begin()
             result = await self._run(sandbox, command, calls)
@@ -87,10 +89,10 @@ class ExecuteProgram:
                 await running
 
 
-def _values(rollout: Rollout, model: str, token: str) -> Mapping[str, str]:
+def _values(rollout_spec: RolloutSpec, model: str, token: str) -> Mapping[str, str]:
     root_url = f"http://127.0.0.1:{PORT}"
     return {
-        "instruction": rollout.task.instruction,
+        "instruction": rollout_spec.task.instruction,
         # Without its provider, which the program would take for one of its own.
         "model": model.partition("/")[2] or model,
         "base_url": f"{root_url}/v1",
@@ -99,8 +101,8 @@ def _values(rollout: Rollout, model: str, token: str) -> Mapping[str, str]:
     }
 
 
-def _command(rollout: Rollout, values: Mapping[str, str]) -> Command:
-    agent, task = rollout.agent, rollout.task
+def _command(rollout_spec: RolloutSpec, values: Mapping[str, str]) -> Command:
+    agent, task = rollout_spec.agent, rollout_spec.task
     template = TEMPLATES[agent.template] if agent.template else AgentTemplate(agent.command)
     own = {**template.environment, **agent.environment}
     return Command(

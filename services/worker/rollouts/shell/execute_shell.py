@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from proctor.values.rollout import Rollout
+from proctor.values.rollout import RolloutSpec
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
 from services.worker.engines.engine import EngineResponse
@@ -45,7 +45,7 @@ class _Conversation:
     kept: int = 0
 
     def open(self) -> None:
-        task, transcript = self.work.rollout.task, self.work.transcript
+        task, transcript = self.work.rollout_spec.task, self.work.transcript
         self.history = self.form.opening(task.instruction, task.cwd)
         transcript.open(self.form.tools, self.kept)
         for message in self.history:
@@ -127,8 +127,8 @@ class ExecuteShell:
         if call.problem:
             return call.problem, None
         budget = work.budget
-        seconds = min(work.rollout.agent.command_seconds, budget.seconds_left)
-        result = await _run(sandbox, work.rollout, call.command, seconds)
+        seconds = min(work.rollout_spec.agent.command_seconds, budget.seconds_left)
+        result = await _run(sandbox, work.rollout_spec, call.command, seconds)
         budget.add_seconds(result.seconds)
         end = AgentEnd.SUBMITTED if is_submission(result) else budget.time_limit()
         return observation(result, seconds), end
@@ -144,19 +144,19 @@ def _call_id(work: AgentWork, call: ShellCall) -> str:
     return call.call_id or f"call_{len(work.transcript.steps)}"
 
 
-async def _run(sandbox: Sandbox, rollout: Rollout, command: str, seconds: float) -> CommandResult:
+async def _run(sandbox: Sandbox, rollout_spec: RolloutSpec, command: str, seconds: float) -> CommandResult:
     """A command that cannot be started is the agent's own mistake."""
     try:
-        return await sandbox.run(shell_command(rollout, ("bash", "-c", command), seconds))
+        return await sandbox.run(shell_command(rollout_spec, ("bash", "-c", command), seconds))
     except CommandRefused as refused:
         return CommandResult(_REFUSED, str(refused).encode())
 
 
-def shell_command(rollout: Rollout, argv: tuple[str, ...], seconds: float) -> Command:
+def shell_command(rollout_spec: RolloutSpec, argv: tuple[str, ...], seconds: float) -> Command:
     return Command(
         argv,
-        cwd=rollout.task.cwd,
-        env={**ENVIRONMENT, **rollout.task.environment},
+        cwd=rollout_spec.task.cwd,
+        env={**ENVIRONMENT, **rollout_spec.task.environment},
         timeout_seconds=seconds,
         output_bytes=OUTPUT_BYTES,
     )

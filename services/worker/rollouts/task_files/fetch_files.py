@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from proctor.values.rollout import Bundle, Rollout
+from proctor.values.rollout import Bundle, RolloutSpec
 from services.worker.rollouts.errors import FilesNotFetched
 
 # Larger than any bundle that the scheduler stores.
@@ -59,13 +59,13 @@ class FetchFiles:
     cache: BundleCache
     locks: _Locks = field(default_factory=_Locks)
 
-    async def fetch(self, rollout: Rollout) -> Rollout:
-        """The rollout with its files. Raises FilesNotFetched."""
-        bundles = rollout.task.bundles
+    async def fetch(self, rollout_spec: RolloutSpec) -> RolloutSpec:
+        """The spec with the files of its task. Raises FilesNotFetched."""
+        bundles = rollout_spec.task.bundles
         if not bundles:
-            return rollout
+            return rollout_spec
         files = {bundle.kind: await self._content(bundle) for bundle in bundles}
-        return replace(rollout, task=rollout.task.with_files(files))
+        return replace(rollout_spec, task=rollout_spec.task.with_files(files))
 
     async def _content(self, bundle: Bundle) -> bytes:
         async with self.locks.of(bundle.digest):

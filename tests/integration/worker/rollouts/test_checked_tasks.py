@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from proctor.v1 import rollout_pb2
-from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutLimits, RolloutTask
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutLimits, RolloutSpec, RolloutTask
 from proctor.wire.values import ROLLOUT_TASK
 from services.common.clock import SystemClock
 from services.worker.rollouts.check_tasks import CheckTasks, TaskCheck
@@ -210,9 +210,9 @@ async def test_a_published_task_of_terminal_bench_is_sound(checker: CheckTasks) 
 
 async def performed(checker: CheckTasks, task: RolloutTask) -> dict[str, Any]:
     """The record of a rollout of the task's own solution."""
-    rollout = Rollout(task, RolloutAgent(AgentKind.ORACLE))
+    rollout_spec = RolloutSpec(task, RolloutAgent(AgentKind.ORACLE))
     async with asyncio.timeout(60):
-        done = await checker.rollouts.execute(RolloutExecution(rollout, "session"))
+        done = await checker.rollouts.execute(RolloutExecution(rollout_spec, "session"))
     record: dict[str, Any] = json.loads(done.record_json)
     return record
 

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.plain import Json
-from proctor.values.rollout import Rollout, RolloutAgent, RolloutTask, VerifierKind
+from proctor.values.rollout import RolloutAgent, RolloutSpec, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
@@ -99,9 +99,11 @@ async def openai(server: ModelServer) -> AsyncIterator[Asker]:
 
 
 async def worked(asker: Any, shell: Shell, **budgets: Any) -> tuple[AgentEnd, dict[str, Any]]:
-    rollout = Rollout(RolloutTask("task", INSTRUCTION, VerifierKind.REWARD_FILE), RolloutAgent(**budgets))
+    rollout_spec = RolloutSpec(
+        RolloutTask("task", INSTRUCTION, VerifierKind.REWARD_FILE), RolloutAgent(**budgets)
+    )
     transcript = Transcript("session", "proctor-shell", "model")
-    work = AgentWork(rollout, asker, transcript, Budget(rollout.agent, 60.0))
+    work = AgentWork(rollout_spec, asker, transcript, Budget(rollout_spec.agent, 60.0))
     end = await ExecuteAgent(SystemClock()).execute(shell, work)  # type: ignore[arg-type]  # of a sandbox only what an agent needs
     return end, json.loads(json.dumps(transcript.as_json()))
 

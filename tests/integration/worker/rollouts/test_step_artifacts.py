@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proctor.values.rollout import AgentKind, Rollout, RolloutAgent
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
 from services.common.clock import SystemClock
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import ExecuteAgent
@@ -55,9 +55,9 @@ async def rollouts() -> AsyncIterator[ExecuteRollout]:
 
 async def performed(rollouts: ExecuteRollout, folder: Path, parts: Parts) -> dict[str, Any]:
     """The record of the task's own solution."""
-    rollout = Rollout(read_task(folder), RolloutAgent(AgentKind.ORACLE))
+    rollout_spec = RolloutSpec(read_task(folder), RolloutAgent(AgentKind.ORACLE))
     async with asyncio.timeout(60):
-        done = await rollouts.execute(RolloutExecution(rollout, "session", sink=parts))
+        done = await rollouts.execute(RolloutExecution(rollout_spec, "session", sink=parts))
     record: dict[str, Any] = json.loads(done.record_json)
     return record
 

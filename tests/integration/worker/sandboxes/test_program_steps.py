@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.values.outcome import Answer
-from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask, VerifierKind
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
@@ -49,7 +49,7 @@ async def worked(sandbox: Sandbox, model: Model, instruction: str, budget: Budge
     task = RolloutTask("task", instruction, VerifierKind.REWARD_FILE, workdir="/work", cwd="/work")
     transcript = Transcript("session", "proctor-command", "model")
     transcript.add("user", instruction, datetime(2026, 1, 1, tzinfo=UTC))
-    work = AgentWork(Rollout(task, budget.agent), model, transcript, budget)
+    work = AgentWork(RolloutSpec(task, budget.agent), model, transcript, budget)
     programs = ExecuteProgram(served_model, lambda: f"token of {instruction}", SystemClock())
     end = await ExecuteAgent(SystemClock(), programs).execute(sandbox, work)
     await sandbox.stop_processes()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from proctor.values.outcome import Answer
-from proctor.values.rollout import Rollout, RolloutAgent, RolloutLimits, RolloutTask, VerifierKind
+from proctor.values.rollout import RolloutAgent, RolloutLimits, RolloutSpec, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
@@ -55,9 +55,9 @@ async def end_of(shell: Shell, model: Model) -> AgentEnd:
         "task", "Do it.", VerifierKind.REWARD_FILE, limits=RolloutLimits(agent_seconds=AGENT_SECONDS)
     )
     transcript = Transcript("session", "proctor-shell", "model")
-    rollout = Rollout(task, RolloutAgent(command_seconds=0.8 * AGENT_SECONDS))
-    budget = Budget(rollout.agent, AGENT_SECONDS)
-    work = AgentWork(rollout, model, transcript, budget)  # type: ignore[arg-type]  # it takes any messages
+    rollout_spec = RolloutSpec(task, RolloutAgent(command_seconds=0.8 * AGENT_SECONDS))
+    budget = Budget(rollout_spec.agent, AGENT_SECONDS)
+    work = AgentWork(rollout_spec, model, transcript, budget)  # type: ignore[arg-type]  # it takes any messages
     return await ExecuteAgent(SystemClock()).execute(shell, work)  # type: ignore[arg-type]  # of a sandbox only what an agent needs
 
 

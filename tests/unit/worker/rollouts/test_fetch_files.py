@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.values.rollout import Bundle, BundleKind, Rollout, RolloutTask, VerifierKind
+from proctor.values.rollout import Bundle, BundleKind, RolloutSpec, RolloutTask, VerifierKind
 from services.worker.rollouts.errors import FilesNotFetched
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
@@ -22,8 +22,8 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def rollout(*bundles: Bundle) -> Rollout:
-    return Rollout(RolloutTask("a", "Mend it.", VerifierKind.REWARD_FILE, bundles=bundles))
+def rollout_spec(*bundles: Bundle) -> RolloutSpec:
+    return RolloutSpec(RolloutTask("a", "Mend it.", VerifierKind.REWARD_FILE, bundles=bundles))
 
 
 def bundle(content: bytes, kind: BundleKind = BundleKind.TESTS, size: int | None = None) -> Bundle:
@@ -46,7 +46,7 @@ class Source:
 async def test_files_are_fetched_in_parts_and_kept(tmp_path: Path) -> None:
     source = Source({digest_of(CONTENT): CONTENT})
     fetching = FetchFiles(source, FileBundleCache(tmp_path / "cache", 10_000))
-    wanted = rollout(bundle(CONTENT))
+    wanted = rollout_spec(bundle(CONTENT))
     fetched = await asyncio.gather(*(fetching.fetch(wanted) for _ in range(3)))
     assert {each.task.tests for each in fetched} == {CONTENT}
     assert source.asked == [0, 1000, 2000, 3000]
@@ -63,7 +63,7 @@ async def test_files_that_are_not_those_of_the_task_are_refused(
 ) -> None:
     fetching = FetchFiles(Source({digest_of(CONTENT): stored}), FileBundleCache(tmp_path, 10_000))
     with pytest.raises(FilesNotFetched, match="files of the task cannot be fetched"):
-        await fetching.fetch(rollout(bundle(CONTENT, size=size)))
+        await fetching.fetch(rollout_spec(bundle(CONTENT, size=size)))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,13 +73,13 @@ async def test_folder_that_others_can_read_is_not_looked_into(tmp_path: Path) ->
     os.mkfifo(tmp_path / digest_of(CONTENT))
     tmp_path.chmod(0o755)
     fetching = FetchFiles(Source({digest_of(CONTENT): CONTENT}), FileBundleCache(tmp_path, 10_000))
-    assert (await fetching.fetch(rollout(bundle(CONTENT)))).task.tests == CONTENT
+    assert (await fetching.fetch(rollout_spec(bundle(CONTENT)))).task.tests == CONTENT
 
 
 async def test_a_task_with_its_own_files_is_left_as_it_is(tmp_path: Path) -> None:
     task = RolloutTask("a", "Mend it.", VerifierKind.REWARD_FILE, workspace=b"files")
     fetching = FetchFiles(Source({}), FileBundleCache(tmp_path, 0))
-    assert (await fetching.fetch(Rollout(task))).task.workspace == b"files"
+    assert (await fetching.fetch(RolloutSpec(task))).task.workspace == b"files"
 
 
 def test_the_cache_keeps_what_was_used_last_within_its_bytes(tmp_path: Path) -> None:

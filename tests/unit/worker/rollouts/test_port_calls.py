@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from proctor.values.outcome import Answer
-from proctor.values.rollout import AgentKind, Rollout, RolloutAgent, RolloutTask, VerifierKind
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
@@ -126,9 +126,9 @@ async def end_of(code: int, steps_before: int) -> AgentEnd:
     for _ in range(steps_before):
         await calls.budget.begin_step()
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
-    rollout = Rollout(task, RolloutAgent(AgentKind.COMMAND, command=("aider",)))
+    rollout_spec = RolloutSpec(task, RolloutAgent(AgentKind.COMMAND, command=("aider",)))
     programs = ExecuteProgram(served_model, lambda: "token", SystemClock())
-    return await programs.execute(cast("Sandbox", Stand(code)), rollout, "model", calls)
+    return await programs.execute(cast("Sandbox", Stand(code)), rollout_spec, "model", calls)
 
 
 @pytest.mark.parametrize("steps_before", [0, 2])

@@ -12,8 +12,8 @@ from proctor.values.rollout import (
     AgentKind,
     BudgetUse,
     EarlierUse,
-    Rollout,
     RolloutAgent,
+    RolloutSpec,
     RolloutTask,
     VerifierKind,
 )
@@ -107,7 +107,7 @@ def rollouts_of(sandboxes: Sandboxes) -> ProcessRollout:
 async def outcome_of(sandboxes: Sandboxes) -> Outcome:
     shard = a_shard(7)
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
-    sample = replace(shard.samples[0], rollout=Rollout(task, RolloutAgent(AgentKind.NONE)))
+    sample = replace(shard.samples[0], rollout_spec=RolloutSpec(task, RolloutAgent(AgentKind.NONE)))
     outcome = await rollouts_of(sandboxes).execute(shard, sample)
     assert outcome is not None
     return outcome
@@ -144,7 +144,7 @@ async def test_a_budget_that_lost_executions_used_up_is_a_failure_and_no_score()
 async def test_a_rollout_whose_budget_cannot_be_recorded_is_left_to_its_run() -> None:
     shard = a_shard(7)
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
-    sample = replace(shard.samples[0], rollout=Rollout(task, RolloutAgent()))
+    sample = replace(shard.samples[0], rollout_spec=RolloutSpec(task, RolloutAgent()))
     process = replace(rollouts_of(Sandboxes()), new_execution=lambda *_: Unrecorded())
     assert await process.execute(shard, sample) is None
 
@@ -163,7 +163,7 @@ async def say_nothing_useful(_: str) -> str:
 async def test_tokens_of_lost_executions_count_in_the_outcome() -> None:
     shard = a_shard(7)
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
-    sample = replace(shard.samples[0], rollout=Rollout(task, RolloutAgent()))
+    sample = replace(shard.samples[0], rollout_spec=RolloutSpec(task, RolloutAgent()))
     process = rollouts_of(Sandboxes())
     asked = replace(process.execute_sample, engines=EngineCache(ScriptedEngine(say_nothing_useful)))
     process = replace(process, execute_sample=asked, new_execution=lambda *_: LostBefore())
