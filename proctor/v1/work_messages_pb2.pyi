@@ -605,7 +605,7 @@ class WorkerStatus(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     REFUSALS_FIELD_NUMBER: _builtins.int
-    ROLLOUTS_FIELD_NUMBER: _builtins.int
+    ROLLOUTS_IN_FLIGHT_FIELD_NUMBER: _builtins.int
     ROLLOUT_SLOTS_FIELD_NUMBER: _builtins.int
     worker_id: _builtins.str
     """Unique name: pool, host and a random part."""
@@ -629,7 +629,7 @@ class WorkerStatus(_message.Message):
     """Whether it loads a model, is ready, or drains."""
     note: _builtins.str
     """What an operator should look at: why no model is loaded, or that the machine's clock is off. Empty when nothing is."""
-    rollouts: _builtins.int
+    rollouts_in_flight: _builtins.int
     """Rollouts in flight."""
     rollout_slots: _builtins.int
     """Maximum number of rollouts in flight."""
@@ -689,12 +689,12 @@ class WorkerStatus(_message.Message):
         state: _model_pb2.WorkerState.ValueType = ...,
         note: _builtins.str = ...,
         refusals: _abc.Iterable[Global___RefusedRun] | None = ...,
-        rollouts: _builtins.int = ...,
+        rollouts_in_flight: _builtins.int = ...,
         rollout_slots: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "environment", b"environment", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "note", b"note", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refusals", b"refusals", "rollout_slots", b"rollout_slots", "rollouts", b"rollouts", "samples_in_flight", b"samples_in_flight", "sent_at", b"sent_at", "state", b"state", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cannot_load", b"cannot_load", "concurrency", b"concurrency", "engine", b"engine", "environment", b"environment", "load", b"load", "loaded_model", b"loaded_model", "loading_model", b"loading_model", "models", b"models", "note", b"note", "pod", b"pod", "pool", b"pool", "provider", b"provider", "ready_models", b"ready_models", "refusals", b"refusals", "rollout_slots", b"rollout_slots", "rollouts_in_flight", b"rollouts_in_flight", "samples_in_flight", b"samples_in_flight", "sent_at", b"sent_at", "state", b"state", "throttled_servers", b"throttled_servers", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -105,7 +105,9 @@ class PlanWorkers:
             ready=len(ready),
             busy=sum(_busy(pool, worker) for worker in ready),
             # A rollout that loses its worker begins anew: those that have one keep it.
-            useful=max(useful + wanted_slots / (slots or 1), sum(worker.rollouts > 0 for worker in ready)),
+            useful=max(
+                useful + wanted_slots / (slots or 1), sum(worker.rollouts_in_flight > 0 for worker in ready)
+            ),
             for_rollouts=wanted_slots / slots if slots else 0.0,
             is_throttled=any(worker.throttled_servers for worker in workers),
             load_seconds=self._loaded_seconds(pool, workers),
@@ -157,8 +159,8 @@ def _key(pool: Pool, run: Run) -> str:
 def _busy(pool: Pool, worker: Worker) -> float:
     """The share of what the worker takes at a time that is in flight."""
     # One of the release before reports no rollouts.
-    of_rollouts = worker.rollouts / worker.rollout_slots if worker.rollout_slots else 0.0
-    return max(worker.samples_in_flight - worker.rollouts, 0) / pool.concurrency + of_rollouts
+    of_rollouts = worker.rollouts_in_flight / worker.rollout_slots if worker.rollout_slots else 0.0
+    return max(worker.samples_in_flight - worker.rollouts_in_flight, 0) / pool.concurrency + of_rollouts
 
 
 def _is_ready(pool: Pool, worker: Worker) -> bool:

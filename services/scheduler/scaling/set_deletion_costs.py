@@ -30,7 +30,9 @@ def deletion_costs(workers: Iterable[Worker]) -> Mapping[str, int]:
     that coarse change rarely: Kubernetes asks for few changes of the cost.
     """
     return {
-        worker.pod: (worker.samples_in_flight + 2 * worker.rollouts * worker.concurrency).bit_length()
+        worker.pod: (
+            worker.samples_in_flight + 2 * worker.rollouts_in_flight * worker.concurrency
+        ).bit_length()
         for worker in workers
         if worker.pod
     }

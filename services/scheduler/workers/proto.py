@@ -22,7 +22,7 @@ WORKER = Codec(
         "environment",
         "throttled_servers",
         "pod",
-        "rollouts",
+        "rollouts_in_flight",
         "rollout_slots",
     },
 )

@@ -53,7 +53,7 @@ class Worker:
     throttled_servers: Mapping[str, datetime] = field(default_factory=dict)
     # Empty outside of Kubernetes.
     pod: str = ""
-    rollouts: int = 0
+    rollouts_in_flight: int = 0
     rollout_slots: int = 0
 
     def answers_for(self, model: str) -> bool:

@@ -129,7 +129,7 @@ class NatsHeartbeat:
             loaded_model=loader.loaded_model or "",
             samples_in_flight=sources.concurrency.in_use,
             concurrency=sources.concurrency.limit,
-            rollouts=sources.context.prefetch.rollouts,
+            rollouts_in_flight=sources.context.prefetch.rollouts_in_flight,
             rollout_slots=sources.rollout_slots,
             state=number_of(self._state),
             note=self._note,

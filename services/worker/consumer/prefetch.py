@@ -68,7 +68,7 @@ class Prefetch:
         self.unfinished = 0
         self.held = 0
         self._suspended = 0
-        self._rollouts: Counter[Priority] = Counter()
+        self._rollouts_in_flight: Counter[Priority] = Counter()
         self._limits = limits
         self._depth = PrefetchDepth(limits.prefetched, clock)
         # The models whose last pull brought something.
@@ -99,16 +99,16 @@ class Prefetch:
 
     def take_slots(self, priority: Priority, rollouts: int) -> None:
         """Rollouts that a pull of this priority brought take slots until `free_slots`."""
-        self._rollouts[priority] += rollouts
+        self._rollouts_in_flight[priority] += rollouts
 
     def free_slots(self, priority: Priority, rollouts: int) -> None:
-        self._rollouts[priority] -= rollouts
+        self._rollouts_in_flight[priority] -= rollouts
         self._changed.set()
 
     @property
-    def rollouts(self) -> int:
+    def rollouts_in_flight(self) -> int:
         """Rollouts that have a slot."""
-        return self._rollouts.total()
+        return self._rollouts_in_flight.total()
 
     def finish(self, samples: int) -> None:
         """These samples were executed."""
@@ -171,7 +171,7 @@ class Prefetch:
     def _may_pull(self, priority: Priority) -> bool:
         """Whether neither samples that are held, nor rollouts, nor a higher priority stop it."""
         # Rollouts of a lower priority do not stop what is higher.
-        rollouts = sum(count for other, count in self._rollouts.items() if other <= priority)
+        rollouts = sum(count for other, count in self._rollouts_in_flight.items() if other <= priority)
         is_within = self.held < self._limits.held and rollouts < self._limits.rollouts
         # While a higher priority brings shards, a lower one gets no room at all.
         return is_within and not any(self._higher[priority])

@@ -6,7 +6,13 @@ from services.scheduler.workers.worker import Worker
 
 def worker(pod: str, samples_in_flight: int, rollouts: int = 0) -> Worker:
     return Worker(
-        pod, "gpu", "vllm", pod=pod, samples_in_flight=samples_in_flight, concurrency=64, rollouts=rollouts
+        pod,
+        "gpu",
+        "vllm",
+        pod=pod,
+        samples_in_flight=samples_in_flight,
+        concurrency=64,
+        rollouts_in_flight=rollouts,
     )
 
 

@@ -116,7 +116,7 @@ def worker(
         state=state,
         samples_in_flight=samples_in_flight + rollouts,
         concurrency=10,
-        rollouts=rollouts,
+        rollouts_in_flight=rollouts,
         rollout_slots=4,
     )
 
