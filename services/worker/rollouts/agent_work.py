@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from proctor.values.rollout import RolloutSpec
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.ports import AskModel
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 
 
-async def _keep_nothing(_: Transcript) -> None:
+async def _keep_nothing(_: Trajectory) -> None:
     """The default checkpoint."""
 
 
@@ -19,6 +19,6 @@ class AgentWork:
 
     rollout_spec: RolloutSpec
     ask: AskModel | None
-    transcript: Transcript
+    trajectory: Trajectory
     budget: Budget
-    checkpoint: Callable[[Transcript], Awaitable[None]] = _keep_nothing
+    checkpoint: Callable[[Trajectory], Awaitable[None]] = _keep_nothing

@@ -10,9 +10,9 @@ from proctor.values.rollout import FILES, MAX_PARTS, PART_BYTES, TRAJECTORY
 from services.common.clock import Clock
 from services.worker.rollouts.errors import ArtifactNotStored
 from services.worker.rollouts.ports import ArtifactSink
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 
-# A transcript is stored again while an agent works.
+# A trajectory is stored again while an agent works.
 _CHECKPOINT_SECONDS = 15.0
 _MAX_BYTES = PART_BYTES * MAX_PARTS
 
@@ -37,16 +37,16 @@ class Artifacts:
         facts = {"execution": self.sink.execution, "artifacts": self.stored}
         return {**facts, "artifacts_problem": self.problem} if self.problem else facts
 
-    async def checkpoint(self, transcript: Transcript) -> None:
-        """Stores the transcript so far, now and then."""
+    async def checkpoint(self, trajectory: Trajectory) -> None:
+        """Stores the trajectory so far, now and then."""
         now = self.clock.monotonic()
         if now >= self._checkpoint_at:
             self._checkpoint_at = now + _CHECKPOINT_SECONDS
-            await self.store_transcript(transcript)
+            await self.store_trajectory(trajectory)
 
-    async def store_transcript(self, transcript: Transcript) -> None:
+    async def store_trajectory(self, trajectory: Trajectory) -> None:
         # A model may write half a character, which JSON can hold and UTF-8 cannot.
-        shown = json.dumps(transcript.as_json(), ensure_ascii=False).encode("utf-8", "replace")
+        shown = json.dumps(trajectory.as_json(), ensure_ascii=False).encode("utf-8", "replace")
         await self.store(TRAJECTORY, shown)
 
     async def store_files(self, tar: bytes) -> None:

@@ -12,7 +12,7 @@ from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.execute_shell import ExecuteShell, shell_command
 from services.worker.rollouts.shell.shell_protocol import observation
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command
 from services.worker.verification.bundles import inflated
@@ -28,26 +28,26 @@ class ExecuteAgent:
     programs: ExecuteProgram | None = None
 
     async def execute(self, sandbox: Sandbox, work: AgentWork) -> AgentEnd:
-        rollout_spec, transcript = work.rollout_spec, work.transcript
+        rollout_spec, trajectory = work.rollout_spec, work.trajectory
         if rollout_spec.agent.kind is AgentKind.NONE:
             return AgentEnd.SUBMITTED
         if rollout_spec.agent.kind is AgentKind.ORACLE or work.ask is None:
-            return await self._solve(sandbox, rollout_spec, transcript)
+            return await self._solve(sandbox, rollout_spec, trajectory)
         if rollout_spec.agent.kind is AgentKind.COMMAND:
             return await self._execute_program(sandbox, work, work.ask)
         return await ExecuteShell(self.clock).execute(sandbox, work, work.ask)
 
     async def _execute_program(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
         assert self.programs is not None
-        calls = PortCalls(ask, work.budget, work.transcript, work.checkpoint, self.clock)
-        return await self.programs.execute(sandbox, work.rollout_spec, work.transcript.model, calls)
+        calls = PortCalls(ask, work.budget, work.trajectory, work.checkpoint, self.clock)
+        return await self.programs.execute(sandbox, work.rollout_spec, work.trajectory.model, calls)
 
-    async def _solve(self, sandbox: Sandbox, rollout_spec: RolloutSpec, transcript: Transcript) -> AgentEnd:
+    async def _solve(self, sandbox: Sandbox, rollout_spec: RolloutSpec, trajectory: Trajectory) -> AgentEnd:
         # That of an earlier step of the task must not be executed again.
         await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", SOLUTION)))
         await sandbox.put(SOLUTION, await asyncio.to_thread(inflated, rollout_spec.task.solution))
         seconds = rollout_spec.task.limits.agent_seconds
         result = await sandbox.run(shell_command(rollout_spec, ("bash", _SOLVE), seconds))
-        transcript.add("agent", "The solution of the task.", self.clock.now())
-        transcript.add_action(f"bash {_SOLVE}", observation(result, seconds))
+        trajectory.add("agent", "The solution of the task.", self.clock.now())
+        trajectory.add_action(f"bash {_SOLVE}", observation(result, seconds))
         return AgentEnd.SUBMITTED

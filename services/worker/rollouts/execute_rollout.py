@@ -16,7 +16,7 @@ from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, StepRecord, diff_of
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.errors import FilesRefused, SandboxError
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
@@ -32,7 +32,7 @@ _SETUP_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RolloutExecution:
-    """One execution of a rollout. `session_id` and `model` are for the transcript. Without a `ledger` budgets
+    """One execution of a rollout. `session_id` and `model` are for the trajectory. Without a `ledger` budgets
     hold for this execution only.
     """
 
@@ -59,11 +59,11 @@ class ExecuteRollout:
             started = self.clock.monotonic()
             task = execution.rollout_spec.task
             agent = execution.rollout_spec.agent.kind
-            transcript = Transcript(execution.session_id, f"proctor-{agent}", execution.model)
+            trajectory = Trajectory(execution.session_id, f"proctor-{agent}", execution.model)
             workspace = await asyncio.to_thread(inflated, task.workspace)
             artifacts = Artifacts(execution.sink, self.clock)
             budget = Budget(execution.rollout_spec.agent, task.limits.agent_seconds, execution.ledger)
-            work = AgentWork(execution.rollout_spec, execution.ask, transcript, budget, artifacts.checkpoint)
+            work = AgentWork(execution.rollout_spec, execution.ask, trajectory, budget, artifacts.checkpoint)
             rollout = _OneRollout(self, work, workspace, artifacts)
             steps: tuple[StepRecord, ...] = ()
             if task.steps:
@@ -76,7 +76,7 @@ class ExecuteRollout:
             return RolloutResult(
                 end=end,
                 result=result,
-                transcript=transcript,
+                trajectory=trajectory,
                 diff=rollout.diff,
                 seconds=seconds,
                 budget=budget.facts,
@@ -163,11 +163,11 @@ class _OneRollout:
         try:
             end = await self.parts.agents.execute(sandbox, work)
         except Exception:
-            # The model failed: the transcript says how far the agent came. A run that is cancelled waits
+            # The model failed: the trajectory says how far the agent came. A run that is cancelled waits
             # for nothing.
-            await self.artifacts.store_transcript(work.transcript)
+            await self.artifacts.store_trajectory(work.trajectory)
             raise
-        await self.artifacts.store_transcript(work.transcript)
+        await self.artifacts.store_trajectory(work.trajectory)
         # Before the files are taken: nothing may change them meanwhile.
         await sandbox.stop_processes()
         return end

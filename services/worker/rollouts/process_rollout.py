@@ -23,10 +23,10 @@ from services.worker.rollouts.model_port.errors import CallRefused
 from services.worker.rollouts.ports import ArtifactSink, BudgetLedger
 from services.worker.rollouts.rollout_result import RolloutResult
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
-from services.worker.rollouts.transcript import cut
+from services.worker.rollouts.trajectory import cut
 from services.worker.sandboxes.errors import SandboxError, VerifierFailed
 
-# It is shown in a table; the transcript has the whole.
+# It is shown in a table; the trajectory has the whole.
 _MAX_DETAIL_CHARACTERS = 300
 log = get_logger()
 
@@ -134,7 +134,7 @@ def _response(rollout_result: RolloutResult) -> EngineResponse:
     """The agent's last message, its end, and the record of all its steps."""
     result = rollout_result.result
     answer = Answer(
-        text=rollout_result.transcript.last_message,
+        text=rollout_result.trajectory.last_message,
         finish_reason=rollout_result.end.value,
         body_json=_printable(rollout_result.record_json),
         code_result=CodeResult(

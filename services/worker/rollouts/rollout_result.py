@@ -1,4 +1,4 @@
-"""Result of a rollout: end of its agent, result of its verifier, changed files and transcript."""
+"""Result of a rollout: end of its agent, result of its verifier, changed files and trajectory."""
 
 import difflib
 import io
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from proctor.values.usage import TokenUsage
-from services.worker.rollouts.transcript import Transcript, cut
+from services.worker.rollouts.trajectory import Trajectory, cut
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.verifier_result import VerifierResult
 
-_MAX_DIFF_CHARACTERS, _MAX_LOG_CHARACTERS, _MAX_TRANSCRIPT_CHARACTERS = 150_000, 100_000, 500_000
-# Steps in the middle of a transcript that is too long lose all but this much.
+_MAX_DIFF_CHARACTERS, _MAX_LOG_CHARACTERS, _MAX_TRAJECTORY_CHARACTERS = 150_000, 100_000, 500_000
+# Steps in the middle of a trajectory that is too long lose all but this much.
 _SHORT_STEP, _MAX_CUT_MESSAGE_CHARACTERS = 1000, 200
 # A difference of larger files takes seconds and is not read.
 _MAX_FILE_BYTES = 200_000
@@ -59,7 +59,7 @@ class StepRecord:
 class RolloutResult:
     end: AgentEnd
     result: VerifierResult
-    transcript: Transcript
+    trajectory: Trajectory
     diff: str
     seconds: float
     budget: Mapping[str, object] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class RolloutResult:
     @property
     def usage(self) -> TokenUsage:
         """The tokens of all executions: no other outcome counts those of lost ones."""
-        return self.transcript.usage.plus(self.lost_usage)
+        return self.trajectory.usage.plus(self.lost_usage)
 
     @property
     def record_json(self) -> str:
@@ -93,7 +93,7 @@ class RolloutResult:
             "suspicions": list(result.suspicions),
             "verifier_log": cut(result.log, _MAX_LOG_CHARACTERS),
             "diff": cut(self.diff, _MAX_DIFF_CHARACTERS),
-            "trajectory": _short(self.transcript.as_json()),
+            "trajectory": _short(self.trajectory.as_json()),
             **({"steps": [step.as_json() for step in self.steps]} if self.steps else {}),
             **self.artifacts,
         }
@@ -117,7 +117,7 @@ def _short(trajectory: Mapping[str, object]) -> Mapping[str, object]:
     """A trajectory without the texts of the steps in its middle, where it is too long for a message."""
     steps = trajectory["steps"]
     assert isinstance(steps, list)
-    left = _json_length(trajectory) - _MAX_TRANSCRIPT_CHARACTERS
+    left = _json_length(trajectory) - _MAX_TRAJECTORY_CHARACTERS
     kept = list(steps)
     middle = len(steps) // 2
     # Each step is cut once at most: one may stay long, and the whole still ends.

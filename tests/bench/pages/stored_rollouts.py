@@ -1,4 +1,4 @@
-"""Orders of rollouts put into the tables by SQL: many, and one with a transcript of every rollout.
+"""Orders of rollouts put into the tables by SQL: many, and one with a trajectory of every rollout.
 
 `PROCTOR_PAGES_ORDERS` sets how many (1,000).
 """

@@ -1,4 +1,4 @@
-"""Rollouts in a browser: from the list over the grid, live, to a transcript step by step."""
+"""Rollouts in a browser: from the list over the grid, live, to a trajectory step by step."""
 
 import asyncio
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.harness.rollout_tasks import harbor_folder, tb_meta_folder
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-# Text that would do something if a page took it for markup; a transcript repeats it.
+# Text that would do something if a page took it for markup; a trajectory repeats it.
 _MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 _HOSTILE = f"DO printf '{_MARKUP} \\342\\200\\256' > odd.html; cat odd.html\n"
 
@@ -45,8 +45,8 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         await expect(page.locator("#task-3 a.outcome.failed")).to_have_count(6)
         await page.locator("#task-1 a.outcome").nth(1).click()
         await page.wait_for_url(f"**/runs/{ordered.runs[0].run_id}/rollouts/1/1")
-        await expect(page.locator(".transcript li.step-agent")).to_have_count(4)
-        await expect(page.locator(".transcript")).to_contain_text("<img src=x onerror=alert(1)>")
+        await expect(page.locator(".trajectory li.step-agent")).to_have_count(4)
+        await expect(page.locator(".trajectory")).to_contain_text("<img src=x onerror=alert(1)>")
         await expect(page.locator(".diff ins").first).to_be_visible()
         assert await page.locator("main img").count() == 0
         await page.keyboard.press("n")

@@ -1,4 +1,4 @@
-"""The record of a rollout as its page reads it: transcript, rubric, changed files, suspicions.
+"""The record of a rollout as its page reads it: trajectory, rubric, changed files, suspicions.
 
 A worker writes it, but its texts come from a model and from a task. What is not of the expected form is left
 out.
@@ -23,7 +23,7 @@ class AgentAction:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the transcript; `source` is "system", "user", "agent" or "unknown".
+    """A step of the trajectory; `source` is "system", "user", "agent" or "unknown".
 
     Tokens are None where no model was asked.
     """

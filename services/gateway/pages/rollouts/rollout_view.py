@@ -17,7 +17,7 @@ from services.gateway.pages.runs_table import RunRow
 _STEPS = Bounds(items=50, characters=60_000)
 _LINES = Bounds(items=400, characters=20_000)
 # Ids of the elements where parts begin.
-_ANCHORS = {"step": "transcript", "diff": "diff", "log": "log"}
+_ANCHORS = {"step": "trajectory", "diff": "diff", "log": "log"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class PageStart:
 class RolloutView:
     """One rollout; nothing is recorded of it while it goes or waits.
 
-    `steps`, `diff` and `log` are the parts of its transcript, its changes and its tests' output on this page.
+    `steps`, `diff` and `log` are the parts of its trajectory, its changes and its tests' output on this page.
     """
 
     run: RunRow

@@ -1,4 +1,4 @@
-"""Orders of rollouts, the grid of an order or a run, and one rollout with its transcript."""
+"""Orders of rollouts, the grid of an order or a run, and one rollout with its trajectory."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated

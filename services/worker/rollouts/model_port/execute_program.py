@@ -53,7 +53,7 @@ class ExecuteProgram:
         if calls.error is not None:
             raise calls.error
         output = result.text
-        calls.transcript.add(
+        calls.trajectory.add(
             "system", f"The program ended with exit code {result.exit_code}.\n{output}", self.clock.now()
         )
         if calls.end is not None:

@@ -1,4 +1,4 @@
-"""The calls of an agent's program: one at a time, each a step of its budgets and transcript."""
+"""The calls of an agent's program: one at a time, each a step of its budgets and trajectory."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.rollout_result import AgentEnd
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 
 _LENGTH = "length"
 _SYSTEM_ROLES = ("system", "developer")
@@ -30,8 +30,8 @@ class PortCalls:
 
     ask: AskModel
     budget: Budget
-    transcript: Transcript
-    checkpoint: Callable[[Transcript], Awaitable[None]]
+    trajectory: Trajectory
+    checkpoint: Callable[[Trajectory], Awaitable[None]]
     clock: Clock
     over: asyncio.Event = field(default_factory=asyncio.Event)
     end: AgentEnd | None = None
@@ -91,14 +91,14 @@ class PortCalls:
             sentence = "The conversation is longer than the model's context."
             raise CallRefused(400, sentence, CONTEXT_FULL) from error
         self.budget.add_answer(response.usage, response.timing.total_seconds)
-        self.transcript.add_answer(response.answer.text, response.usage, self.clock.now())
+        self.trajectory.add_answer(response.answer.text, response.usage, self.clock.now())
         answer = _answer_of(response)
         if answer.tool_calls:
             fields = object_of(orjson.loads(answered_turn(response.answer).fields_json))
             self._answered[_calls_key(answer.tool_calls)] = fields
         for tool in answer.tool_calls:
-            self.transcript.add_call(tool.call_id, tool.name, tool.arguments)
-        await self.checkpoint(self.transcript)
+            self.trajectory.add_call(tool.call_id, tool.name, tool.arguments)
+        await self.checkpoint(self.trajectory)
         return answer
 
     def _show(self, call: ModelCall) -> None:
@@ -108,10 +108,10 @@ class PortCalls:
         for message in call.messages[self._shown :]:
             if message.role == "tool":
                 call_id = text_of(object_of(orjson.loads(message.fields_json or "{}")).get("tool_call_id"))
-                self.transcript.add_result(call_id, message.content, self.clock.now())
+                self.trajectory.add_result(call_id, message.content, self.clock.now())
             elif message.role != "assistant":
                 source = "system" if message.role in _SYSTEM_ROLES else "user"
-                self.transcript.add(source, message.content, self.clock.now())
+                self.trajectory.add(source, message.content, self.clock.now())
         self._shown = len(call.messages)
 
     def _with_kept(self, message: ChatMessage) -> ChatMessage:

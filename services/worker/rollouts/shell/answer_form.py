@@ -13,7 +13,7 @@ from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
 from services.worker.engines.tool_calls import ToolCall, answered_turn, called_tools
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
-from services.worker.rollouts.transcript import TOOL
+from services.worker.rollouts.trajectory import TOOL
 
 _LENGTH = "length"
 _FENCED = re.compile(r"^```(?:bash|sh|shell)[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)

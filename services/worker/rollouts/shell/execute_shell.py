@@ -41,15 +41,15 @@ class _Conversation:
     history: tuple[ChatMessage, ...] = ()
     format_errors: int = 0
     is_begun: bool = False
-    # Steps of the transcript from earlier steps of the task.
+    # Steps of the trajectory from earlier steps of the task.
     kept: int = 0
 
     def open(self) -> None:
-        task, transcript = self.work.rollout_spec.task, self.work.transcript
+        task, trajectory = self.work.rollout_spec.task, self.work.trajectory
         self.history = self.form.opening(task.instruction, task.cwd)
-        transcript.open(self.form.tools, self.kept)
+        trajectory.open(self.form.tools, self.kept)
         for message in self.history:
-            transcript.add(message.role, message.content, self.clock.now())
+            trajectory.add(message.role, message.content, self.clock.now())
 
     async def answer(self) -> EngineResponse:
         """Raises ContextFull, and what the model raises."""
@@ -73,11 +73,11 @@ class ExecuteShell:
     clock: Clock
 
     async def execute(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
-        conversation = _Conversation(work, ask, self.clock, kept=len(work.transcript.steps))
+        conversation = _Conversation(work, ask, self.clock, kept=len(work.trajectory.steps))
         conversation.open()
         # The time of answers and commands. Waits for a provider that hangs, limits the rate or is away do not
         # count: calls have limits of their own, and a call that fails ends the rollout without a score.
-        budget, transcript = work.budget, work.transcript
+        budget, trajectory = work.budget, work.trajectory
         while True:
             if end := await budget.begin_step():
                 return end
@@ -85,7 +85,7 @@ class ExecuteShell:
                 response = await conversation.answer()
             except ContextFull:
                 return AgentEnd.CONTEXT_FULL
-            transcript.add_answer(response.answer.text, response.usage, self.clock.now())
+            trajectory.add_answer(response.answer.text, response.usage, self.clock.now())
             budget.add_answer(response.usage, response.timing.total_seconds)
             read = conversation.form.read(response.answer)
             _show_calls(work, read)
@@ -93,7 +93,7 @@ class ExecuteShell:
                 return end
             if end := await self._execute(sandbox, conversation, read):
                 return end
-            await work.checkpoint(transcript)
+            await work.checkpoint(trajectory)
 
     async def _execute(
         self, sandbox: Sandbox, conversation: _Conversation, read: ShellAnswer
@@ -102,7 +102,7 @@ class ExecuteShell:
         conversation.reply(read.turn)
         for call in read.calls:
             reply, end = await self._execute_call(sandbox, conversation.work, call)
-            conversation.work.transcript.add_result(
+            conversation.work.trajectory.add_result(
                 _call_id(conversation.work, call), reply, self.clock.now()
             )
             conversation.reply(
@@ -117,7 +117,7 @@ class ExecuteShell:
         if conversation.format_errors == _FORMAT_ERRORS_ALLOWED:
             return AgentEnd.NO_COMMANDS
         if read.correction:
-            conversation.work.transcript.add("user", read.correction, self.clock.now())
+            conversation.work.trajectory.add("user", read.correction, self.clock.now())
             conversation.reply(ChatMessage("user", read.correction))
         return None
 
@@ -136,12 +136,12 @@ class ExecuteShell:
 
 def _show_calls(work: AgentWork, read: ShellAnswer) -> None:
     for call in read.calls:
-        work.transcript.add_call(_call_id(work, call), call.tool, call.arguments)
+        work.trajectory.add_call(_call_id(work, call), call.tool, call.arguments)
 
 
 def _call_id(work: AgentWork, call: ShellCall) -> str:
     """A block has no id of its own; it is the only one of its step."""
-    return call.call_id or f"call_{len(work.transcript.steps)}"
+    return call.call_id or f"call_{len(work.trajectory.steps)}"
 
 
 async def _run(sandbox: Sandbox, rollout_spec: RolloutSpec, command: str, seconds: float) -> CommandResult:

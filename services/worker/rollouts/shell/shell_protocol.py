@@ -1,6 +1,6 @@
 """Shell and submission command of a shell agent, and the form of the output that it is shown."""
 
-from services.worker.rollouts.transcript import cut
+from services.worker.rollouts.trajectory import cut
 from services.worker.sandboxes.sandbox import CommandResult, Ended
 
 SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"

@@ -28,7 +28,7 @@ from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.answer_form import ToolCalls
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.sandbox import Command, CommandResult
 from tests.fakes.providers.model_server import Fault, ModelServer, serving
 from tests.fakes.worker.provider_engines import ANTHROPIC, GEMINI, OLLAMA, native_stand
@@ -102,10 +102,10 @@ async def worked(asker: Any, shell: Shell, **budgets: Any) -> tuple[AgentEnd, di
     rollout_spec = RolloutSpec(
         RolloutTask("task", INSTRUCTION, VerifierKind.REWARD_FILE), RolloutAgent(**budgets)
     )
-    transcript = Transcript("session", "proctor-shell", "model")
-    work = AgentWork(rollout_spec, asker, transcript, Budget(rollout_spec.agent, 60.0))
+    trajectory = Trajectory("session", "proctor-shell", "model")
+    work = AgentWork(rollout_spec, asker, trajectory, Budget(rollout_spec.agent, 60.0))
     end = await ExecuteAgent(SystemClock()).execute(shell, work)  # type: ignore[arg-type]  # of a sandbox only what an agent needs
-    return end, json.loads(json.dumps(transcript.as_json()))
+    return end, json.loads(json.dumps(trajectory.as_json()))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -130,7 +130,7 @@ async def test_a_provider_that_refuses_tools_is_asked_for_fenced_blocks() -> Non
     async with provider("ollama", takes_tools=False) as asker:
         end, trajectory = await worked(asker, shell, max_steps=3)
     assert (end, shell.commands) == (AgentEnd.SUBMITTED, COMMANDS)
-    # The call that was refused is not a step, and only the form that was used is in the transcript.
+    # The call that was refused is not a step, and only the form that was used is in the trajectory.
     assert (asker.refused, asker.offered) == (1, [True, False, False, False])
     assert "tool_definitions" not in trajectory["agent"]
     assert [step["source"] for step in trajectory["steps"]] == ["system", "user", "agent", "agent", "agent"]

@@ -18,7 +18,7 @@ from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.rollout_result import AgentEnd
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from tests.integration.worker.sandboxes.conftest import CONTRACT_ENGINES, SMALL
 
@@ -47,9 +47,9 @@ class Model:
 
 async def worked(sandbox: Sandbox, model: Model, instruction: str, budget: Budget) -> AgentEnd:
     task = RolloutTask("task", instruction, VerifierKind.REWARD_FILE, workdir="/work", cwd="/work")
-    transcript = Transcript("session", "proctor-command", "model")
-    transcript.add("user", instruction, datetime(2026, 1, 1, tzinfo=UTC))
-    work = AgentWork(RolloutSpec(task, budget.agent), model, transcript, budget)
+    trajectory = Trajectory("session", "proctor-command", "model")
+    trajectory.add("user", instruction, datetime(2026, 1, 1, tzinfo=UTC))
+    work = AgentWork(RolloutSpec(task, budget.agent), model, trajectory, budget)
     programs = ExecuteProgram(served_model, lambda: f"token of {instruction}", SystemClock())
     end = await ExecuteAgent(SystemClock(), programs).execute(sandbox, work)
     await sandbox.stop_processes()

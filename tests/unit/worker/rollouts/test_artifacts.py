@@ -14,7 +14,7 @@ import pytest
 
 from services.worker.rollouts.artifacts import Artifacts
 from services.worker.rollouts.errors import ArtifactNotStored
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 
 MIB = 1024 * 1024
 
@@ -57,12 +57,12 @@ async def test_large_artifacts_are_parts_and_the_record_has_their_sizes() -> Non
     assert artifacts.facts == {"execution": "e", "artifacts": sizes}
 
 
-async def test_the_transcript_is_stored_now_and_then_while_an_agent_works() -> None:
+async def test_the_trajectory_is_stored_now_and_then_while_an_agent_works() -> None:
     sink, clock = Sink(), HandClock()
-    artifacts, transcript = Artifacts(sink, clock), Transcript("session", "agent", "model")
+    artifacts, trajectory = Artifacts(sink, clock), Trajectory("session", "agent", "model")
     for _ in range(10):
-        transcript.add("user", "More.", clock.now())
-        await artifacts.checkpoint(transcript)
+        trajectory.add("user", "More.", clock.now())
+        await artifacts.checkpoint(trajectory)
         clock.at += 5.0
     assert sink.asked == 4
     assert len(json.loads(sink.stored["trajectory.json", 0])["steps"]) == 10
@@ -126,11 +126,11 @@ async def test_without_a_store_the_record_names_none() -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"command": "echo \\ud83d"}', '{"seconds": NaN}', "[" * 100_000])
-async def test_a_transcript_is_stored_whatever_a_model_writes_into_a_call(arguments: str) -> None:
+async def test_a_trajectory_is_stored_whatever_a_model_writes_into_a_call(arguments: str) -> None:
     sink, clock = Sink(), HandClock()
-    transcript = Transcript("session", "agent", "model")
-    transcript.add("agent", "", clock.now())
-    transcript.add_call("call_1", "bash", arguments)
-    await Artifacts(sink, clock).store_transcript(transcript)
+    trajectory = Trajectory("session", "agent", "model")
+    trajectory.add("agent", "", clock.now())
+    trajectory.add_call("call_1", "bash", arguments)
+    await Artifacts(sink, clock).store_trajectory(trajectory)
     [step] = orjson.loads(sink.stored["trajectory.json", 0])["steps"]
     assert step["tool_calls"][0]["tool_call_id"] == "call_1"

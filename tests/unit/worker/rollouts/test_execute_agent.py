@@ -16,7 +16,7 @@ from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.sandbox import Command, CommandResult, Ended
 
 AGENT_SECONDS = 0.02
@@ -54,10 +54,10 @@ async def end_of(shell: Shell, model: Model) -> AgentEnd:
     task = RolloutTask(
         "task", "Do it.", VerifierKind.REWARD_FILE, limits=RolloutLimits(agent_seconds=AGENT_SECONDS)
     )
-    transcript = Transcript("session", "proctor-shell", "model")
+    trajectory = Trajectory("session", "proctor-shell", "model")
     rollout_spec = RolloutSpec(task, RolloutAgent(command_seconds=0.8 * AGENT_SECONDS))
     budget = Budget(rollout_spec.agent, AGENT_SECONDS)
-    work = AgentWork(rollout_spec, model, transcript, budget)  # type: ignore[arg-type]  # it takes any messages
+    work = AgentWork(rollout_spec, model, trajectory, budget)  # type: ignore[arg-type]  # it takes any messages
     return await ExecuteAgent(SystemClock()).execute(shell, work)  # type: ignore[arg-type]  # of a sandbox only what an agent needs
 
 

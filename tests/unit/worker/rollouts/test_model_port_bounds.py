@@ -16,7 +16,7 @@ from services.worker.rollouts.model_port import http
 from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
 from services.worker.rollouts.model_port.http import _MAX_CONNECTIONS, _MAX_REFUSED, served_model
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 from tests.fakes.eventually import eventually
 
 TOKEN = "the rollout's own"
@@ -154,16 +154,16 @@ async def test_history_that_is_too_long_is_not_counted_as_a_refused_call() -> No
 
 
 @pytest.mark.timeout(20)
-def test_transcript_of_a_program_that_shows_anything_stays_small() -> None:
-    transcript = Transcript("session", "agent", "model")
-    transcript.add_answer("I look.", TokenUsage(1, 1), AT)
-    transcript.add_call("call_1", "shell", "{}")
+def test_trajectory_of_a_program_that_shows_anything_stays_small() -> None:
+    trajectory = Trajectory("session", "agent", "model")
+    trajectory.add_answer("I look.", TokenUsage(1, 1), AT)
+    trajectory.add_call("call_1", "shell", "{}")
     for number in range(200_000):
-        transcript.add_result(f"unknown {number}", "x" * 1000, AT)
-        transcript.add("user", "", AT)
-    transcript.add_result("call_1", "what came of it", AT)
-    transcript.add_answer("I am done.", TokenUsage(1, 1), AT)
-    assert len(transcript.steps) < 20_000
-    assert len(json.dumps(transcript.as_json())) < 10_000_000
-    assert "transcript is full" in str(transcript.steps[-2]["message"])
-    assert transcript.last_message == "I am done."
+        trajectory.add_result(f"unknown {number}", "x" * 1000, AT)
+        trajectory.add("user", "", AT)
+    trajectory.add_result("call_1", "what came of it", AT)
+    trajectory.add_answer("I am done.", TokenUsage(1, 1), AT)
+    assert len(trajectory.steps) < 20_000
+    assert len(json.dumps(trajectory.as_json())) < 10_000_000
+    assert "trajectory is full" in str(trajectory.steps[-2]["message"])
+    assert trajectory.last_message == "I am done."

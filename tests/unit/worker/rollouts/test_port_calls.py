@@ -22,7 +22,7 @@ from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.model_port.model_call import ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
 from services.worker.rollouts.rollout_result import AgentEnd
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, CommandResult
 
@@ -58,12 +58,12 @@ class Model:
         return self.answers.pop(0)
 
 
-async def kept(_: Transcript) -> None: ...
+async def kept(_: Trajectory) -> None: ...
 
 
 def port_calls(model: Model) -> PortCalls:
     budget = Budget(RolloutAgent(AgentKind.COMMAND), 60.0)
-    calls = PortCalls(model, budget, Transcript("session", "agent", "model"), kept, SystemClock())
+    calls = PortCalls(model, budget, Trajectory("session", "agent", "model"), kept, SystemClock())
     calls.begin()
     return calls
 

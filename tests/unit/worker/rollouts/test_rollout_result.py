@@ -6,43 +6,43 @@ from datetime import UTC, datetime
 import pytest
 
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, diff_of
-from services.worker.rollouts.transcript import Transcript
+from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.tar_files import pack
 from services.worker.verification.verifier_result import VerifierResult
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-MAX_TRANSCRIPT_CHARACTERS = 500_000
+MAX_TRAJECTORY_CHARACTERS = 500_000
 
 
-def trajectory_of(transcript: Transcript) -> dict[str, list[dict[str, object]]]:
-    rollout_result = RolloutResult(AgentEnd.SUBMITTED, VerifierResult(1.0, ""), transcript, "", 1.0)
-    trajectory: dict[str, list[dict[str, object]]] = json.loads(rollout_result.record_json)["trajectory"]
-    return trajectory
+def trajectory_of(trajectory: Trajectory) -> dict[str, list[dict[str, object]]]:
+    rollout_result = RolloutResult(AgentEnd.SUBMITTED, VerifierResult(1.0, ""), trajectory, "", 1.0)
+    kept: dict[str, list[dict[str, object]]] = json.loads(rollout_result.record_json)["trajectory"]
+    return kept
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("letter", ["x", "ж", "語", "\x01"])
-def test_a_long_transcript_loses_the_texts_in_its_middle(letter: str) -> None:
-    transcript = Transcript("session", "agent", "model")
+def test_a_long_trajectory_loses_the_texts_in_its_middle(letter: str) -> None:
+    trajectory = Trajectory("session", "agent", "model")
     for _ in range(80):
-        transcript.add("user", letter * 9000, AT)
-        transcript.add_action("ls", letter * 9000)
-    trajectory = trajectory_of(transcript)
-    steps = trajectory["steps"]
+        trajectory.add("user", letter * 9000, AT)
+        trajectory.add_action("ls", letter * 9000)
+    kept = trajectory_of(trajectory)
+    steps = kept["steps"]
     assert len(steps) == 80
-    assert len(json.dumps(trajectory, ensure_ascii=False)) <= MAX_TRANSCRIPT_CHARACTERS
+    assert len(json.dumps(kept, ensure_ascii=False)) <= MAX_TRAJECTORY_CHARACTERS
     assert len(str(steps[40]["message"])) < 300
     assert "observation" not in steps[40]
     if letter != "\x01":
         assert steps[0]["message"] == steps[-1]["message"] == letter * 9000
-    # The transcript itself keeps all.
-    assert all(len(str(step["message"])) == 9000 for step in transcript.steps)
+    # The trajectory itself keeps all.
+    assert all(len(str(step["message"])) == 9000 for step in trajectory.steps)
 
 
-def test_a_short_transcript_is_whole() -> None:
-    transcript = Transcript("session", "agent", "model")
-    transcript.add("user", "Do it.", AT)
-    assert trajectory_of(transcript)["steps"] == transcript.steps
+def test_a_short_trajectory_is_whole() -> None:
+    trajectory = Trajectory("session", "agent", "model")
+    trajectory.add("user", "Do it.", AT)
+    assert trajectory_of(trajectory)["steps"] == trajectory.steps
 
 
 def numbered(lines: int) -> list[bytes]:

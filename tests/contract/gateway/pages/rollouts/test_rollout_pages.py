@@ -1,4 +1,4 @@
-"""Rollouts on pages: orders, the grid of rollouts, a transcript step by step, hostile records."""
+"""Rollouts on pages: orders, the grid of rollouts, a trajectory step by step, hostile records."""
 
 import json
 
@@ -187,27 +187,27 @@ async def test_a_rollout_is_shown_whole(harness: GatewayHarness) -> None:
     assert (asked.first_sample, asked.first_rollout, asked.page_size) == (0, 1, 1)
 
 
-async def test_a_long_transcript_comes_in_pages(harness: GatewayHarness) -> None:
+async def test_a_long_trajectory_comes_in_pages(harness: GatewayHarness) -> None:
     harness.results.outcomes[FIRST][0].outcome.answer.body_json = record(steps=120)
     path = f"/runs/{FIRST}/rollouts/1/0"
     first = await show(harness, path)
-    assert f"{path}?step=51#transcript" in links(first)
+    assert f"{path}?step=51#trajectory" in links(first)
     assert ('id="step-50"' in first.html, 'id="step-51"' in first.html) == (True, False)
     last = await show(harness, f"{path}?step=101")
-    assert ('id="step-120"' in last.html, f"{path}#transcript" in links(last)) == (True, True)
+    assert ('id="step-120"' in last.html, f"{path}#trajectory" in links(last)) == (True, True)
 
 
-async def test_long_texts_end_a_page_of_a_transcript_sooner(harness: GatewayHarness) -> None:
+async def test_long_texts_end_a_page_of_a_trajectory_sooner(harness: GatewayHarness) -> None:
     path = f"/runs/{FIRST}/rollouts/1/0"
     body = record("x" * 9_000, steps=6)
     harness.results.outcomes[FIRST][0].outcome.answer.body_json = body
     first = await show(harness, path)
     # A step of the agent has three texts.
     assert ('id="step-3"' in first.html, 'id="step-4"' in first.html) == (True, False)
-    assert f"{path}?step=4#transcript" in links(first)
+    assert f"{path}?step=4#trajectory" in links(first)
     harness.results.outcomes[FIRST][0].outcome.answer.body_json = record("x" * 90_000, steps=3)
     alone = await show(harness, f"{path}?step=2")
-    assert ('id="step-2"' in alone.html, f"{path}?step=3#transcript" in links(alone)) == (True, True)
+    assert ('id="step-2"' in alone.html, f"{path}?step=3#trajectory" in links(alone)) == (True, True)
 
 
 async def test_long_changes_and_output_of_tests_come_in_pages(harness: GatewayHarness) -> None:

@@ -1,4 +1,4 @@
-"""The transcript of a rollout in the Agent Trajectory Interchange Format (ATIF) 1.8."""
+"""The trajectory of a rollout in the Agent Trajectory Interchange Format (ATIF) 1.8."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ _MAX_TEXT_CHARACTERS = 20_000
 # and again. What the agent says and does has the budget of its steps.
 _MAX_SHOWN_CHARACTERS = 6_000_000
 _STEP_CHARACTERS = 400
-_FULL = "What follows of other turns is left out: the transcript is full."
+_FULL = "What follows of other turns is left out: the trajectory is full."
 
 
 @dataclass(slots=True)
-class Transcript:
+class Trajectory:
     """Steps in order; texts are cut in their middle. `usage` is that of all steps."""
 
     session_id: str
@@ -43,7 +43,7 @@ class Transcript:
         self.tools = tools
 
     def add(self, source: str, message: str, at: datetime) -> None:
-        """A step of the "system" or the "user"; none once the transcript is full."""
+        """A step of the "system" or the "user"; none once the trajectory is full."""
         if self._has_room(message, at):
             self._add(source, message, at)
 
