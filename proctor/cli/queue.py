@@ -170,7 +170,7 @@ def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
     max_running = queue.limits.max_running_runs
     if queue.running:
         title = _running_title(queue.running, max_running)
-        columns = (*_RUN, *texts("done, step", "rate, time left"))
+        columns = (*_RUN, *texts("done, phase", "rate, time left"))
         console.print(table(console, columns, map(_running_cells, queue.running), title))
     if queue.pending:
         columns = (*numbers("no."), *_RUN, *texts("starts in, blocked by"))
@@ -216,7 +216,7 @@ def _running_cells(run: run_pb2.Run) -> tuple[Cell, ...]:
     share = f"{100 * progress.recorded / progress.total:.0f} %" if progress.total else ""
     rate = f"{progress.samples_per_second:.1f}/s" if progress.HasField("samples_per_second") else ""
     left = words.duration(progress.eta_seconds) if progress.HasField("eta_seconds") else ""
-    return *_run_cells(run), two_lines(share, progress.current_step), two_lines(rate, left)
+    return *_run_cells(run), two_lines(share, progress.phase), two_lines(rate, left)
 
 
 def _pending_cells(run: run_pb2.Run) -> tuple[Cell, ...]:

@@ -591,7 +591,7 @@ class RunProgress(_message.Message):
 
     TOTAL_FIELD_NUMBER: _builtins.int
     RECORDED_FIELD_NUMBER: _builtins.int
-    CURRENT_STEP_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     SAMPLES_PER_SECOND_FIELD_NUMBER: _builtins.int
     ETA_SECONDS_FIELD_NUMBER: _builtins.int
@@ -606,8 +606,8 @@ class RunProgress(_message.Message):
     """Number of samples × rollouts; 0 until planned."""
     recorded: _builtins.int
     """Final outcomes so far."""
-    current_step: _builtins.str
-    """Current step: "waiting", "planning sst2", "loading model", "running", "summarising 40%", "done"."""
+    phase: _builtins.str
+    """What it does now: "waiting", "planning sst2", "loading model", "running", "closing 40%", "done"."""
     samples_per_second: _builtins.float
     """Current samples per second, and those of its whole time when the run has ended; unset until measured."""
     eta_seconds: _builtins.float
@@ -639,7 +639,7 @@ class RunProgress(_message.Message):
         *,
         total: _builtins.int = ...,
         recorded: _builtins.int = ...,
-        current_step: _builtins.str = ...,
+        phase: _builtins.str = ...,
         tasks: _abc.Iterable[Global___TaskProgress] | None = ...,
         samples_per_second: _builtins.float | None = ...,
         eta_seconds: _builtins.float | None = ...,
@@ -653,7 +653,7 @@ class RunProgress(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "cost", b"cost", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "samples_per_second", b"samples_per_second", "tokens_per_second", b"tokens_per_second", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "cost", b"cost", "current_step", b"current_step", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "failures", b"failures", "is_closing", b"is_closing", "recorded", b"recorded", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "tokens_per_second", b"tokens_per_second", "total", b"total", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_eta_high_seconds", b"_eta_high_seconds", "_eta_low_seconds", b"_eta_low_seconds", "_eta_seconds", b"_eta_seconds", "_samples_per_second", b"_samples_per_second", "_tokens_per_second", b"_tokens_per_second", "cost", b"cost", "eta_high_seconds", b"eta_high_seconds", "eta_low_seconds", b"eta_low_seconds", "eta_seconds", b"eta_seconds", "failures", b"failures", "is_closing", b"is_closing", "phase", b"phase", "recorded", b"recorded", "samples_per_second", b"samples_per_second", "tasks", b"tasks", "tokens_per_second", b"tokens_per_second", "total", b"total", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015

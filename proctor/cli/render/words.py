@@ -69,15 +69,15 @@ def benchmark(run: run_pb2.Run) -> str:
     return run.order.suite or run.dataset_name or run.order.dataset_id
 
 
-def step(run: run_pb2.Run) -> str:
-    """The current step; for a waiting run the reason."""
+def phase(run: run_pb2.Run) -> str:
+    """The phase; for a waiting run the reason."""
     if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):
         reason = f"waiting, number {run.wait.position} in the queue: {run.wait.blocked_by}"
         start = expected_start(run.wait)
         return f"{reason}; starts in {start}" if start else reason
     if run.state in (run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED):
         return state_word(run.state)
-    return run.progress.current_step or state_word(run.state)
+    return run.progress.phase or state_word(run.state)
 
 
 def expected_start(wait: run_pb2.RunWait) -> str:

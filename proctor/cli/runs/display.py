@@ -21,7 +21,7 @@ _LINE_EVERY_SHARE = 0.25
 class RunDisplay:
     """Shows a run repeatedly until it is closed.
 
-    On a terminal as one bar per task, redrawn in place; elsewhere as a line when the step changes, at each
+    On a terminal as one bar per task, redrawn in place; elsewhere as a line when the phase changes, at each
     quarter and every ten seconds.
     """
 
@@ -65,11 +65,11 @@ class RunDisplay:
     def _print_if_due(self, run: run_pb2.Run) -> None:
         progress = run.progress
         share = progress.recorded / progress.total if progress.total else 0.0
-        step, now = words.step(run), self._now()
-        last_step, last_share, last_time = self._printed
+        phase, now = words.phase(run), self._now()
+        last_phase, last_share, last_time = self._printed
         is_due = now - last_time >= _LINE_EVERY_SECONDS or share - last_share >= _LINE_EVERY_SHARE
-        if is_due or step != last_step:
-            self._printed = step, share, now
+        if is_due or phase != last_phase:
+            self._printed = phase, share, now
             say(self._console, progress_line(run))
 
 
@@ -79,16 +79,16 @@ def progress_line(run: run_pb2.Run) -> str:
     share = f"{progress.recorded}/{progress.total} ({percent:.0f} %)" if progress.total else ""
     failed = words.failures(dict(progress.failures))
     failures = f"failed: {failed}" if failed else ""
-    return _joined(words.step(run), share, words.rate(progress), words.cost(run), failures)
+    return _joined(words.phase(run), share, words.rate(progress), words.cost(run), failures)
 
 
 def draw_progress(run: run_pb2.Run) -> RenderableType:
     progress = run.progress
     title = f"{words.benchmark(run)} × {run.order.model}"
-    step = (words.step(run), words.STATE_STYLES.get(run.state, ""))
+    phase = (words.phase(run), words.STATE_STYLES.get(run.state, ""))
     samples = f"{progress.recorded}/{progress.total} samples" if progress.total else ""
     lines: list[RenderableType] = [
-        Text.assemble((title, "bold"), "  ", step),
+        Text.assemble((title, "bold"), "  ", phase),
         _bars(progress),
         Text(_joined(samples, words.rate(progress), words.cost(run)), "dim"),
     ]

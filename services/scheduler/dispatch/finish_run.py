@@ -27,20 +27,20 @@ class FinishRun:
         cancelled meanwhile is closed as cancelled, also where results has just closed it as completed.
         """
         # Stored before results is asked: a new leader goes on closing and dispatches nothing more.
-        if not run.is_closing and not await self.runs.set_step(token, run, SUMMARISING, is_closing=True):
+        if not run.is_closing and not await self.runs.set_phase(token, run, SUMMARISING, is_closing=True):
             return
         news = await self.record.counts(run.run_id)
         error = await self._too_many_failures(run, news.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
         closed = await self.record.close_run(run, state, allow_partial=False)
         if isinstance(closed, ClosingProgress):
-            await self.runs.set_step(token, run, f"{SUMMARISING} {closed.share:.0%}", is_closing=True)
+            await self.runs.set_phase(token, run, f"{SUMMARISING} {closed.share:.0%}", is_closing=True)
         else:
             await self._end(token, run, RunEnding(state, self.clock.now(), error, closed))
 
     async def reopen(self, token: FencingToken, run: Run) -> None:
         """Continues a run that could not be closed because outcomes are missing."""
-        await self.runs.set_step(token, run, "")
+        await self.runs.set_phase(token, run, "")
 
     async def fail(self, token: FencingToken, run: Run, error: RunError) -> None:
         """Ends a run with what it has; `CloseStoppedRun` sums that up."""

@@ -24,3 +24,8 @@ SET ordered = (ordered - ARRAY['rollouts_group', 'max_parallel']) || jsonb_build
     'parallel_group', ordered -> 'rollouts_group', 'parallel', ordered -> 'max_parallel'
 )
 WHERE ordered ? 'rollouts_group';
+
+-- What a run does now is a phase: steps are those of tasks and agents.
+ALTER TABLE runs RENAME COLUMN step TO phase;
+ALTER VIEW run_rows RENAME COLUMN step TO phase;
+ALTER VIEW batch_rows RENAME COLUMN step TO phase;

@@ -118,10 +118,10 @@ class PlanRun:
             raise RunStopped
         await self._mark(token, run, PlanRecord(tasks, run.total, dict(run.environment), run.reused_answers))
 
-    async def _note(self, token: FencingToken, run: Run, step: str) -> None:
+    async def _note(self, token: FencingToken, run: Run, phase: str) -> None:
         # The driver looks at the deadline between steps, and planning is one step of many minutes.
         is_late = run.deadline is not None and self.clock.now() >= run.deadline
-        if is_late or not await self.runs.set_step(token, run, step):
+        if is_late or not await self.runs.set_phase(token, run, phase):
             raise RunStopped
 
     async def _plan_task(self, token: FencingToken, run: Run, task: TaskToPlan, plan: _Plan) -> None:

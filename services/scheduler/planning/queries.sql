@@ -17,7 +17,7 @@ ON CONFLICT (run_id, shard) DO NOTHING;
 
 -- name: mark_planned: Make the stored shards of an epoch valid ($1 run, $2 epoch, $3 total, $4 environment, $5 reused answers)
 UPDATE runs
-SET planned_epoch = $2, total = $3, environment = $4, reused_answers = $5, step = ''
+SET planned_epoch = $2, total = $3, environment = $4, reused_answers = $5, phase = ''
 WHERE run_id = $1 AND epoch = $2 AND state = 'running'
 RETURNING run_id;
 

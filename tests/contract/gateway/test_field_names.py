@@ -27,6 +27,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("completed", "recorded"): _PROMISED,
     ("completed_at", "finished_at"): _PROMISED,
     ("count", "row_count"): _PROMISED,
+    ("current_step", "phase"): _PROMISED,
     ("cursor", "page_token"): _PROMISED,
     ("custom_id", "row_id"): _PROMISED,
     ("id", "dataset_id"): _PROMISED,

@@ -134,7 +134,7 @@ async def test_refusals_of_the_scheduler_keep_their_sentences(harness: GatewayHa
 async def test_running_one_is_listed_with_progress_rate_and_the_time_left(harness: GatewayHarness) -> None:
     run = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
     progress = run.progress
-    progress.total, progress.recorded, progress.current_step = 300, 199, "running"
+    progress.total, progress.recorded, progress.phase = 300, 199, "running"
     progress.tokens_per_second, progress.eta_seconds = 512.3456, 20.0
     progress.eta_low_seconds, progress.eta_high_seconds = 15.0, 31.0
     progress.failures["timeout"] = 2

@@ -42,7 +42,7 @@ def pending_run() -> run_pb2.Run:
     run.created_at.FromSeconds(1_700_000_000)
     run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
-    run.progress.current_step = "waiting"
+    run.progress.phase = "waiting"
     return run
 
 

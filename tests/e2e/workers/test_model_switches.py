@@ -29,12 +29,12 @@ EAGER = {"PROCTOR_WORKER_MIN_MODEL_RESIDENCY_SECONDS": "1", "PROCTOR_WORKER_SWIT
 
 @dataclass
 class Watched:
-    """A stack, the engine processes that were ever seen below it, and the steps that a run named."""
+    """A stack, the engine processes that were ever seen below it, and the phases that a run had."""
 
     stack: StackHarness
     engines: set[psutil.Process] = field(default_factory=set)
     most_at_once: int = 0
-    steps: list[str] = field(default_factory=list)
+    phases: list[str] = field(default_factory=list)
 
     def look_at_engines(self) -> None:
         children = psutil.Process(self.stack.stack.child("worker").pid).children(recursive=True)
@@ -45,7 +45,7 @@ class Watched:
     async def is_over(self, run: FaultedRun) -> bool:
         self.look_at_engines()
         shown = await self.stack.client.get_run(run.run_id)
-        self.steps.append(shown.progress.current_step)
+        self.phases.append(shown.progress.phase)
         return shown.state == run_pb2.RUN_STATE_COMPLETED
 
 
@@ -74,7 +74,7 @@ async def test_runs_of_two_models_alternate_and_record_everything_once(watched: 
     await eventually(short_is_over, "the short run is over", LIMIT_SECONDS)
     still_going = await watched.stack.client.get_run(long_run.run_id)
     assert still_going.state == run_pb2.RUN_STATE_RUNNING
-    assert f"loading {OTHER}" in watched.steps
+    assert f"loading {OTHER}" in watched.phases
     assert (await long_run.ended(limit_seconds=LIMIT_SECONDS)).state == run_pb2.RUN_STATE_COMPLETED
     watched.look_at_engines()
     for run, rollouts in ((long_run, ROLLOUTS), (short_run, 1)):

@@ -110,7 +110,7 @@ class InMemoryRuns:
         fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False)
         blank = replace(
             fresh,
-            step="",
+            phase="",
             is_closing=False,
             started_at=None,
             admitted_at=None,
@@ -244,8 +244,8 @@ class InMemoryRuns:
     async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
         return [run_id for run_id in runs if run_id in self.runs and not self.runs[run_id].is_over]
 
-    async def set_step(self, token: FencingToken, run: Run, step: str, *, is_closing: bool = False) -> bool:
-        return self._change(token, run, step=step, is_closing=is_closing)
+    async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
+        return self._change(token, run, phase=phase, is_closing=is_closing)
 
     async def delete_shards(self, token: FencingToken, run: Run) -> None:
         self._check(token)
@@ -272,7 +272,7 @@ class InMemoryRuns:
             "total": plan.total,
             "environment": plan.environment,
             "reused_answers": plan.reused_answers,
-            "step": "",
+            "phase": "",
         }
         is_changed = self._change(token, run, **changes)
         if is_changed:
@@ -284,7 +284,7 @@ class InMemoryRuns:
         stored = self.runs[run.run_id]
         if stored.epoch != run.epoch or not may_become(stored.state, ending.state):
             return False
-        ended = replace(stored, state=ending.state, step="", is_closing=False)
+        ended = replace(stored, state=ending.state, phase="", is_closing=False)
         ended = replace(ended, finished_at=ending.now, error=ending.error)
         self._put(_with_counts(ended, ending.counts, is_closed=ending.counts is not None))
         return True
@@ -368,7 +368,7 @@ class InMemoryRuns:
     def _leave_slot(self, run: Run, state: RunState, now: datetime) -> Run:
         stayed = (now - run.admitted_at).total_seconds() if run.admitted_at else 0.0
         self.queued_at[run.run_id] = now
-        left = replace(run, state=state, step="", is_closing=False, admitted_at=None, deadline=None)
+        left = replace(run, state=state, phase="", is_closing=False, admitted_at=None, deadline=None)
         return self._put(replace(left, ran_seconds=run.ran_seconds + stayed))
 
     def _own_order(self, run: Run) -> tuple[Priority, bool, datetime, RunId]:

@@ -81,12 +81,12 @@ DIGEST = "d" * 64
 SCHEDULER_ROWS = f"""
     INSERT INTO runs (
         run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method, state, epoch,
-        created_at, queued_at, environment, made_for_batch
+        created_at, queued_at, environment, made_for_batch, step
     )
     SELECT
         run_id, 'ann', 7, 'toy', 'openai/m', 'remote', 2,
         '{{"suite": "toy", "model": "openai/m", "project_id": 7, "rollouts": 2}}'::jsonb || own,
-        'generate', 'running', 1, '{AT}', '{AT}', '{{}}', batch_id
+        'generate', 'running', 1, '{AT}', '{AT}', '{{}}', batch_id, 'planning say'
     FROM (
         VALUES
             ('{RUN}'::uuid, '{{"rollouts_group": "ann/1", "max_parallel": 3}}'::jsonb, NULL),
@@ -172,7 +172,9 @@ async def test_runs_tasks_and_demands_are_read_by_their_new_names(server: str, t
     ) as session:
         limits = PostgresLimits(session, queue_limits())
         runs = PostgresRuns(session, limits)
-        orders = [(await runs.get(RunId(run_id))).order for run_id in (RUN, SET, ALIAS)]
+        stored = [await runs.get(RunId(run_id)) for run_id in (RUN, SET, ALIAS)]
+        assert {run.phase for run in stored} == {"planning say"}
+        orders = [run.order for run in stored]
         bounds = [(order.parallel_group, order.parallel) for order in orders]
         assert bounds == [("ann/1", 3), ("", None), ("", None)]
         assert [(order.rollouts, order.project_id) for order in orders] == [(2, 7)] * 3

@@ -236,7 +236,7 @@ async def test_object_store_that_loses_its_folder_for_a_while_delays_the_run_onl
     run_id = await ordered(entry, dataset_id)
 
     async def is_planning() -> bool:
-        return (await entry.run(run_id)).progress.current_step == "planning rows"
+        return (await entry.run(run_id)).progress.phase == "planning rows"
 
     await until(is_planning)
     hidden.rename(objects)

@@ -119,7 +119,7 @@ async def test_preempted_run_waits_in_its_epoch_and_its_time_does_not_count(stor
     waiting = await stores.runs.get(long.run_id)
     assert (waiting.state, waiting.epoch, waiting.planned_epoch) == (RunState.PENDING, 1, 1)
     assert (waiting.ran_seconds, waiting.admitted_at, waiting.deadline) == (60, None, None)
-    assert not await stores.led.set_step(token, long, "x")
+    assert not await stores.led.set_phase(token, long, "x")
     await stores.runs.cancel(short.run_id, by(START + 2 * HOUR))
     moves = await stores.slots.admit(token, START + 2 * HOUR)
     assert list(moves.waits) == [(Priority.HIGH, 2 * 3600.0 - 60.0)], "since it was preempted"
@@ -256,15 +256,15 @@ async def test_once_a_limit_is_lowered_no_run_is_admitted_by_the_old_one(pool: a
     assert len((await stores.queue.queue(1)).running) == max(running, 1)
 
 
-@pytest.mark.parametrize("step", [SUMMARISING, "any text"])
+@pytest.mark.parametrize("phase", [SUMMARISING, "any text"])
 async def test_run_that_waits_for_its_figures_has_no_slot_and_can_only_be_cancelled(
-    pool: asyncpg.Pool, step: str
+    pool: asyncpg.Pool, phase: str
 ) -> None:
     stores = await empty_stores(pool)
     token = await stores.begin_term()
     run, other = await add(stores, new_run()), await add(stores, new_run(1))
     await admit(stores, token, 1)
-    assert await stores.led.set_step(token, run, step, is_closing=True)
+    assert await stores.led.set_phase(token, run, phase, is_closing=True)
     assert await admit(stores, token, 1) == [other.run_id]
     assert await stores.runs.pause(run.run_id, by(START)) is None
     assert (await stores.runs.get(run.run_id)).is_closing
@@ -279,7 +279,7 @@ async def test_run_keeps_its_slot_whatever_its_step_is_called(pool: asyncpg.Pool
     run = await add(stores, new_run())
     await add(stores, new_run(1))
     await admit(stores, token, 1)
-    assert await stores.led.set_step(token, run, SUMMARISING)
+    assert await stores.led.set_phase(token, run, SUMMARISING)
     assert await admit(stores, token, 1) == []
     assert not (await stores.runs.get(run.run_id)).is_closing
     assert await stores.runs.pause(run.run_id, by(START)) is not None
@@ -291,9 +291,9 @@ async def test_run_that_was_closing_is_not_for_ever(pool: asyncpg.Pool, followin
     token = await stores.begin_term()
     run = await add(stores, new_run())
     await admit(stores, token, 1)
-    assert await stores.led.set_step(token, run, SUMMARISING, is_closing=True)
+    assert await stores.led.set_phase(token, run, SUMMARISING, is_closing=True)
     if following == "reopened":
-        assert await stores.led.set_step(token, run, "")
+        assert await stores.led.set_phase(token, run, "")
     else:
         assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
     assert not (await stores.runs.get(run.run_id)).is_closing
@@ -314,7 +314,7 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
             admit(stores, token, 1),
         )
         is_closing, paused, admitted = await asyncio.gather(
-            stores.led.set_step(token, run, SUMMARISING, is_closing=True), *strikes
+            stores.led.set_phase(token, run, SUMMARISING, is_closing=True), *strikes
         )
         if not is_closing:
             assert paused or urgent.run_id in admitted

@@ -46,7 +46,7 @@ async def test_run_goes_from_order_to_closed(entry: ServedScheduler) -> None:
     ended = await entry.finish(run_id)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED
     assert (ended.progress.recorded, ended.progress.total) == (2 * ROWS, 2 * ROWS)
-    assert ended.progress.current_step == "done"
+    assert ended.progress.phase == "done"
     assert ended.environment["engine"] == "hand 1"
     assert sorted(entry.worker.asked) == sorted([*range(ROWS), *range(ROWS)])
 

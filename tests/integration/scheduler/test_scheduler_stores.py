@@ -203,7 +203,7 @@ async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:
     ending = RunEnding(RunState.COMPLETED, START, counts=COUNTS)
     for write in (
         stores.slots.admit(old, START),
-        stores.led.set_step(old, run, "x"),
+        stores.led.set_phase(old, run, "x"),
         stores.shards.delete_shards(old, run),
         stores.shards.add_shards(old, run, SHARDS),
         stores.shards.mark_planned(old, run, PlanRecord((TASK,), 1)),
@@ -240,7 +240,7 @@ async def test_planning_anew_replaces_the_shards(stores: Stores) -> None:
 async def test_stopped_run_takes_no_plan_and_sends_no_shard(stores: Stores) -> None:
     token, run = await planned(stores)
     await stores.runs.cancel(run.run_id, by(START))
-    assert not await stores.led.set_step(token, run, "planning")
+    assert not await stores.led.set_phase(token, run, "planning")
     assert not await stores.shards.add_shards(token, run, SHARDS)
     assert not await stores.shards.mark_planned(token, run, PlanRecord((), 0))
     assert not await stores.shards.move(token, run, ShardMoves(dispatched=[replace(SHARDS[0], attempt=1)]))

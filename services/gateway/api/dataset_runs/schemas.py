@@ -230,7 +230,7 @@ def _listed(run: run_pb2.Run, now: datetime) -> dict[str, object]:
         "started_at": run.created_at.ToDatetime(UTC),
         "completed_at": moment(run.finished_at),
         "deadline": None if has_ended else moment(run.deadline),
-        "current_step": progress.current_step,
+        "current_step": progress.phase,
         "failed": sum(progress.failures.values()),
         "metrics": [
             {"name": each.name, "options": json_value(each.options_json)} for each in run.order.metrics

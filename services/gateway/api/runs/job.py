@@ -69,7 +69,13 @@ def job_listed(run: run_pb2.Run) -> JobListed:
 
 def job_progress(progress: run_pb2.RunProgress) -> JobProgress:
     percent = 100 * progress.recorded / progress.total if progress.total else 0.0
-    return present(JobProgress, progress, completed=progress.recorded, percent=round(percent, 1))
+    return present(
+        JobProgress,
+        progress,
+        completed=progress.recorded,
+        percent=round(percent, 1),
+        current_step=progress.phase,
+    )
 
 
 def job_wait(run: run_pb2.Run) -> JobWait | None:

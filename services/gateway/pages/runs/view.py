@@ -62,7 +62,7 @@ class LiveView:
     run_id: str
     state: str
     is_final: bool
-    step: str
+    phase: str
     now: datetime
     total: int
     recorded: int
@@ -142,7 +142,7 @@ def live_view(
         run_id=run.run_id,
         state=word_of(run_pb2.RunState, run.state),
         is_final=run.state in FINAL_NUMBERS,
-        step=progress.current_step,
+        phase=progress.phase,
         now=now,
         total=progress.total,
         recorded=progress.recorded,

@@ -43,7 +43,7 @@ LIMIT $2;
 
 -- name: preempt_runs: Make running runs pending again in the same epoch ($1 runs, $2 time)
 UPDATE runs
-SET state = 'pending', queued_at = $2, step = '', is_closing = false, admitted_at = NULL, deadline = NULL,
+SET state = 'pending', queued_at = $2, phase = '', is_closing = false, admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(extract(epoch FROM $2 - admitted_at)::double precision, 0)
 WHERE run_id = ANY ($1) AND state = 'running'
 RETURNING run_id;

@@ -91,7 +91,7 @@ class LedRunStore(Protocol):
         """The runs among them that have not ended, pending and paused ones included."""
         ...
 
-    async def set_step(self, token: FencingToken, run: Run, step: str, *, is_closing: bool = False) -> bool:
+    async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
         """Sets both of a running run; False if it is no longer running. A run that is closing has no slot."""
         ...
 

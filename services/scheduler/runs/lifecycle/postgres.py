@@ -272,9 +272,9 @@ class PostgresLedRuns:
     async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
         return run_ids_from_rows(await self._session.fetch("list_live_runs", list(runs)))
 
-    async def set_step(self, token: FencingToken, run: Run, step: str, *, is_closing: bool = False) -> bool:
-        values = (run.run_id, run.epoch, step, is_closing)
-        return await write_as_leader(self._session, token, "set_step", *values)
+    async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
+        values = (run.run_id, run.epoch, phase, is_closing)
+        return await write_as_leader(self._session, token, "set_phase", *values)
 
     async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
         return await write_as_leader(

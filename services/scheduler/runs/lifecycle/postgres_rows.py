@@ -45,7 +45,7 @@ def run_from_row(row: asyncpg.Record) -> Run:
         created_at=row["created_at"],
         state=RunState(row["state"]),
         epoch=row["epoch"],
-        step=row["step"],
+        phase=row["phase"],
         planned_epoch=row["planned_epoch"],
         is_closed=row["is_closed"],
         total=row["total"],

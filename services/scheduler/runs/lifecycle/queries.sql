@@ -47,7 +47,7 @@ RETURNING run_id;
 -- name: requeue_run: Make a closed run pending in a new epoch, with a new completion window if it had one; repeatable with the same time ($1 run, $2 states, $3 time)
 UPDATE runs
 -- A repeated call finds the run pending with the same time, and must not open a second epoch.
-SET state = 'pending', epoch = epoch + (state <> 'pending')::integer, queued_at = $3, is_closed = false, step = '',
+SET state = 'pending', epoch = epoch + (state <> 'pending')::integer, queued_at = $3, is_closed = false, phase = '',
     is_closing = false, started_at = NULL, admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL,
     error_reason = NULL, error_message = NULL, final_counts = NULL,
     expires_at = $3 + make_interval(secs => (ordered ->> 'completion_window_seconds')::double precision)
@@ -57,7 +57,7 @@ RETURNING run_id;
 
 -- name: pause_run: Take a run out of the queue or its slot; its outcomes stay ($1 run, $2 states, $3 time)
 UPDATE runs
-SET state = 'paused', queued_at = $3, step = '', is_closing = false, admitted_at = NULL, deadline = NULL,
+SET state = 'paused', queued_at = $3, phase = '', is_closing = false, admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::double precision, 0), 0)
 -- A run that is being summed up needs nothing more from workers: there is nothing to pause.
 WHERE run_id = $1 AND state = ANY ($2) AND NOT (state = 'running' AND is_closing)
@@ -123,13 +123,13 @@ SELECT run_id
 FROM runs
 WHERE run_id = ANY ($1) AND NOT (is_closed AND state IN ('completed', 'failed', 'cancelled'));
 
--- name: set_step: Record the current step of a running run, and whether it only waits for its figures ($1 run, $2 epoch, $3 step, $4 whether it is closing)
-UPDATE runs SET step = $3, is_closing = $4 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;
+-- name: set_phase: Record the phase of a running run, and whether it only waits for its figures ($1 run, $2 epoch, $3 phase, $4 whether it is closing)
+UPDATE runs SET phase = $3, is_closing = $4 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;
 
 -- name: finish_run: End a run; with counts it is closed as well ($1 run, $2 epoch, $3 state, $4 states before, $5 time, $6 reason, $7 message, $8 counts, $9 environment)
 UPDATE runs
 -- One statement: state and counts appear together, so no reader sees a completed run without its summary.
-SET state = $3, step = '', is_closing = false, finished_at = $5, error_reason = $6, error_message = $7,
+SET state = $3, phase = '', is_closing = false, finished_at = $5, error_reason = $6, error_message = $7,
     final_counts = $8::jsonb, is_closed = $8 IS NOT NULL, environment = environment || $9
 WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4)
 RETURNING run_id;

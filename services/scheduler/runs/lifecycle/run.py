@@ -12,7 +12,7 @@ from proctor.values.usage import ModelPrice
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation
 
-# What a run shows as its step while its figures are computed. How far they are may follow the word.
+# What a run shows as its phase while its figures are computed. How far they are may follow the word.
 SUMMARISING = "summarising"
 
 
@@ -50,7 +50,7 @@ class Run:
     """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned.
 
     `is_closing`: it is running, everything is recorded, and it only waits for its figures, without a slot.
-    `step` is a text for people.
+    `phase` is a text for people.
 
     `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
     that of a user's suite, resolved when the run was submitted. `ran_seconds` is the time in earlier slots of
@@ -67,7 +67,7 @@ class Run:
     state: RunState = RunState.PENDING
     # Counts from 1: a `planned_epoch` of 0 stays free for a run that was never planned.
     epoch: int = 1
-    step: str = ""
+    phase: str = ""
     planned_epoch: int = 0
     is_closed: bool = False
     total: int = 0

@@ -24,7 +24,7 @@ ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel"
 
 # What only the scheduler itself needs, and what is written apart.
 _UNPAIRED = {
-    "step",
+    "phase",
     "is_closing",
     "planned_epoch",
     "is_closed",

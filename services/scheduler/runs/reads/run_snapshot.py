@@ -37,7 +37,7 @@ class RunProgress:
 
     total: int
     recorded: int
-    current_step: str
+    phase: str
     tasks: Sequence[TaskProgress] = ()
     samples_per_second: float | None = None
     tokens_per_second: float | None = None
@@ -76,7 +76,7 @@ def progress_of(
     return RunProgress(
         total=run.total,
         recorded=counts.recorded,
-        current_step=current_step(run, counts, workers),
+        phase=current_phase(run, counts, workers),
         tasks=_task_progress(run, tasks, counts),
         samples_per_second=samples_per_second,
         tokens_per_second=tokens_per_second,
@@ -104,7 +104,7 @@ def whole_speed(run: Run, counts: RunCounts) -> tuple[float | None, float | None
     return asked / seconds, counts.usage.completion_tokens / seconds
 
 
-def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
+def current_phase(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
     if run.is_over:
         return "done"
     if run.state.is_final:
@@ -112,9 +112,9 @@ def current_step(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
     if run.state is not RunState.RUNNING:
         return "paused" if run.state is RunState.PAUSED else "waiting"
     if not run.is_planned:
-        return run.step or "planning"
+        return run.phase or "planning"
     if run.is_closing:
-        return run.step
+        return run.phase
     if counts.recorded >= run.total:
         return SUMMARISING
     return (

@@ -85,7 +85,7 @@ def running(tasks: int = 8, **facts: Any) -> run_pb2.Run:
     run.started_at.FromSeconds(1_700_000_010)
     run.admitted_at.FromSeconds(1_700_000_010)
     progress = run.progress
-    progress.total, progress.recorded, progress.current_step = 2000 * tasks, 1000 * tasks, "running"
+    progress.total, progress.recorded, progress.phase = 2000 * tasks, 1000 * tasks, "running"
     progress.samples_per_second, progress.tokens_per_second = 101.5, 6195.25
     progress.eta_seconds, progress.eta_low_seconds, progress.eta_high_seconds = 379, 326, 451
     progress.failures["timeout"] = 92

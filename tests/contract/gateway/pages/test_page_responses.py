@@ -216,7 +216,7 @@ async def test_notice_that_no_page_wrote_is_not_shown(harness: GatewayHarness) -
 async def test_hostile_text_is_text(harness: GatewayHarness, path: str) -> None:
     run = running()
     run.order.model, run.order.suite, run.user = f"vllm/{HOSTILE}", HOSTILE, HOSTILE
-    run.progress.tasks[0].task = run.progress.current_step = HOSTILE
+    run.progress.tasks[0].task = run.progress.phase = HOSTILE
     run.progress.failures[HOSTILE] = 3
     run.wait.blocked_by = run.error.message = HOSTILE
     harness.scheduler.put(run)

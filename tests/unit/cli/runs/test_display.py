@@ -23,7 +23,7 @@ def text_of(shown: Console) -> str:
 def running(completed: int) -> run_pb2.Run:
     run = run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_RUNNING)
     run.order.suite, run.order.model = "glue", "vllm/starter"
-    run.progress.total, run.progress.recorded, run.progress.current_step = 400, completed, "running"
+    run.progress.total, run.progress.recorded, run.progress.phase = 400, completed, "running"
     run.progress.samples_per_second, run.progress.eta_seconds = 50.0, 75.0
     run.progress.tasks.add(task="sst2", total=400, recorded=completed, failed=3, is_stand_in=True)
     run.progress.failures["rate_limit"] = 3
@@ -54,8 +54,8 @@ def test_live_progress_shows_tasks_rate_and_failures() -> None:
 )
 def test_run_that_came_to_nothing_is_not_called_done(state: run_pb2.RunState.ValueType, word: str) -> None:
     run = running(100)
-    run.state, run.progress.current_step = state, "done"
-    assert run_words.step(run) == word
+    run.state, run.progress.phase = state, "done"
+    assert run_words.phase(run) == word
 
 
 def test_what_a_run_has_cost_is_shown_where_its_model_has_a_price() -> None:

@@ -69,12 +69,12 @@ async def test_run_that_results_has_closed_ends_as_it_was_closed(
     for _ in range(3):
         with pytest.raises(RemoteError, match="away"):
             await harness.advance(driver)
-    assert (await harness.showing.show(run.run_id)).progress.current_step == "summarising"
+    assert (await harness.showing.show(run.run_id)).progress.phase == "summarising"
     await strike(harness, run.run_id)
     record.lost = None
     assert await harness.advance(harness.driver(run.run_id), 3)
     ended = await harness.runs.get(run.run_id)
-    assert (ended.state, ended.is_over, ended.step) == (RunState.COMPLETED, True, "")
+    assert (ended.state, ended.is_over, ended.phase) == (RunState.COMPLETED, True, "")
     assert record.records[run.run_id].state is RunState.COMPLETED
 
 
@@ -122,7 +122,7 @@ async def test_run_whose_figures_take_long_shows_how_far_they_are_and_leaves_its
     await harness.work(run.run_id)
     await harness.advance(driver, 2)
     progress = (await harness.showing.show(run.run_id)).progress
-    assert (progress.is_closing, progress.current_step) == (True, "summarising 42%")
+    assert (progress.is_closing, progress.phase) == (True, "summarising 42%")
     await harness.admit()
     assert (await harness.runs.get(other.run_id)).state is RunState.RUNNING
     await harness.advance(driver, 2)

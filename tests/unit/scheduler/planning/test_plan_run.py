@@ -106,9 +106,9 @@ async def test_step_names_the_task_that_is_planned() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     harness.record.sets.clear()
-    await harness.runs.set_step(harness.fencing_token, run, "planning say")
+    await harness.runs.set_phase(harness.fencing_token, run, "planning say")
     snapshot = await harness.showing.show(run.run_id)
-    assert snapshot.progress.current_step == "planning say"
+    assert snapshot.progress.phase == "planning say"
     await harness.advance(driver)
     assert (await harness.runs.get(run.run_id)).state is RunState.RUNNING
 

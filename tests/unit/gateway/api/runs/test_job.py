@@ -17,7 +17,7 @@ def running() -> run_pb2.Run:
     run = run_pb2.Run(run_id="r1", state=run_pb2.RUN_STATE_RUNNING)
     run.order.suite, run.order.model = "glue", "vllm/starter"
     run.admitted_at.FromDatetime(datetime(2026, 1, 1, tzinfo=UTC))
-    run.progress.total, run.progress.recorded, run.progress.current_step = 300, 100, "running"
+    run.progress.total, run.progress.recorded, run.progress.phase = 300, 100, "running"
     return run
 
 

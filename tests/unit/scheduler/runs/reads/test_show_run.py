@@ -30,7 +30,7 @@ async def test_pending_run_says_its_position_and_what_holds_it() -> None:
     assert snapshot.wait is not None
     assert snapshot.wait.position == 2
     assert snapshot.wait.blocked_by == "3 of at most 3 runs are running; before it: 1 whose turn is earlier"
-    assert snapshot.progress.current_step == "waiting"
+    assert snapshot.progress.phase == "waiting"
 
 
 async def test_pending_run_has_a_forecast_where_there_are_earlier_runs() -> None:
@@ -185,7 +185,7 @@ async def test_list_is_newest_first_and_filtered() -> None:
 
 
 async def _step(harness: SchedulerHarness, run_id: RunId) -> str:
-    return (await harness.showing.show(run_id)).progress.current_step
+    return (await harness.showing.show(run_id)).progress.phase
 
 
 async def _seconds_to_wait(harness: SchedulerHarness, run_id: RunId) -> float | None:
