@@ -428,7 +428,7 @@ class RolloutTask(_message.Message):
     verifier_image: _builtins.str
     """Image of the verifier's sandbox, where it differs. It holds the tests where the task has none."""
     scores_last_step: _builtins.bool
-    """The score is that of the last step that was judged, instead of the mean over them."""
+    """The score is that of the last task step that was judged, instead of the mean over them."""
     @_builtins.property
     def test_command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments that judge; empty for rubrics."""
@@ -562,7 +562,7 @@ class RolloutAgent(_message.Message):
     kind: Global___AgentKind.ValueType
     """Decides how commands are chosen; unspecified is shell."""
     max_steps: _builtins.int
-    """Answers of the model, at least 1."""
+    """Agent steps: answers of the model, at least 1."""
     max_tokens: _builtins.int
     """Tokens over all steps, prompts included."""
     command_seconds: _builtins.float

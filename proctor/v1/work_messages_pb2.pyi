@@ -1003,7 +1003,7 @@ class BudgetUse(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SECONDS_FIELD_NUMBER: _builtins.int
     steps: _builtins.int
-    """Answers of the model that were begun."""
+    """Agent steps: answers of the model that were begun."""
     seconds: _builtins.float
     """Time of answers and commands."""
     @_builtins.property
@@ -1027,7 +1027,7 @@ Global___BudgetUse: _TypeAlias = BudgetUse  # noqa: Y015
 
 @_typing.final
 class ReportBudgetUseRequest(_message.Message):
-    """A worker reports what an execution of a rollout used, before each step. Core NATS, subject budgets.<pool>, request and reply; one
+    """A worker reports what an execution of a rollout used, before each agent step. Core NATS, subject budgets.<pool>, request and reply; one
     scheduler answers.
     """
 
@@ -1053,7 +1053,7 @@ class ReportBudgetUseRequest(_message.Message):
 
     @_builtins.property
     def used(self) -> Global___BudgetUse:
-        """Since this execution began, with the step that comes next."""
+        """Since this execution began, with the agent step that comes next."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class Budget:
     ledger: BudgetLedger | None = None
     used: BudgetUse = field(default_factory=BudgetUse)
     earlier: EarlierUse = field(default_factory=EarlierUse)
-    # Seconds of use at which the step of a task with several steps ends.
+    # Seconds of use at which the present task step ends.
     task_step_until: float | None = None
 
     def begin_task_step(self, seconds: float) -> None:

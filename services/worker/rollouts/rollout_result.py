@@ -39,7 +39,7 @@ class AgentEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """How a step of a task with several steps ended, and what its tests found."""
+    """How a task step ended, and what its tests found."""
 
     name: str
     end: AgentEnd

@@ -41,7 +41,7 @@ class _Conversation:
     history: tuple[ChatMessage, ...] = ()
     format_errors: int = 0
     is_begun: bool = False
-    # Steps of the trajectory from earlier steps of the task.
+    # Steps of the trajectory from earlier task steps.
     kept: int = 0
 
     def open(self) -> None:
