@@ -31,7 +31,7 @@ class Artifact(_message.Message):
     PARTS_FIELD_NUMBER: _builtins.int
     STORED_AT_FIELD_NUMBER: _builtins.int
     execution: _builtins.str
-    """Id of the execution that stored it. The record of the rollout names the one that was graded."""
+    """Id of the execution that stored it. The record of the rollout names the one that was judged."""
     name: _builtins.str
     """"trajectory.json", "files.tar.gz", "diff.patch" or "verifier.log"."""
     size_bytes: _builtins.int

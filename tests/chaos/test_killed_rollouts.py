@@ -1,4 +1,4 @@
-"""Rollouts under `kill -9` of the processes around them: each is graded once; cancelling leaves nothing."""
+"""Rollouts under `kill -9` of the processes around them: each is judged once; cancelling leaves nothing."""
 
 import os
 import random
@@ -40,7 +40,7 @@ async def recorded(stack: StackHarness, run_id: str) -> int:
 # The seed is in the test's name, so that a failure can be repeated.
 @pytest.mark.timeout(2 * LIMIT_SECONDS)
 @pytest.mark.parametrize("seed", [3])
-async def test_each_rollout_is_graded_once_under_kills(
+async def test_each_rollout_is_judged_once_under_kills(
     stack: StackHarness, tmp_path: Path, seed: int
 ) -> None:
     tasks = harbor_tasks(tmp_path, {"mended": MEND, "slow": f"{MEND}DO sleep 1\n", "spoiled": SPOIL})
@@ -56,7 +56,7 @@ async def test_each_rollout_is_graded_once_under_kills(
         async def is_reached(minimum: int = minimum) -> bool:
             return await recorded(stack, run_id) >= minimum
 
-        await eventually(is_reached, f"{minimum} rollouts are graded", LIMIT_SECONDS)
+        await eventually(is_reached, f"{minimum} rollouts are judged", LIMIT_SECONDS)
         await kill(stack, name)
     run = await ended(stack, run_id, LIMIT_SECONDS)
     assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
@@ -132,7 +132,7 @@ async def test_a_paused_run_goes_on_where_it_was(stack: StackHarness, tmp_path: 
     async def is_begun() -> bool:
         return await recorded(stack, run_id) >= 1
 
-    await eventually(is_begun, "the first rollout is graded", 60)
+    await eventually(is_begun, "the first rollout is judged", 60)
     assert (await stack.client.pause_run(run_id)).state == run_pb2.RUN_STATE_PAUSED
     await kill(stack, "worker")
     assert await recorded(stack, run_id) < 4

@@ -1,4 +1,4 @@
-"""The folders that `proctor rollouts run` writes: a manifest, and one folder for each graded rollout."""
+"""The folders that `proctor rollouts run` writes: a manifest, and one folder for each judged rollout."""
 
 import json
 import os
@@ -223,7 +223,7 @@ def _scoring(rollout_id: str, run: OrderedRun, task: int, evaluation: Mapping[st
         "",
         f"- Tokens: {metrics['tokens_total']}",
         f"- Commands: {metrics['tool_calls_total']}",
-        f"- Ended: {evaluation['ended'] or 'not graded'}",
+        f"- Ended: {evaluation['ended'] or 'not judged'}",
         "",
         "## Rubric Scores",
         "",

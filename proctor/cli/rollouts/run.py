@@ -216,21 +216,21 @@ def _report(terminal: Terminal, folders: RolloutFolders, ended: Sequence[run_pb2
 def _show_summary(terminal: Terminal, folders: RolloutFolders) -> None:
     lines = list(_lines(folders))
     if terminal.is_json:
-        keys = ("task_id", "model", "graded", "passed", "mean_score", "failed")
+        keys = ("task_id", "model", "answered", "passed", "mean_score", "failed")
         rows: list[JsonValue] = [dict(zip(keys, line, strict=True)) for line in lines]
         terminal.emit({"name": folders.name, "stamp": folders.stamp, "tasks": rows})
         return
-    columns = texts("task", "model", "graded", "passed", "mean score", "failed")
+    columns = texts("task", "model", "answered", "passed", "mean score", "failed")
     cells = (
-        (task, model, str(graded), str(passed), "" if mean is None else f"{mean:.3f}", str(failed))
-        for task, model, graded, passed, mean, failed in lines
+        (task, model, str(answered), str(passed), "" if mean is None else f"{mean:.3f}", str(failed))
+        for task, model, answered, passed, mean, failed in lines
     )
     terminal.out.print(table(terminal.out, columns, cells))
     say(terminal.out, f"Results: {folders.folder}", style="dim")
 
 
 def _lines(folders: RolloutFolders) -> Iterator[tuple[str, str, int, int, float | None, int]]:
-    """Task, model, graded rollouts, passes, mean score and failures, which are in neither."""
+    """Task, model, answered rollouts, passes, mean score and failures, which are in neither."""
     for ordered in folders.runs:
         for index, task_id in enumerate(ordered.task_ids):
             numbers = [ordered.number(index, rollout) for rollout in range(ordered.rollouts)]

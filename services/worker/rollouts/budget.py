@@ -91,7 +91,7 @@ class Budget:
         return None
 
     def _own(self, end: AgentEnd, *, is_own: bool) -> AgentEnd:
-        """An agent is graded for what it used itself. What was lost with a worker is a failure, not a 0."""
+        """An agent is judged for what it used itself. What was lost with a worker is a failure, not a 0."""
         if is_own or not self.earlier.executions:
             return end
         raise BudgetLost(budget=_NAMES[end], executions=self.earlier.executions)

@@ -25,7 +25,7 @@ from services.worker.verification.solution import STEERING, PytestOrder, Verific
 _MIB = 1024**2
 OUTPUT_BYTES = 20_000
 # Passed, failed, interrupted, no test at all. The others are errors of pytest or of its caller.
-_GRADED_CODES = frozenset({0, 1, 2, 5})
+_JUDGED_CODES = frozenset({0, 1, 2, 5})
 LIMITS = SandboxLimits(cpus=2.0, memory_bytes=1024 * _MIB, disk_bytes=256 * _MIB, processes=128)
 
 _REMOVE = """
@@ -136,7 +136,7 @@ def _verification(
         detail = f"the files ended the tests ({result.ended.value}, exit code {result.exit_code})"
         return Verification(is_passed=False, detail=detail, output=output, suspicions=suspicions)
     code, passed, failed = json.loads(reports[1])
-    if code not in _GRADED_CODES:
+    if code not in _JUDGED_CODES:
         raise VerifierFailed(problem=f"pytest ended with code {code}: {output[-300:].strip()}")
     missing = max(order.expected_tests - passed - failed, 0)
     is_passed = code == 0 and passed > 0 and not failed and not missing

@@ -66,7 +66,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
 
 
 async def test_a_rubric_is_shown_item_by_item(site: Site, tmp_path: Path) -> None:
-    tb_meta_folder(tmp_path / "graded")
+    tb_meta_folder(tmp_path / "judged")
     agent = rollout_pb2.RolloutAgent(kind=rollout_pb2.AGENT_KIND_NONE)
     ordered = await site.stack.client.rollouts.order(
         rollouts_order("rubrics", archive(tmp_path), agent=agent)

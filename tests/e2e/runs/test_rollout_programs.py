@@ -42,7 +42,7 @@ async def rollout(
 
 
 @pytest.mark.parametrize("mode", ["whole", "streamed"])
-async def test_a_program_works_with_its_model_and_is_graded(
+async def test_a_program_works_with_its_model_and_is_judged(
     stack: StackHarness, tmp_path: Path, mode: str
 ) -> None:
     await stack.model_server.control(reset_stats=True)
@@ -72,7 +72,7 @@ async def test_no_key_enters_the_sandbox(stack: StackHarness, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("mode", ["endless", "stubborn"])
-async def test_a_budget_ends_a_program_and_what_it_left_is_graded(
+async def test_a_budget_ends_a_program_and_what_it_left_is_judged(
     stack: StackHarness, tmp_path: Path, mode: str
 ) -> None:
     await stack.model_server.control(reset_stats=True)

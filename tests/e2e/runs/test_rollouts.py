@@ -1,4 +1,4 @@
-"""Rollouts from the order to graded results: over gRPC and REST, worked on in the worker's sandboxes."""
+"""Rollouts from the order to judged results: over gRPC and REST, worked on in the worker's sandboxes."""
 
 import base64
 import io
@@ -41,7 +41,7 @@ async def finished(stack: StackHarness, run_id: str) -> list[outcome_pb2.Recorde
     return await all_outcomes(stack, run_id)
 
 
-async def test_a_model_works_on_tasks_and_is_graded(stack: StackHarness, tmp_path: Path) -> None:
+async def test_a_model_works_on_tasks_and_is_judged(stack: StackHarness, tmp_path: Path) -> None:
     tasks = harbor_tasks(tmp_path, {"mended": MEND, "spoiled": SPOIL})
     order = rollouts_order("worked", tasks, rollouts=2)
     order.models.append("openai/other")
@@ -173,7 +173,7 @@ async def test_an_order_over_rest_that_is_repeated_is_one(stack: StackHarness, t
     assert answers[0]["jobs"][0]["job_id"] == answers[1]["jobs"][0]["job_id"]
     assert (refused.status, problem["reason"]) == (400, "INVALID_TASK_FOLDER")
     [outcome] = await finished(stack, answers[0]["jobs"][0]["job_id"])
-    # Its one step looked at the files; what is left is graded.
+    # Its one step looked at the files; what is left is judged.
     assert (outcome.outcome.answer.finish_reason, outcome.scores["pass@1"]) == ("step_limit", 0.0)
 
 
@@ -294,7 +294,7 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     again = await run("rollouts", "eval", "shown", "--latest", "--data", data)
     assert (again.code, manifest_file.read_bytes()) == (0, before)
     summed = await run("rollouts", "summarize", "shown", "--latest", "--data", data, "--json")
-    tasks = [(row["model"], row["graded"], row["passed"]) for row in summed.document["tasks"]]
+    tasks = [(row["model"], row["answered"], row["passed"]) for row in summed.document["tasks"]]
     assert tasks == [("openai/fake", 2, 2), ("openai/fake", 2, 0), ("openai/other", 1, 0)]
     listed = await run("rollouts", "list", "--suite", "shown")
     assert (listed.code, listed.out.count("shown@")) == (0, 2), listed.out

@@ -43,7 +43,7 @@ class RolloutMark:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The rollouts of one model at one task. `score` is the mean of those that are graded."""
+    """The rollouts of one model at one task. `score` is the mean of those that are judged."""
 
     run_id: str
     rollouts: Sequence[RolloutMark]
@@ -73,7 +73,7 @@ class ModelRow:
 
     run: RunRow
     figures: Sequence[ModelFigure]
-    graded: int
+    answered: int
     failures: Sequence[tuple[str, int]]
     tokens: int
     cost: float | None
@@ -204,7 +204,7 @@ def _model_row(part: RunPart) -> ModelRow:
     return ModelRow(
         run=run_row(part.run),
         figures=figures,
-        graded=summary.answered,
+        answered=summary.answered,
         failures=sorted(failures.items(), key=lambda each: (-each[1], each[0])),
         tokens=usage.prompt_tokens + usage.completion_tokens,
         cost=optional(part.run.progress, "cost"),

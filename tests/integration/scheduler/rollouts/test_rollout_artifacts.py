@@ -182,7 +182,7 @@ async def test_what_the_object_store_refused_is_not_listed(
 async def test_a_proof_ends_with_its_epoch_and_its_run(
     harness: BatchHarness, connection: Client, run_id: str, columns: dict[str, object]
 ) -> None:
-    assert not (await put(connection, request(run_id, content=b"graded"))).problem
+    assert not (await put(connection, request(run_id, content=b"judged"))).problem
     await harness.change_run(run_id, **columns)
     answer = await put(connection, request(run_id, content=b"another"))
     assert answer.is_refused
@@ -190,7 +190,7 @@ async def test_a_proof_ends_with_its_epoch_and_its_run(
     wanted = artifact_pb2.ReadArtifactRequest(
         run_id=run_id, sample=4, rollout=1, execution=EXECUTION, name="diff.patch"
     )
-    assert (await harness.artifacts.ReadArtifact(wanted)).content == b"graded"
+    assert (await harness.artifacts.ReadArtifact(wanted)).content == b"judged"
 
 
 async def test_a_rollout_has_a_limited_number_of_executions(

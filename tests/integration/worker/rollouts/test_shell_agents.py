@@ -251,7 +251,7 @@ async def test_a_model_that_ignores_tools_may_write_a_block() -> None:
     assert trajectory["steps"][4]["observation"]["results"][0]["content"].startswith("Exit code: 0")
 
 
-async def test_a_refusal_after_the_first_answer_gives_no_grade() -> None:
+async def test_a_refusal_after_the_first_answer_gives_no_score() -> None:
     async with provider("ollama") as asker:
 
         async def ask(messages: tuple[ChatMessage, ...], *, tools: Sequence[Json] = ()) -> EngineResponse:

@@ -20,9 +20,9 @@ def test_the_rate_is_that_of_new_rollouts(done: int, known: int, seconds: float,
 
 
 def result(**changes: object) -> dict[str, object]:
-    graded = {"run_id": "20260101__00-00-00-0", "status": "launched", "launch_rc": 0, "task_id": "a",
+    judged = {"run_id": "20260101__00-00-00-0", "status": "launched", "launch_rc": 0, "task_id": "a",
               "model": "openai/x", "rollout": 1, "score": 0.5, "problem": ""}  # fmt: skip
-    return {**graded, **changes}
+    return {**judged, **changes}
 
 
 FAILED = {"status": "launch_failed", "launch_rc": 1, "score": None, "problem": "It hangs."}

@@ -107,7 +107,7 @@ async def test_the_cost_of_lost_executions_counts() -> None:
     }
 
 
-async def test_an_agent_that_used_up_a_budget_alone_is_graded_though_executions_were_lost() -> None:
+async def test_an_agent_that_used_up_a_budget_alone_is_judged_though_executions_were_lost() -> None:
     ledger = Ledger()
     budget = Budget(AGENT, 1e9, ledger)
     for _ in range(AGENT.max_steps):

@@ -66,7 +66,7 @@ async def test_waits_for_a_provider_are_not_the_time_of_the_agent() -> None:
     assert await end_of(Shell(), model) is AgentEnd.SUBMITTED
 
 
-async def test_a_provider_that_fails_after_the_time_of_the_agent_gives_no_grade() -> None:
+async def test_a_provider_that_fails_after_the_time_of_the_agent_gives_no_score() -> None:
     with pytest.raises(EngineFailure):
         await end_of(Shell(), Model(0.1 * AGENT_SECONDS, EngineFailure("It hangs.")))
 

@@ -132,7 +132,7 @@ async def end_of(code: int, steps_before: int) -> AgentEnd:
 
 
 @pytest.mark.parametrize("steps_before", [0, 2])
-async def test_a_program_that_does_not_start_is_graded_in_no_step_of_its_task(steps_before: int) -> None:
+async def test_a_program_that_does_not_start_is_judged_in_no_step_of_its_task(steps_before: int) -> None:
     with pytest.raises(ProgramNotStarted, match="asked its model nothing"):
         await end_of(127, steps_before)
     assert await end_of(0, steps_before) is AgentEnd.SUBMITTED

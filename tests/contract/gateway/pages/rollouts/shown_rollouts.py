@@ -70,9 +70,9 @@ def put_rollouts(harness: GatewayHarness, text: str = "") -> rollout_service_pb2
     first.progress.recorded, second.progress.recorded = 4, 1
     first.progress.failures["verifier"] = 1
     outcomes = {
-        FIRST: [_graded(0, 0, 1.0), _graded(0, 1, 0.25, text), _graded(1, 0, 0.0), _failed(1, 1, text)]
+        FIRST: [_judged(0, 0, 1.0), _judged(0, 1, 0.25, text), _judged(1, 0, 0.0), _failed(1, 1, text)]
     }
-    outcomes[SECOND] = [_graded(0, 0, 1.0)]
+    outcomes[SECOND] = [_judged(0, 0, 1.0)]
     order = rollout_service_pb2.RolloutsOrder(
         order_id=ORDER_ID, suite="mine", suite_version=2, user="local", rollouts=2
     )
@@ -88,15 +88,15 @@ def put_rollouts(harness: GatewayHarness, text: str = "") -> rollout_service_pb2
             summary_pb2.MetricFigure(metric=name, mean=0.5, ci_low=0.3, ci_high=0.7, n=2)
             for name in ("pass@1", "reward", "pass@2")
         ]
-        graded = sum(not one.outcome.HasField("failure") for one in outcomes[run.run_id])
-        summary = summary_pb2.RunSummary(run_id=run.run_id, answered=graded, total=4)
-        summary.tasks.add(task="mine", answered=graded, metrics=figures)
+        answered = sum(not one.outcome.HasField("failure") for one in outcomes[run.run_id])
+        summary = summary_pb2.RunSummary(run_id=run.run_id, answered=answered, total=4)
+        summary.tasks.add(task="mine", answered=answered, metrics=figures)
         harness.results.summaries[run.run_id] = summary
     harness.scheduler.rollouts.orders = [order]
     return order
 
 
-def _graded(sample: int, rollout: int, score: float, text: str = "") -> outcome_pb2.RecordedOutcome:
+def _judged(sample: int, rollout: int, score: float, text: str = "") -> outcome_pb2.RecordedOutcome:
     recorded = _recorded(sample, rollout, outcome_pb2.OUTCOME_STATUS_SCORED)
     answer = recorded.outcome.answer
     answer.text, answer.finish_reason, answer.body_json = (
