@@ -95,11 +95,11 @@ class SchedulerSettings(SchemaServiceSettings):
     """Size of the stream OUTCOMES when it is made; full, workers wait."""
 
     dispatch_floor_shards: int = Field(default=4, ge=1)
-    """Fewest shards of a run that are in flight."""
+    """Fewest shards of a run that are dispatched at a time."""
     dispatch_ceiling_shards: int = Field(default=256, ge=1)
-    """Most shards of a run that are in flight."""
+    """Most shards of a run that are dispatched at a time."""
     dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
-    """A run has as many shards in flight as the workers finish in this time, between floor and ceiling."""
+    """A run has as many dispatched shards as the workers finish in this time, between floor and ceiling."""
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
     """A run without progress and without messages in flight for this time is searched for lost shards."""
 

@@ -73,8 +73,8 @@ class DispatchRun:
         self._was_incomplete = False
 
     @property
-    def bytes_in_flight(self) -> int:
-        return self._target.ledger.bytes_in_flight if self._target else 0
+    def dispatched_bytes(self) -> int:
+        return self._target.ledger.dispatched_bytes if self._target else 0
 
     def reset(self) -> None:
         self._target = None
@@ -131,13 +131,13 @@ class DispatchRun:
             self._recorded = recorded
             self._quiet_since = self._now()
         # After results refused to close the run, the counters alone no longer say that it is complete.
-        is_idle = target.ledger.is_drained and not target.ledger.in_flight
+        is_idle = target.ledger.is_drained and not target.ledger.dispatched
         return recorded >= target.run.total and (is_idle or not self._was_incomplete)
 
     async def _reconcile_when_quiet(self, target: DispatchedRun) -> None:
         timings, reconciler = self._context.timings, self._context.reconciler
         wanted = timings.suspicious_seconds if self._is_suspicious else timings.quiet_seconds
-        has_something_out = target.ledger.in_flight or target.ledger.is_drained
+        has_something_out = target.ledger.dispatched or target.ledger.is_drained
         if self._now() - self._quiet_since < wanted or not (has_something_out or self._is_suspicious):
             return
         self._quiet_since = self._now()
@@ -146,7 +146,7 @@ class DispatchRun:
             return
         await reconciler.refresh_counts(target)
         self._context.dispatcher.collect_done(target)
-        # The view is dropped below: what is done and not stored would come back as in flight.
+        # The view is dropped below: what is done and not stored would come back as dispatched.
         await self._context.dispatcher.save_done(target)
         if self._is_complete(target):
             return

@@ -36,13 +36,13 @@ class ParallelBounds:
     _groups: dict[str, WeakValueDictionary[RunId, ShardLedger]] = field(default_factory=dict)
 
     def room(self, run: Run, ledger: ShardLedger) -> int | None:
-        """The most shards that the run may have in flight now; None where nothing bounds it."""
+        """The most shards of the run that may be dispatched now; None where nothing bounds it."""
         group, most = run.order.parallel_group, run.order.parallel
         if not group or most is None:
             return None
         ledgers = self._groups.setdefault(group, WeakValueDictionary())
         ledgers[run.run_id] = ledger
-        others = sum(len(other.in_flight) for run_id, other in ledgers.items() if run_id != run.run_id)
+        others = sum(len(other.dispatched) for run_id, other in ledgers.items() if run_id != run.run_id)
         self._forget_ended()
         return max(most - others, 0)
 
@@ -147,10 +147,10 @@ class DispatchShards:
     async def _dispatch(self, target: DispatchedRun, load: PoolLoad, now: float) -> None:
         ledger, room_bytes = target.ledger, load.room_bytes
         credit = self._credit(target, load.runs, now)
-        if not ledger.is_drained and credit - len(ledger.in_flight) < worth_sending(credit):
+        if not ledger.is_drained and credit - len(ledger.dispatched) < worth_sending(credit):
             return
-        # A run with nothing in flight sends a shard all the same: others of its pool may have the room.
-        while (free := credit - len(ledger.in_flight)) > 0 and (room_bytes > 0 or not ledger.in_flight):
+        # A run without a dispatched shard sends one all the same: others of its pool may have the room.
+        while (free := credit - len(ledger.dispatched)) > 0 and (room_bytes > 0 or not ledger.dispatched):
             batch = await self._next_shards(target, min(free, BATCH_SHARDS))
             sent_bytes = await self._send(target, batch, room_bytes) if batch else 0
             if not sent_bytes:
@@ -182,7 +182,7 @@ class DispatchShards:
         return sum(one.size_bytes for one in filled)
 
     def _credit(self, target: DispatchedRun, runs: int, now: float) -> int:
-        """Shards that the run may have in flight and can pay for; its first one shows their cost."""
+        """Shards of the run that may be dispatched and are paid for; its first one shows their cost."""
         run = target.run
         capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
         speed = self.tracker.samples_per_second(run.run_id, now)
@@ -191,7 +191,7 @@ class DispatchShards:
         counts = self.tracker.counts(target.run.run_id, target.run.epoch)
         samples = affordable_samples(target.run, counts)
         # The budget is in samples, the credit in shards: the largest shard keeps the run within its limit.
-        largest = max((shard.size for shard in target.ledger.in_flight.values()), default=shard_samples)
+        largest = max((shard.size for shard in target.ledger.dispatched.values()), default=shard_samples)
         credit = int(max(min(credit, samples // largest), 1))
         room = self.bounds.room(run, target.ledger)
         return credit if room is None else min(credit, room)

@@ -64,9 +64,9 @@ class DriveRun:
         return self._current.row.pool if self._current.row else ""
 
     @property
-    def bytes_in_flight(self) -> int:
+    def dispatched_bytes(self) -> int:
         """Bytes of the run that may be on the stream of shards."""
-        return self._shards.bytes_in_flight
+        return self._shards.dispatched_bytes
 
     def suspect(self) -> None:
         """Messages may be lost: nothing more is sent until it is known what is missing."""
@@ -100,7 +100,7 @@ class DriveRun:
         return False
 
     def _note_slot(self, run: Run) -> None:
-        """While the run had no slot, workers may have dropped shards that are stored as in flight."""
+        """While the run had no slot, workers may have dropped shards that are stored as dispatched."""
         if run.state is RunState.RUNNING and run.admitted_at != self._admitted_at:
             self._admitted_at = run.admitted_at
             self._shards.reset()

@@ -194,5 +194,5 @@ class _LedRuns:
     def _load_of(self, pool: str) -> PoolLoad:
         drivers = [driver for driver in self._drivers.values() if driver.pool == pool]
         # No limit before the first sweep has read the size; a full stream refuses by itself.
-        held = sum(driver.bytes_in_flight for driver in drivers)
+        held = sum(driver.dispatched_bytes for driver in drivers)
         return PoolLoad(max(len(drivers), 1), self._pool_bytes.get(pool, math.inf) - held)

@@ -35,10 +35,10 @@ class ReconcileShards:
         self.tracker.record(await self.record.counts(target.run.run_id), self.clock.monotonic())
 
     async def reconcile(self, target: DispatchedRun) -> None:
-        """Compares the stored shards in flight with what results misses; only for a quiet run."""
-        in_flight = target.ledger.in_flight
+        """Compares the dispatched shards with what results misses; only for a quiet run."""
+        dispatched = target.ledger.dispatched
         shard_of = {
-            (sample, shard.rollout): shard.number for shard in in_flight.values() for sample in shard.samples
+            (sample, shard.rollout): shard.number for shard in dispatched.values() for sample in shard.samples
         }
         # Results lists what is missing in this order too (rollout, then sample).
         last = max(((rollout, sample) for sample, rollout in shard_of), default=(-1, -1))
@@ -48,13 +48,13 @@ class ReconcileShards:
             number = shard_of.get((item.sample, item.rollout))
             if number is not None:
                 lost.setdefault(number, []).append(item.sample)
-            # Only when all is sent: before, a missing sample without a shard in flight is just not sent yet.
+            # Only when all is sent: before, a missing sample without a dispatched shard is just not sent yet.
             elif target.ledger.is_drained:
                 orphans.append(item)
             elif (item.rollout, item.sample) > last:
                 break  # from here on it misses what was never sent
-        done = [number for number in in_flight if number not in lost]
-        returned = [replace(in_flight[number], samples=samples) for number, samples in lost.items()]
+        done = [number for number in dispatched if number not in lost]
+        returned = [replace(dispatched[number], samples=samples) for number, samples in lost.items()]
         await self._store(target, done, returned)
         RECONCILED_SHARDS.inc(len(returned))
         await self._adopt(target, orphans)

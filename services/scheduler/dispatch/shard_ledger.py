@@ -1,4 +1,4 @@
-"""The leader's view of the shards of one run: which are in flight, and which come next."""
+"""The leader's view of the shards of one run: which are dispatched and not done, and which come next."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,16 @@ class ShardLedger:
     `last_read` is the highest number that was read from the store.
     """
 
-    in_flight: dict[int, Shard] = field(default_factory=dict)
+    dispatched: dict[int, Shard] = field(default_factory=dict)
     last_read: int = -1
     has_read_all: bool = False
     _ready: deque[Shard] = field(default_factory=deque)
     _unsaved_done: list[int] = field(default_factory=list)
     _sent_bytes: dict[int, int] = field(default_factory=dict)
 
-    def reset(self, in_flight: Sequence[Shard]) -> None:
+    def reset(self, dispatched: Sequence[Shard]) -> None:
         """Starts over with the shards that are stored as dispatched; waiting ones are read again."""
-        self.in_flight = {shard.number: shard for shard in in_flight}
+        self.dispatched = {shard.number: shard for shard in dispatched}
         self.last_read = -1
         # Shards that were given back keep their low numbers, so the reading starts at the first one again.
         self.has_read_all = False
@@ -32,9 +32,9 @@ class ShardLedger:
         self._sent_bytes.clear()
 
     @property
-    def bytes_in_flight(self) -> int:
+    def dispatched_bytes(self) -> int:
         """Bytes on the stream. A shard sent before this view was made counts as a full one."""
-        return sum(self._sent_bytes.get(number, MAX_SHARD_BYTES) for number in self.in_flight)
+        return sum(self._sent_bytes.get(number, MAX_SHARD_BYTES) for number in self.dispatched)
 
     @property
     def is_drained(self) -> bool:
@@ -57,8 +57,8 @@ class ShardLedger:
         return [self._ready[index] for index in range(min(limit, len(self._ready)))]
 
     def done_among(self, recorded: Mapping[int, int]) -> Sequence[int]:
-        """Shards in flight of which every outcome is recorded."""
-        shards = self.in_flight
+        """Dispatched shards of which every outcome is recorded."""
+        shards = self.dispatched
         return [
             number for number, count in recorded.items() if number in shards and count >= shards[number].size
         ]
@@ -66,7 +66,7 @@ class ShardLedger:
     def remove_done(self, done: Sequence[int]) -> None:
         """Frees their credit; the next write stores it."""
         for number in done:
-            self.in_flight.pop(number, None)
+            self.dispatched.pop(number, None)
             self._sent_bytes.pop(number, None)
         self._unsaved_done += done
 
@@ -75,8 +75,8 @@ class ShardLedger:
         return taken
 
     def sent(self, shards: Sequence[FilledShard]) -> None:
-        """The first of the ready shards are in flight now."""
+        """The first of the ready shards are dispatched now."""
         for filled in shards:
             self._ready.popleft()
-            self.in_flight[filled.shard.number] = filled.shard
+            self.dispatched[filled.shard.number] = filled.shard
             self._sent_bytes[filled.shard.number] = filled.size_bytes

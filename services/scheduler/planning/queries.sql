@@ -38,7 +38,7 @@ WHERE run_id = $1 AND epoch = $2 AND state = 'planned' AND shard > $3
 ORDER BY shard
 LIMIT $4;
 
--- name: list_dispatched_shards: Return the shards in flight ($1 run, $2 epoch)
+-- name: list_dispatched_shards: Return the shards that are dispatched and not done ($1 run, $2 epoch)
 SELECT shard, task_index, rollout, samples, size, attempt
 FROM shards
 WHERE run_id = $1 AND epoch = $2 AND state = 'dispatched'

@@ -85,7 +85,7 @@ class PlanWorkers:
         # A worker that starts now is ready then, so runs with a slot by then are its work.
         ahead = rule.load_seconds if before.load_seconds is None else before.load_seconds
         samples: defaultdict[str, float] = defaultdict(float)
-        # An order may bound how many of its rollouts are in flight, over all its models.
+        # An order may bound how many of its rollouts are dispatched, over all its models.
         rollouts: defaultdict[str, float] = defaultdict(float)
         for run in forecast.runs_with_slots_within(ahead):
             if run.pool == pool.name:

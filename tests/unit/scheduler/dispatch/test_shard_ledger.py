@@ -25,7 +25,7 @@ def test_sent_shards_are_on_the_wire_until_they_are_done() -> None:
     assert ledger.is_drained
     assert ledger.done_among({0: 1, 7: 1}) == [0]
     ledger.remove_done([0])
-    assert set(ledger.in_flight) == {1}
+    assert set(ledger.dispatched) == {1}
     assert ledger.take_unsaved_done() == [0]
     assert ledger.take_unsaved_done() == []
 
