@@ -163,7 +163,7 @@ def _running_title(running: Sequence[run_pb2.Run], maximum: int) -> str:
     """A run whose figures are computed has no slot any more, so it does not count to the limit."""
     closing = sum(run.progress.is_closing for run in running)
     title = f"running: {len(running) - closing} of at most {maximum}"
-    return f"{title}, {closing} summarising" if closing else title
+    return f"{title}, {closing} closing" if closing else title
 
 
 def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:

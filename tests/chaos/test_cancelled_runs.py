@@ -97,7 +97,7 @@ async def test_retry_asks_again_for_what_the_machinery_failed(stack: StackHarnes
 
 
 async def test_a_cancel_at_the_very_end_leaves_one_truth(stack: StackHarness) -> None:
-    """Twelve cancels around the moment at which a run is summed up: taken or refused, and all agree on it."""
+    """Twelve cancels around the moment at which a run is closed: taken or refused, and all agree on it."""
     await stack.model_server.control(fault=None)
 
     async def end_and_cancel(delay: float) -> bool:

@@ -12,7 +12,7 @@ from services.results.metrics import CLOSE_SECONDS
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
-from services.results.summaries.errors import RunNotSummedUp
+from services.results.summaries.errors import RunNotClosed
 from services.results.summaries.ports import CloseClaim, CloseClaimStore, SummaryStore
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.summarize_run import SummarizeRun
@@ -22,7 +22,7 @@ from services.results.summaries.summary_work import SummaryWork
 ANSWER_SECONDS = 3.0
 # An outage passes within two; what fails a third time is one query that never ends, or ends its process.
 TRIES = 3
-# Without figures there is little that can fail: a run that is tried more often is not summed up at all.
+# Without figures there is little that can fail: results does not close what is tried more often.
 MAX_TRIES = 6
 # So soon after a crash another replica goes on. It is renewed in time while the figures are computed.
 CLAIM_SECONDS = 6.0
@@ -65,7 +65,7 @@ class CloseRun:
         The rows cannot change between the freeze and the figures, so no lock is held while they are computed,
         which continues without a caller, at one replica. A state that differs from the stored one replaces
         it, also in leaderboards and histories; where it is that of a cancelled run, figures that are still
-        computed are given up. Raises RunNotSummedUp in the end.
+        computed are given up. Raises RunNotClosed in the end.
         """
         record = await self.records.get(run_id)
         if allow_partial and epoch > record.epoch:
@@ -127,7 +127,7 @@ class CloseRun:
         key = (record.plan.run_id, record.epoch)
         work = SummaryWork(is_last_try=claim.tries >= TRIES, limit_seconds=self.limit_seconds)
         if claim.is_withdrawn:
-            work.skip("Figures were not computed: the run was cancelled while it was summed up.")
+            work.skip("Figures were not computed: the run was cancelled while it was closing.")
         elif claim.tries > TRIES:
             work.skip(f"Figures were not computed: {TRIES} tries failed; the log of results has the details.")
         task = asyncio.create_task(self._compute(record, claim, work), name=f"close {key[0]}")
@@ -140,9 +140,9 @@ class CloseRun:
         key = (record.plan.run_id, record.epoch)
         try:
             async with self._renewed(key, work):
-                kept = await self._summed_up(record, claim, work)
+                kept = await self._kept_summary(record, claim, work)
         except Exception as error:
-            log.warning("run not summed up", run_id=key[0], tries=claim.tries, error=repr(error))
+            log.warning("run not closed", run_id=key[0], tries=claim.tries, error=repr(error))
             with suppress(DependencyUnavailable):
                 await self.claims.release(*key, counts=True)
             raise
@@ -150,9 +150,9 @@ class CloseRun:
             await self.claims.drop(*key)
         return kept
 
-    async def _summed_up(self, record: RunRecord, claim: CloseClaim, work: SummaryWork) -> RunSummary:
+    async def _kept_summary(self, record: RunRecord, claim: CloseClaim, work: SummaryWork) -> RunSummary:
         if claim.tries > MAX_TRIES:
-            raise RunNotSummedUp(run_id=record.plan.run_id, tries=claim.tries - 1)
+            raise RunNotClosed(run_id=record.plan.run_id, tries=claim.tries - 1)
         with CLOSE_SECONDS.time():
             summary = await self.summarize_run.summarize(record, work)
             return await self.summaries.keep(record.plan, summary)

@@ -42,7 +42,7 @@ async def find_label_count(sets: SampleSetStore, task: PlannedTask, scoring: Com
 
 @dataclass(frozen=True, slots=True)
 class SummarizeRun:
-    """Large runs are summed up one after the other, which bounds the memory."""
+    """The figures of large runs are computed one after the other, which bounds the memory."""
 
     stores: Stores
     clock: Clock

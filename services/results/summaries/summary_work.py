@@ -73,6 +73,6 @@ class SummaryWork:
     def _note_late(self, what: str) -> None:
         log.error("figures took too long", what=what, seconds=self.limit_seconds)
         self.skip(
-            f"{what} and what comes after cannot be computed: summing up took longer than"
+            f"{what} and what comes after cannot be computed: closing took longer than"
             f" {self.limit_seconds:g} s (PROCTOR_RESULTS_CLOSE_SECONDS)."
         )

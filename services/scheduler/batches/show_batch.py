@@ -74,7 +74,7 @@ class CancelBatch:
         return await self.batches.get(batch_id)
 
     async def _as_ended(self, batch_id: BatchId) -> Batch:
-        """The batch since it was looked at; a run that is being summed up has no state of its own yet."""
+        """The batch since it was looked at; a run that is closing has no state of its own yet."""
         batch = await self.batches.get(batch_id)
         state = state_of(batch)
         if state in (BatchState.CANCELLING, BatchState.CANCELLED):

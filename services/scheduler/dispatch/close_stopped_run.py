@@ -1,4 +1,4 @@
-"""Closes a run that has failed or was cancelled: its work is withdrawn, and what it has is summed up."""
+"""Closes a run that has failed or was cancelled: its work is withdrawn, and what it has gets its figures."""
 
 from dataclasses import dataclass
 

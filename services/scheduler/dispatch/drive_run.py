@@ -153,9 +153,9 @@ class DriveRun:
                 await self._context.finisher.reopen(self._token, run)
                 self._shards.note_incomplete()
             else:
-                await self._fail(run, self._run_error(run, error, "summed up"))
+                await self._fail(run, self._run_error(run, error, "closed"))
         except Exception as error:  # noqa: BLE001  # reported as the run's error or raised again
-            await self._fail(run, self._run_error(run, error, "summed up"))
+            await self._fail(run, self._run_error(run, error, "closed"))
         self.reset()
 
     async def _fail(self, run: Run, error: RunError) -> None:
@@ -179,7 +179,7 @@ class DriveRun:
         try:
             return await self._context.closer.close(self._token, run)
         except Exception as error:  # noqa: BLE001  # closes the run or is raised again
-            problem = self._run_error(run, error, "summed up")
+            problem = self._run_error(run, error, "closed")
         log.error("run closed without a summary", run_id=run.run_id, reason=problem.reason)
         await self._context.closer.close_without_counts(self._token, run)
         return True
@@ -196,5 +196,5 @@ class DriveRun:
             raise error
         incident = uuid4().hex[:12]
         log.error("run failed unexpectedly", run_id=run.run_id, done=done, incident=incident, exc_info=error)
-        message = f"Something went wrong while the run was {done}, {self._unexpected_failures} times"
+        message = f"Something went wrong while the run was being {done}, {self._unexpected_failures} times"
         return RunError("INTERNAL", f"{message} (incident {incident}); the log of the scheduler says what.")

@@ -1,4 +1,4 @@
-"""The end of a run: its record is closed and summed up, and only then is it completed."""
+"""The end of a run: its record is closed, and only then is it completed."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from services.scheduler.dispatch.ports import ClosableRecord
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding, RunError
+from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunEnding, RunError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class FinishRun:
         cancelled meanwhile is closed as cancelled, also where results has just closed it as completed.
         """
         # Stored before results is asked: a new leader goes on closing and dispatches nothing more.
-        if not run.is_closing and not await self.runs.set_phase(token, run, SUMMARISING, is_closing=True):
+        if not run.is_closing and not await self.runs.set_phase(token, run, CLOSING, is_closing=True):
             return
         news = await self.record.counts(run.run_id)
         error = await self._too_many_failures(run, news.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
         closed = await self.record.close_run(run, state, allow_partial=False)
         if isinstance(closed, ClosingProgress):
-            await self.runs.set_phase(token, run, f"{SUMMARISING} {closed.share:.0%}", is_closing=True)
+            await self.runs.set_phase(token, run, f"{CLOSING} {closed.share:.0%}", is_closing=True)
         else:
             await self._end(token, run, RunEnding(state, self.clock.now(), error, closed))
 

@@ -192,7 +192,7 @@ class InMemoryRuns:
     async def delete(self, run_id: RunId, author: Author) -> None:
         run = await self.get(run_id)
         if not run.is_over:
-            state = "being summed up" if run.state.is_final else run.display_state
+            state = "closing" if run.state.is_final else run.display_state
             raise RunNotOver(run_id=run_id, state=state)
         del self.runs[run_id]
         self.deletions[run_id] = author.at

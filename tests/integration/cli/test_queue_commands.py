@@ -51,7 +51,7 @@ async def test_a_run_whose_figures_are_computed_does_not_count_to_the_limit(
         run = queue.running.add(run_id=f"r{is_closing:d}", state=run_pb2.RUN_STATE_RUNNING)
         run.progress.is_closing = is_closing
     harness.scheduler.queue.queue = queue
-    assert "running: 1 of at most 3, 1 summarising" in " ".join((await proctor("queue")).out.split())
+    assert "running: 1 of at most 3, 1 closing" in " ".join((await proctor("queue")).out.split())
 
 
 async def test_queue_is_one_document_for_scripts(harness: GatewayHarness, proctor: CommandLine) -> None:

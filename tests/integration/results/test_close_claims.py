@@ -113,7 +113,7 @@ async def test_a_cancel_at_another_replica_ends_the_figures(session: PostgresSes
     await eventually(computing.task.cancelled, "the first ends its figures")
     summary = await postgres_stores(session).summaries.find(plan.run_id, 1)
     assert summary is not None
-    assert summary.problems == ("Figures were not computed: the run was cancelled while it was summed up.",)
+    assert summary.problems == ("Figures were not computed: the run was cancelled while it was closing.",)
     assert (summary.answered, summary.tasks[0].figures["acc"]) == (4, Figure())
     assert (await postgres_stores(session).records.get(plan.run_id)).state is RunState.CANCELLED
     assert first.computing == {}

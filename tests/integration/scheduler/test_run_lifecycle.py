@@ -152,7 +152,7 @@ async def test_only_a_run_that_is_over_is_deleted(stores: Stores) -> None:
     with pytest.raises(RunNotOver, match="is pending, so"):
         await stores.deleted.delete(run.run_id, by(START))
     await stores.runs.cancel(run.run_id, by(START))
-    with pytest.raises(RunNotOver, match="is being summed up, so"):
+    with pytest.raises(RunNotOver, match="is closing, so"):
         await stores.deleted.delete(run.run_id, by(START))
 
 

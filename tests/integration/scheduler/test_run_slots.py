@@ -16,7 +16,7 @@ from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull
-from services.scheduler.runs.lifecycle.run import SUMMARISING, Run, RunEnding
+from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunEnding
 from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
@@ -256,7 +256,7 @@ async def test_once_a_limit_is_lowered_no_run_is_admitted_by_the_old_one(pool: a
     assert len((await stores.queue.queue(1)).running) == max(running, 1)
 
 
-@pytest.mark.parametrize("phase", [SUMMARISING, "any text"])
+@pytest.mark.parametrize("phase", [CLOSING, "any text"])
 async def test_run_that_waits_for_its_figures_has_no_slot_and_can_only_be_cancelled(
     pool: asyncpg.Pool, phase: str
 ) -> None:
@@ -279,7 +279,7 @@ async def test_run_keeps_its_slot_whatever_its_step_is_called(pool: asyncpg.Pool
     run = await add(stores, new_run())
     await add(stores, new_run(1))
     await admit(stores, token, 1)
-    assert await stores.led.set_phase(token, run, SUMMARISING)
+    assert await stores.led.set_phase(token, run, CLOSING)
     assert await admit(stores, token, 1) == []
     assert not (await stores.runs.get(run.run_id)).is_closing
     assert await stores.runs.pause(run.run_id, by(START)) is not None
@@ -291,7 +291,7 @@ async def test_run_that_was_closing_is_not_for_ever(pool: asyncpg.Pool, followin
     token = await stores.begin_term()
     run = await add(stores, new_run())
     await admit(stores, token, 1)
-    assert await stores.led.set_phase(token, run, SUMMARISING, is_closing=True)
+    assert await stores.led.set_phase(token, run, CLOSING, is_closing=True)
     if following == "reopened":
         assert await stores.led.set_phase(token, run, "")
     else:
@@ -314,7 +314,7 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
             admit(stores, token, 1),
         )
         is_closing, paused, admitted = await asyncio.gather(
-            stores.led.set_phase(token, run, SUMMARISING, is_closing=True), *strikes
+            stores.led.set_phase(token, run, CLOSING, is_closing=True), *strikes
         )
         if not is_closing:
             assert paused or urgent.run_id in admitted

@@ -39,7 +39,7 @@ class ChangeState:
     clock: Clock
 
     async def cancel(self, run_id: RunId, caller: Principal) -> Run:
-        """Repeatable until the cancelled run is summed up."""
+        """Repeatable until the cancelled run is closed."""
         await self._check_owner(run_id, caller)
         cancelled = await self.runs.cancel(run_id, self._author(caller)) or await self.runs.get(run_id)
         # The store changed nothing where a repeated call finds the run cancelled: that is not an error.

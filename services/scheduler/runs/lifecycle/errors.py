@@ -20,7 +20,7 @@ class RunAlreadyFinished(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_ALREA
 
 
 class RunNotRetryable(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_RETRYABLE"):
-    """Run {run_id} is {state}; only a failed or cancelled run can be retried, once it is summed up."""
+    """Run {run_id} is {state}; only a failed or cancelled run can be retried, once it is closed."""
 
 
 class RunOfBatch(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_RETRYABLE"):

@@ -120,7 +120,7 @@ class PostgresRuns:
                 raise RunNotFound(run_id=run_id)
             if not row["is_closed"]:
                 is_closing = row["is_closing"] or RunState(row["state"]).is_final
-                raise RunNotOver(run_id=run_id, state="being summed up" if is_closing else row["state"])
+                raise RunNotOver(run_id=run_id, state="closing" if is_closing else row["state"])
             if row["has_unwritten_files"]:
                 raise RunNotOver(run_id=run_id, state="being written to the files of its batch")
             # In the same transaction as the deletion: results is asked to follow, also after a crash here.

@@ -59,7 +59,7 @@ RETURNING run_id;
 UPDATE runs
 SET state = 'paused', queued_at = $3, phase = '', is_closing = false, admitted_at = NULL, deadline = NULL,
     ran_seconds = ran_seconds + greatest(coalesce(extract(epoch FROM $3 - admitted_at)::double precision, 0), 0)
--- A run that is being summed up needs nothing more from workers: there is nothing to pause.
+-- A run that is closing needs nothing more from workers: there is nothing to pause.
 WHERE run_id = $1 AND state = ANY ($2) AND NOT (state = 'running' AND is_closing)
 RETURNING run_id;
 

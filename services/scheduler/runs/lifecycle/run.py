@@ -13,7 +13,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.suite import Generation
 
 # What a run shows as its phase while its figures are computed. How far they are may follow the word.
-SUMMARISING = "summarising"
+CLOSING = "closing"
 
 
 _NEXT_STATES: Mapping[RunState, frozenset[RunState]] = {
@@ -112,7 +112,7 @@ class Run:
     @property
     def display_state(self) -> str:
         """The state for sentences: the run is …."""
-        return "being summed up" if self.is_closing else self.state
+        return CLOSING if self.is_closing else self.state
 
     @property
     def is_over(self) -> bool:

@@ -12,7 +12,7 @@ from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import TimeEstimate, expected_outcomes
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
-from services.scheduler.runs.lifecycle.run import SUMMARISING, PlannedTask, Run
+from services.scheduler.runs.lifecycle.run import CLOSING, PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.run_list import PastUsage
 from services.scheduler.workers.worker import Worker, awaited_server, awaited_worker
@@ -108,7 +108,7 @@ def current_phase(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str
     if run.is_over:
         return "done"
     if run.state.is_final:
-        return SUMMARISING
+        return CLOSING
     if run.state is not RunState.RUNNING:
         return "paused" if run.state is RunState.PAUSED else "waiting"
     if not run.is_planned:
@@ -116,7 +116,7 @@ def current_phase(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str
     if run.is_closing:
         return run.phase
     if counts.recorded >= run.total:
-        return SUMMARISING
+        return CLOSING
     return (
         awaited_worker(run.order.model, run.pool, workers)
         or awaited_server(run.order.base_url, run.pool, workers)

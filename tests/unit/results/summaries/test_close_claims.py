@@ -18,7 +18,7 @@ from services.results.runs.run_plan import RecordedProgress, RunPlan
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import close_run, summarize_run, task_columns
 from services.results.summaries.close_run import MAX_TRIES, TRIES
-from services.results.summaries.errors import RunNotSummedUp
+from services.results.summaries.errors import RunNotClosed
 from services.results.summaries.run_summary import RunSummary
 from tests.fakes.eventually import eventually
 from tests.fakes.results.close_recorder import Recorder, SlowOutcomes, samples
@@ -73,7 +73,7 @@ async def test_a_close_that_takes_long_says_how_far_it_is_and_is_computed_once(
     assert summary.tasks[0].figures["acc"].n == 4
 
 
-async def test_a_cancel_ends_the_figures_and_another_large_run_is_summed_up(
+async def test_a_cancel_ends_the_figures_and_another_large_run_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.01)
@@ -109,7 +109,7 @@ async def test_a_cancel_ends_the_figures_and_another_large_run_is_summed_up(
         cancelled = await closing.close(slow.run_id, 1, RunState.CANCELLED, allow_partial=True)
         assert await asyncio.to_thread(is_ended.wait, 10)
         figures = await closing.close(other.run_id, 1, RunState.COMPLETED, allow_partial=False)
-    assert cancelled.problems == ("Figures were not computed: the run was cancelled while it was summed up.",)
+    assert cancelled.problems == ("Figures were not computed: the run was cancelled while it was closing.",)
     assert (cancelled.answered, cancelled.tasks[0].figures["acc"]) == (4, Figure())
     assert (await recorder.stores.records.get(slow.run_id)).state is RunState.CANCELLED
     assert (figures.tasks[0].figures["acc"].n, figures.problems) == (4, ())
@@ -129,7 +129,7 @@ async def test_figures_that_take_too_long_are_left_out_with_the_reason() -> None
     assert (summary.answered, summary.tasks[0].figures["acc"], summary.reused_answers) == (4, Figure(), 0)
     [problem] = summary.problems
     assert problem == (
-        f"{plan.tasks[0].task} and what comes after cannot be computed: summing up took longer than 0.05 s"
+        f"{plan.tasks[0].task} and what comes after cannot be computed: closing took longer than 0.05 s"
         " (PROCTOR_RESULTS_CLOSE_SECONDS)."
     )
 
@@ -151,7 +151,7 @@ async def test_a_summary_that_can_never_be_stored_is_given_up() -> None:
         with pytest.raises(DependencyUnavailable):
             await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     for _ in range(2):
-        with pytest.raises(RunNotSummedUp):
+        with pytest.raises(RunNotClosed):
             await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
 
 

@@ -1,4 +1,4 @@
-"""Closing and summing up: frozen first, computed once, the same when repeated."""
+"""Closing: frozen first, computed once, the same when repeated."""
 
 import threading
 from dataclasses import replace

@@ -35,7 +35,7 @@ class LosingRecord(InMemoryRecord):
 
 
 async def pause(harness: SchedulerHarness, run_id: RunId) -> None:
-    with pytest.raises(RunNotPausable, match="is being summed up; only a run"):
+    with pytest.raises(RunNotPausable, match="is closing; only a run"):
         await harness.changing.pause(run_id, OPERATOR)
 
 
@@ -69,7 +69,7 @@ async def test_run_that_results_has_closed_ends_as_it_was_closed(
     for _ in range(3):
         with pytest.raises(RemoteError, match="away"):
             await harness.advance(driver)
-    assert (await harness.showing.show(run.run_id)).progress.phase == "summarising"
+    assert (await harness.showing.show(run.run_id)).progress.phase == "closing"
     await strike(harness, run.run_id)
     record.lost = None
     assert await harness.advance(harness.driver(run.run_id), 3)
@@ -122,7 +122,7 @@ async def test_run_whose_figures_take_long_shows_how_far_they_are_and_leaves_its
     await harness.work(run.run_id)
     await harness.advance(driver, 2)
     progress = (await harness.showing.show(run.run_id)).progress
-    assert (progress.is_closing, progress.phase) == (True, "summarising 42%")
+    assert (progress.is_closing, progress.phase) == (True, "closing 42%")
     await harness.admit()
     assert (await harness.runs.get(other.run_id)).state is RunState.RUNNING
     await harness.advance(driver, 2)
@@ -177,7 +177,7 @@ async def test_run_that_lacked_samples_when_it_was_closed_can_be_cancelled_again
     assert harness.record.records[run.run_id].state is RunState.CANCELLED
 
 
-async def test_run_that_cannot_be_summed_up_gives_its_slot_back() -> None:
+async def test_run_that_cannot_be_closed_gives_its_slot_back() -> None:
     record = LosingRecord()
     record.lost = BROKEN
     harness = SchedulerHarness(record=record)
@@ -191,4 +191,6 @@ async def test_run_that_cannot_be_summed_up_gives_its_slot_back() -> None:
     failed = await harness.runs.get(run.run_id)
     assert failed.state is RunState.FAILED
     assert failed.error is not None
-    assert failed.error.message.startswith("Something went wrong while the run was summed up, 10 times (in")
+    assert failed.error.message.startswith(
+        "Something went wrong while the run was being closed, 10 times (in"
+    )

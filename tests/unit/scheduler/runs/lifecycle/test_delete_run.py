@@ -30,7 +30,7 @@ async def test_run_that_goes_on_is_not_deleted() -> None:
         await harness.deleting.delete(run.run_id, OPERATOR)
     await harness.advance(driver, 2)
     await harness.changing.cancel(run.run_id, OPERATOR)
-    with pytest.raises(RunNotOver, match="is being summed up"):
+    with pytest.raises(RunNotOver, match="is closing"):
         await harness.deleting.delete(run.run_id, OPERATOR)
     await harness.finish(run.run_id, driver)
     await harness.deleting.delete(run.run_id, OPERATOR)

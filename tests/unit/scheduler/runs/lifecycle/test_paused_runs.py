@@ -125,7 +125,7 @@ async def test_only_what_is_not_over_can_be_paused_and_only_what_is_paused_resum
         await harness.changing.pause(run.run_id, OPERATOR)
 
 
-async def test_paused_run_can_be_cancelled_and_is_summed_up() -> None:
+async def test_paused_run_can_be_cancelled_and_is_closed() -> None:
     harness = SchedulerHarness(rule=SLOW)
     run = await paused_in_mid_run(harness)
     await harness.changing.cancel(run.run_id, OPERATOR)

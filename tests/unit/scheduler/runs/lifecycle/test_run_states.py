@@ -33,7 +33,7 @@ def test_states_before_are_those_that_may_become_it() -> None:
     assert set(states_before(RunState.COMPLETED)) == {RunState.RUNNING}
 
 
-async def test_cancel_can_be_repeated_until_the_run_is_summed_up() -> None:
+async def test_cancel_can_be_repeated_until_the_run_is_closed() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     first = await harness.changing.cancel(run.run_id, OPERATOR)
