@@ -18,8 +18,8 @@ _FINAL = frozenset(
         batch_pb2.BATCH_STATE_CANCELLED,
     }
 )
-# Steps of a batch in their usual order, by the name of their times.
-_STEPS = (
+# States of a batch in their usual order, by the name of their times.
+_STATES = (
     ("created", "Created"),
     ("in_progress", "In progress"),
     ("finalizing", "Finalizing"),
@@ -77,13 +77,13 @@ class BatchListView:
 
 @dataclass(frozen=True, slots=True)
 class BatchView:
-    """A batch with its steps, and the faults of its lines."""
+    """A batch with the times of its states, and the faults of its lines."""
 
     batch: BatchRow
     window: str
     metadata: Mapping[str, str]
     errors: Sequence[batch_pb2.BatchError]
-    steps: Sequence[tuple[str, datetime]]
+    state_times: Sequence[tuple[str, datetime]]
     prompt_tokens: int
     completion_tokens: int
     ask: str
@@ -146,13 +146,13 @@ def batch_row(batch: batch_pb2.Batch) -> BatchRow:
 
 
 def batch_view(batch: batch_pb2.Batch, now: datetime, ask: str) -> BatchView:
-    times = [(name, moment(getattr(batch, f"{field}_at"))) for field, name in _STEPS]
+    times = [(name, moment(getattr(batch, f"{field}_at"))) for field, name in _STATES]
     return BatchView(
         batch=batch_row(batch),
         window=batch.completion_window,
         metadata=dict(sorted(batch.metadata.items())),
         errors=list(batch.errors),
-        steps=[(name, at) for name, at in times if at],
+        state_times=[(name, at) for name, at in times if at],
         prompt_tokens=batch.usage.prompt_tokens,
         completion_tokens=batch.usage.completion_tokens,
         ask=ask,
