@@ -50,7 +50,7 @@ def kind_of(entry: leaderboard_pb2.LeaderboardEntry, summary: summary_pb2.RunSum
 def latest_complete(
     entries: Iterable[leaderboard_pb2.LeaderboardEntry],
 ) -> Mapping[str, leaderboard_pb2.LeaderboardEntry]:
-    """The first complete run of each suite or data set, of entries with the newest first."""
+    """The first completed run of each suite or data set, of entries with the newest first."""
     latest: dict[str, leaderboard_pb2.LeaderboardEntry] = {}
     for entry in entries:
         if entry.state == run_pb2.RUN_STATE_COMPLETED:

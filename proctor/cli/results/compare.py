@@ -36,7 +36,7 @@ class CompareOptions:
             help=f"Ids of runs, or models with --suite; {MIN_COMPARED} to {MAX_COMPARED}.",
         ),
     ]
-    suite: Annotated[str, typer.Option(help="Compare the models' latest complete runs of it.")] = ""
+    suite: Annotated[str, typer.Option(help="Compare the models' latest completed runs of it.")] = ""
     metric: Annotated[
         list[str] | None,
         typer.Option(help="Only this metric; repeat for several. Default: each task's main metric."),
@@ -84,7 +84,7 @@ async def compare(session: Session, options: CompareOptions) -> None:
 
 
 def _runs_and_models(names: Sequence[str], suite: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Models stand for their latest complete runs of the suite; one of the two is empty."""
+    """Models stand for their latest completed runs of the suite; one of the two is empty."""
     are_runs = {_is_run(name) for name in names}
     if len(are_runs) > 1:
         raise Refused("Compare either runs by their ids or models, not both.")

@@ -79,14 +79,14 @@ class LeaderboardOptions:
 
 
 async def leaderboard(session: Session, options: LeaderboardOptions) -> None:
-    """Rank the models of a suite by their latest complete run; ties share a rank."""
+    """Rank the models of a suite by their latest completed run; ties share a rank."""
     suite = options.suite
     found = await session.client.leaderboard.get(options.to_proto())
     is_empty = not (found.entries or found.unranked)
     if is_empty:
         await refuse_unknown_suite(session.client, suite)
     if is_empty and not session.terminal.is_json:
-        say(session.terminal.out, f"No complete run of {suite} has {found.metric} yet.")
+        say(session.terminal.out, f"No completed run of {suite} has {found.metric} yet.")
     else:
         session.terminal.show(found, lambda console, shown: print_leaderboard(console, suite, shown))
 

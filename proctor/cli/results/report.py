@@ -1,4 +1,4 @@
-"""`proctor report`: a model's suites, data sets and rollouts side by side, by their latest complete runs."""
+"""`proctor report`: a model's suites, data sets and rollouts side by side, by their latest completed runs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -37,7 +37,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """The latest complete run over a suite, a data set or tasks of rollouts."""
+    """The latest completed run over a suite, a data set or tasks of rollouts."""
 
     kind: ReportKind
     benchmark: str
@@ -51,7 +51,7 @@ class ReportRow:
 
 
 async def report(session: Session, options: ReportOptions) -> None:
-    """Show a model's suites, data sets and rollouts side by side, each by its latest complete run."""
+    """Show a model's suites, data sets and rollouts side by side, each by its latest completed run."""
     rows = await _rows(session.client, options)
     if session.terminal.is_json:
         shown: list[JsonValue] = [_document(row) for row in rows]
@@ -67,7 +67,7 @@ async def _rows(client: ProctorClient, options: ReportOptions) -> list[ReportRow
     if not latest:
         ended = f" {len(closed)} ended without completing." if closed else ""
         raise NotFound(
-            f"No complete run of {options.model} in the last {options.days} days.{ended} "
+            f"No completed run of {options.model} in the last {options.days} days.{ended} "
             "`proctor history` lists the runs and names their models.",
             "RUN_NOT_FOUND",
         )
@@ -102,7 +102,7 @@ async def _closed(
 
 def print_report(console: Console, model: str, rows: Sequence[ReportRow]) -> None:
     """A table for each kind; two lines or more for each run, because its id takes a whole line."""
-    say(console, f"{model}: the latest complete run of each", style="bold")
+    say(console, f"{model}: the latest completed run of each", style="bold")
     for kind in ReportKind:
         of_kind = [row for row in rows if row.kind == kind]
         if not of_kind:
@@ -116,7 +116,7 @@ def print_report(console: Console, model: str, rows: Sequence[ReportRow]) -> Non
         console.print(table(console, columns, map(_cells, of_kind), kind.heading))
     absent = [kind.heading.lower() for kind in ReportKind if all(row.kind != kind for row in rows)]
     if absent:
-        say(console, f"No complete run over {' or '.join(absent)}.", style="dim")
+        say(console, f"No completed run over {' or '.join(absent)}.", style="dim")
 
 
 def _cells(row: ReportRow) -> tuple[Cell, ...]:

@@ -96,7 +96,7 @@ class PastRunShown(_Entry):
     metric: str
     answered: int
     failed: int
-    unranked_because: list[str] = Field(description="Why it is not a complete run of its suite")
+    unranked_because: list[str] = Field(description="Why it is unranked")
 
 
 class HistoryShown(BaseModel):

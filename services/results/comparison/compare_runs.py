@@ -49,7 +49,7 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CompareQuery:
-    """Runs, or models by their latest complete run of a suite. No metrics: the main one of each task."""
+    """Runs, or models by their latest completed run of a suite. No metrics: the main one of each task."""
 
     run_ids: tuple[str, ...] = ()
     models: tuple[str, ...] = ()

@@ -17,16 +17,16 @@ HistoryKey = tuple[datetime, str]
 
 
 class LeaderboardStore(Protocol):
-    """Complete runs by suite, metric, model and conditions. The cost does not grow with the runs."""
+    """Completed runs by suite, metric, model and conditions. The cost does not grow with the runs."""
 
     async def metrics(self, suite: str, project_id: int | None) -> list[str]:
-        """Metrics of the complete runs of a suite; of one project where one is given."""
+        """Metrics of the completed runs of a suite; of one project where one is given."""
         ...
 
     async def candidates(
         self, suite: str, metric: str, project_id: int | None, *, is_best: bool
     ) -> list[Candidate]:
-        """The latest (or best) complete run of each model under each of its conditions."""
+        """The latest (or best) completed run of each model under each of its conditions."""
         ...
 
     async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
@@ -96,7 +96,7 @@ class PeerStore(Protocol):
     """Knows what a run is still to be compared with."""
 
     async def previous_run(self, run: RunPlan) -> str | None:
-        """The complete run of the same model under the same conditions before this one."""
+        """The completed run of the same model under the same conditions before this one."""
         ...
 
     async def mark_compared(self, run: RunRecord) -> None:

@@ -23,7 +23,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
 WHERE c.run_id = $1;
 
--- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it is complete ($1 run, $2 conditions of each figure, $3 metrics, $4 figures, $5 whether only a limit keeps it from being ranked)
+-- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it has completed ($1 run, $2 conditions of each figure, $3 metrics, $4 figures, $5 whether only a limit keeps it from being ranked)
 INSERT INTO leaderboard_entries (suite, project_id, metric, model, conditions, closed_at, run_id, mean, is_limited)
 SELECT
     c.suite, projects.project_id, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean,
@@ -217,7 +217,7 @@ INSERT INTO task_baselines (sample_set_id, scoring_digest, baselines)
 VALUES ($1, $2, $3)
 ON CONFLICT (sample_set_id, scoring_digest) DO NOTHING;
 
--- name: find_previous_run: Return the complete run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
+-- name: find_previous_run: Return the completed run of a model under the same conditions before some run ($1 run, $2 suite, $3 model, $4 conditions)
 SELECT e.run_id::text AS run_id
 FROM leaderboard_entries AS e
 WHERE e.suite = $2 AND e.project_id = '' AND e.metric = 'score' AND e.model = $3 AND e.conditions = $4

@@ -1,4 +1,4 @@
-"""Ranks the models of a suite by their latest complete runs, or by their best ones."""
+"""Ranks the models of a suite by their latest completed runs, or by their best ones."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class RankModels:
         )
 
     async def _metric(self, query: LeaderboardQuery) -> str | None:
-        """None where the suite has no complete runs."""
+        """None where the suite has no completed runs."""
         metrics = await self.leaderboard.metrics(query.suite, query.project_id)
         metric = metric_named(query.metric, metrics)
         if metrics and metric is None:

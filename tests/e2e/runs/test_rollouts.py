@@ -304,7 +304,7 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     [reported] = [row for row in listed_rows if row["benchmark"] == "shown"]
     assert (reported["kind"], reported["rollouts"], reported["answered"]) == ("rollouts", 2, 4)
     never = await run("report", "openai/never")
-    assert (never.code, "No complete run of openai/never" in never.err) == (4, True)
+    assert (never.code, "No completed run of openai/never" in never.err) == (4, True)
     missing = await run("rollouts", "summarize", "shown", "--rollout", "never", "--data", data)
     assert missing.code == 4
 

@@ -75,7 +75,7 @@ async def test_flips_are_listed_over_all_pages_or_up_to_a_limit(
 
 async def test_leaderboard_is_a_table_or_a_document(harness: GatewayHarness, proctor: CommandLine) -> None:
     harness.results.entries.leaderboard.metric = "accuracy"
-    assert "No complete run of starter has accuracy yet." in (await proctor("leaderboard", "starter")).out
+    assert "No completed run of starter has accuracy yet." in (await proctor("leaderboard", "starter")).out
     figure = summary_pb2.MetricFigure(metric="acc", mean=0.5)
     harness.results.entries.leaderboard.entries.add(rank=1, model="vllm/a", figure=figure)
     assert "vllm/a" in (await proctor("leaderboard", "glue", "--best", "--scoring-method", "generate")).out

@@ -42,7 +42,7 @@ _ONE_KIND: list[JsonValue] = [
 
 
 class CompareRequest(RequestBody):
-    """Two to six models by their latest complete run of a suite, or two to six runs."""
+    """Two to six models by their latest completed run of a suite, or two to six runs."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
 

@@ -113,7 +113,7 @@ def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered,
 
 
 def _models(address: CompareAddress, offered: Offered) -> list[ComparableRun]:
-    """A model is compared by its latest complete run of a suite."""
+    """A model is compared by its latest completed run of a suite."""
     candidates = {name: _model_alone(name, address.suite) for name in address.models}
     chosen = set() if address.runs else set(address.chosen)
     complete = (

@@ -1,4 +1,4 @@
-"""A model: its suites, data sets and rollouts side by side, each by its latest complete run."""
+"""A model: its suites, data sets and rollouts side by side, each by its latest completed run."""
 
 import asyncio
 from typing import Annotated

@@ -24,7 +24,7 @@ class BenchmarkFigure:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """The latest complete run over one suite, data set or set of tasks."""
+    """The latest completed run over one suite, data set or set of tasks."""
 
     benchmark: str
     run_id: str

@@ -64,7 +64,7 @@ def world(request: pytest.FixtureRequest, session: PostgresSession) -> World:
     return World(stores, PostgresLeaderboard(session), baselines, PostgresClaims(session), new_id())
 
 
-async def test_the_latest_and_the_best_complete_run_of_each_model_are_found(world: World) -> None:
+async def test_the_latest_and_the_best_completed_run_of_each_model_are_found(world: World) -> None:
     best, latest, other = [
         await world.run(model, right=right) for model, right in (("p/a", 4), ("p/a", 2), ("p/b", 1))
     ]
@@ -257,7 +257,7 @@ async def test_a_history_is_of_one_state_and_is_summed_up(world: World) -> None:
     assert (await world.kept.totals(only_failed)).runs == 1
 
 
-async def test_a_complete_run_gets_baselines_once_it_is_closed(world: World) -> None:
+async def test_a_completed_run_gets_baselines_once_it_is_closed(world: World) -> None:
     plan, failed = await world.run("p/a", right=1), await world.run("p/b", right=1)
     await world.close(plan)
     await world.close(failed, RunState.FAILED)

@@ -51,7 +51,7 @@ def test_the_kind_of_a_run() -> None:
     )
 
 
-def test_the_latest_complete_run_of_each_benchmark_counts() -> None:
+def test_the_latest_completed_run_of_each_benchmark_counts() -> None:
     completed, failed = run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED
     given = [("glue", failed, "1"), ("glue", completed, "2"), ("glue", completed, "3"), ("qa", failed, "4")]
     entries = [
@@ -76,4 +76,4 @@ def test_a_report_has_a_table_for_each_kind_that_there_is() -> None:
     for part in ("Suites", "Rollouts", "0.5000 ± 0.1000", "0.25 USD", "1,200 tok", "2023-11-14", "pass@3"):
         assert part in text, part
     assert "first 30 rows, 3 rollouts, 1 failed" in text
-    assert "No complete run over data sets." in text
+    assert "No completed run over data sets." in text

@@ -84,7 +84,7 @@ def test_pairs_are_distinguished_as_by_holm_over_all_pairs() -> None:
             assert distinguishable(count, known) == certain
 
 
-async def test_models_are_ranked_by_their_latest_complete_run() -> None:
+async def test_models_are_ranked_by_their_latest_completed_run() -> None:
     runs = ClosedRuns()
     runs.add("p/old", 0.9)
     latest = runs.add("p/old", 0.5)

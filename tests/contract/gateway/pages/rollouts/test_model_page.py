@@ -9,7 +9,7 @@ MODEL = "vllm/org/small"
 
 
 def put_history(harness: GatewayHarness, text: str = "") -> None:
-    """A complete run over a suite, an older one over the same, one over a data set, and rollouts."""
+    """A completed run over a suite, an older one over the same, one over a data set, and rollouts."""
     put_rollouts(harness)
     over_rows, older = f"{RUN_ID[:-1]}3", f"{RUN_ID[:-1]}4"
     for run_id in (RUN_ID, over_rows, older):
@@ -36,7 +36,7 @@ def put_history(harness: GatewayHarness, text: str = "") -> None:
         )
 
 
-async def test_the_latest_complete_run_of_each_benchmark_is_shown(harness: GatewayHarness) -> None:
+async def test_the_latest_completed_run_of_each_benchmark_is_shown(harness: GatewayHarness) -> None:
     put_history(harness)
     shown = await show(harness, f"/models/{MODEL}")
     assert shown.status == 200
