@@ -32,11 +32,11 @@ class BatchStore(Protocol):
         """Newest first. Raises `BatchNotFound` where there is no batch to begin behind."""
         ...
 
-    async def to_finish(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
+    async def to_finalize(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
         """Batches whose run is closed and whose files are not written yet, except `others`."""
         ...
 
-    async def finish(
+    async def finalize(
         self, token: FencingToken, batch_id: BatchId, written: BatchFiles, files: Sequence[StoredFile]
     ) -> bool:
         """Names the files, all or none; False where another has done so, or the batch has gone.

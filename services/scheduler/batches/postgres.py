@@ -65,23 +65,23 @@ class PostgresBatches:
         behind = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
         return [batch_from_row(row) for row in await self._session.fetch("list_batches", *behind, size)]
 
-    async def to_finish(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
+    async def to_finalize(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
         rows = await self._session.fetch("list_batches_to_finalize", list(others), limit)
         return [BatchId(row["batch_id"]) for row in rows]
 
-    async def finish(
+    async def finalize(
         self, token: FencingToken, batch_id: BatchId, written: BatchFiles, files: Sequence[StoredFile]
     ) -> bool:
         values = (batch_id, written.finalized_at, written.output_file_id, written.error_file_id)
 
-        async def finish(transaction: PostgresTransaction) -> bool:
+        async def finalize(transaction: PostgresTransaction) -> bool:
             if await transaction.fetchval("finalize_batch", *values) is None:
                 return False
             for file in files:
                 await add_file_in(transaction, file)
             return True
 
-        return await run_as_leader(self._session, token, finish)
+        return await run_as_leader(self._session, token, finalize)
 
 
 async def refuse_used_file(transaction: PostgresTransaction, file_id: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from services.common.grpc.server import Registration
-from services.scheduler.batches.finish_batch import FinishBatch, LeadBatches
+from services.scheduler.batches.finalize_batch import FinalizeBatch, LeadBatches
 from services.scheduler.batches.grpc_api import SERVICE_NAME, GrpcBatchApi
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
@@ -48,7 +48,7 @@ def make_batches(
         show_batch=ShowBatch(batches=read_batches, count_runs=runs.reads.count_runs),
         cancel=CancelBatch(batches=batches, runs=runs.change),
     )
-    finishing = FinishBatch(
+    finalizing = FinalizeBatch(
         batches=batches,
         files=uploads.files,
         lines=GrpcBatchLines(channel=connections.results),
@@ -58,7 +58,7 @@ def make_batches(
     )
     leader = LeadBatches(
         batches=batches,
-        finish_batch=finishing,
+        finalize_batch=finalizing,
         clock=clock,
         new_file_id=lambda: FileId(f"file-{uuid4().hex}"),
     )

@@ -20,7 +20,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
-from services.scheduler.batches.finish_batch import FinishBatch
+from services.scheduler.batches.finalize_batch import FinalizeBatch
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import BatchId
@@ -265,7 +265,7 @@ async def was_tried_twice(harness: BatchHarness, batch: batch_pb2.Batch) -> None
     await eventually(was_tried, "it was tried twice")
 
 
-class Finishing:
+class Finalizing:
     """The end of batches by hand, as a second scheduler would try it."""
 
     def __init__(self, harness: BatchHarness, sessions: PostgresSession, channel: grpc.aio.Channel) -> None:
@@ -274,7 +274,7 @@ class Finishing:
         self.objects = ObstoreObjects(harness.folder.as_uri())
         self.sessions = sessions
         files = files_in(sessions)
-        self.use_case = FinishBatch(
+        self.use_case = FinalizeBatch(
             self.store, files, GrpcBatchLines(channel), self.objects, SystemClock(), 60.0
         )
         self.given: list[FileId] = []
@@ -283,14 +283,14 @@ class Finishing:
         self.given.append(FileId(f"file-{uuid4().hex}"))
         return self.given[-1]
 
-    async def finish(self, token: FencingToken, batch_id: str) -> bool:
-        return await self.use_case.finish(token, BatchId(batch_id), self.new_file_id)
+    async def finalize(self, token: FencingToken, batch_id: str) -> bool:
+        return await self.use_case.finalize(token, BatchId(batch_id), self.new_file_id)
 
 
 @asynccontextmanager
-async def finishing(harness: BatchHarness, address: str) -> AsyncIterator[Finishing]:
+async def finalizing(harness: BatchHarness, address: str) -> AsyncIterator[Finalizing]:
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool, open_channel(address) as channel:
-        yield Finishing(harness, PostgresSession(pool, QUERIES), channel)
+        yield Finalizing(harness, PostgresSession(pool, QUERIES), channel)
 
 
 async def fence_of(harness: BatchHarness) -> FencingToken:
@@ -302,8 +302,10 @@ async def test_leader_that_lost_its_term_names_no_files(harness: BatchHarness) -
     recorded(harness, batch)
     harness.results.gate.clear()
     await end_run(harness, batch)
-    async with finishing(harness, harness.results_address) as other:
-        late = asyncio.ensure_future(other.finish(FencingToken(await fence_of(harness) - 1), batch.batch_id))
+    async with finalizing(harness, harness.results_address) as other:
+        late = asyncio.ensure_future(
+            other.finalize(FencingToken(await fence_of(harness) - 1), batch.batch_id)
+        )
 
         async def both_write() -> bool:
             return len([one for one in harness.results.asked if one.run_id == batch.run_id]) == 2
@@ -334,9 +336,9 @@ async def test_files_are_named_once_in_whatever_order_they_come(harness: BatchHa
     recorded(harness, batch)
     harness.results.gate.clear()
     await end_run(harness, batch)
-    async with finishing(harness, harness.results_address) as other:
+    async with finalizing(harness, harness.results_address) as other:
         token = await fence_of(harness)
-        second = asyncio.ensure_future(other.finish(token, batch.batch_id))
+        second = asyncio.ensure_future(other.finalize(token, batch.batch_id))
 
         async def both_write() -> bool:
             return len([one for one in harness.results.asked if one.run_id == batch.run_id]) == 2
@@ -347,7 +349,7 @@ async def test_files_are_named_once_in_whatever_order_they_come(harness: BatchHa
         ended = await harness.reaches(batch.batch_id, "completed")
         assert (ended.output_file_id in other.given) == was_first
         assert await harness.count("SELECT count(*) FROM files WHERE name LIKE $1", f"{batch.batch_id}%") == 2
-        assert await other.finish(token, batch.batch_id) is False
+        assert await other.finalize(token, batch.batch_id) is False
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
     assert await harness.read(ended.error_file_id) == b"".join(ERRORS)
 

@@ -63,7 +63,7 @@ def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class FinishBatch:
+class FinalizeBatch:
     """`seconds`: how long one attempt may take; the sweep of unreferenced prefixes waits longer."""
 
     batches: BatchStore
@@ -73,7 +73,9 @@ class FinishBatch:
     clock: Clock
     seconds: float
 
-    async def finish(self, token: FencingToken, batch_id: BatchId, new_file_id: Callable[[], FileId]) -> bool:
+    async def finalize(
+        self, token: FencingToken, batch_id: BatchId, new_file_id: Callable[[], FileId]
+    ) -> bool:
         """False where there was nothing to do any more."""
         batch = await self.batches.get(batch_id)
         if batch.run is None or batch.files is not None:
@@ -103,7 +105,7 @@ class FinishBatch:
         output, errors = (file.file_id if file.size_bytes else None for file in written)
         named = BatchFiles(self.clock.now(), output, errors)
         kept = [file for file in written if file.size_bytes]
-        return await self.batches.finish(token, batch.batch_id, named, kept)
+        return await self.batches.finalize(token, batch.batch_id, named, kept)
 
     async def _output(self, run: Run, file_id: FileId) -> int:
         return await self._written(self.lines.output(run.run_id), file_id) or 0
@@ -180,7 +182,7 @@ class LeadBatches:
     """Begins a term; keeps nothing between terms."""
 
     batches: BatchStore
-    finish_batch: FinishBatch
+    finalize_batch: FinalizeBatch
     clock: Clock
     new_file_id: Callable[[], FileId]
 
@@ -199,17 +201,17 @@ class LeadBatches:
         now = self.clock.monotonic()
         others = led.going | {one for one, rest in led.resting.items() if rest.until > now}
         try:
-            wanted = await self.batches.to_finish(others, room)
+            wanted = await self.batches.to_finalize(others, room)
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
             log.warning("batches not looked up", error=repr(error))
             return
         for batch_id in wanted:
             led.going.add(batch_id)
-            led.group.create_task(self._finish(led, batch_id), name=f"batch {batch_id}")
+            led.group.create_task(self._finalize(led, batch_id), name=f"batch {batch_id}")
 
-    async def _finish(self, led: _LedBatches, batch_id: BatchId) -> None:
+    async def _finalize(self, led: _LedBatches, batch_id: BatchId) -> None:
         try:
-            if await self.finish_batch.finish(led.fencing_token, batch_id, self.new_file_id):
+            if await self.finalize_batch.finalize(led.fencing_token, batch_id, self.new_file_id):
                 log.info("batch files written", batch_id=batch_id)
             # Also where another had written them: nothing is left to rest for.
             led.resting.pop(batch_id, None)
