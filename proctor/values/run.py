@@ -63,8 +63,8 @@ def is_user_name(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Principal:
-    """A user, who may be an operator of the installation. `is_verified`: an API key proved the name."""
+class Caller:
+    """The user who makes a request, who may be an operator. `is_verified`: an API key proved the name."""
 
     name: str = LOCAL_USER
     is_operator: bool = False

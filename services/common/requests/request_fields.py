@@ -4,7 +4,7 @@ import unicodedata
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.run import MAX_USER_CHARACTERS, OTHER_USERS, Principal, is_user_name
+from proctor.values.run import MAX_USER_CHARACTERS, OTHER_USERS, Caller, is_user_name
 from services.common.checked_fields import checked_number
 from services.common.errors import BelongsToAnother, InvalidParameter
 
@@ -14,7 +14,7 @@ MAX_PAGE_SIZE = 500
 _DIRECTION_MARKS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
-def check_owner(caller: Principal, owner: str, thing: str) -> None:
+def check_owner(caller: Caller, owner: str, thing: str) -> None:
     """Raises `BelongsToAnother` unless the caller may change the thing, such as "Run 7"."""
     if not caller.may_change(owner):
         raise BelongsToAnother(thing=thing, owner=owner)

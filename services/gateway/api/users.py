@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import storage_service_pb2 as storage_pb2
-from services.gateway.auth.identity import Caller
+from services.gateway.auth.identity import CallerOf
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Text
 from services.gateway.http.paths import ME, STORAGE
@@ -25,7 +25,7 @@ class Me(BaseModel):
 
 
 @router.get(ME, summary="The caller, and what it may do")
-async def me(caller: Caller) -> Me:
+async def me(caller: CallerOf) -> Me:
     return Me(user=caller.name, is_operator=caller.is_operator, has_key=caller.is_verified)
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
@@ -132,16 +132,16 @@ class Admission:
     slots: CallSlots
     wrong_keys: WrongKeys
 
-    def caller_of(self, headers: Mapping[str, str], address: str) -> Principal:
-        """Raises what `Identity.principal_of` does, and `TooManyWrongKeys` for the next unknown key."""
+    def caller_of(self, headers: Mapping[str, str], address: str) -> Caller:
+        """Raises what `Identity.caller_of` does, and `TooManyWrongKeys` for the next unknown key."""
         try:
-            return self.identity.principal_of(headers)
+            return self.identity.caller_of(headers)
         except KeyUnknown:
             self.wrong_keys.count(address)
             raise
 
     @asynccontextmanager
-    async def admitted(self, caller: Principal, permission: Permission, size: int) -> AsyncIterator[None]:
+    async def admitted(self, caller: Caller, permission: Permission, size: int) -> AsyncIterator[None]:
         """Admits one call that holds `size` bytes; malformed ones are counted too.
 
         Raises `OperatorsOnly`, `NotForUsers`, or an error of a limit.
@@ -165,7 +165,7 @@ class Admission:
         with self.slots.slot(f"at {address}", size):
             yield
 
-    async def _count(self, caller: Principal, permission: Permission) -> None:
+    async def _count(self, caller: Caller, permission: Permission) -> None:
         try:
             await self.limit.count(caller.name, is_read=permission is Permission.READ)
         except DomainError:

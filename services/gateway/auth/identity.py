@@ -15,7 +15,7 @@ from fastapi import Depends
 from pydantic import SecretStr
 from starlette.requests import Request
 
-from proctor.values.run import LOCAL_USER, Principal, is_user_name
+from proctor.values.run import LOCAL_USER, Caller, is_user_name
 from services.common.clock import Clock
 from services.gateway.http.errors import (
     InvalidUserName,
@@ -37,7 +37,7 @@ class Member:
 
 
 class Identity:
-    """Finds the principal of a call by its API key and headers."""
+    """Finds the caller by the API key and headers of a call."""
 
     def __init__(self, api_keys: Mapping[str, SecretStr], operators: Collection[str] = ()) -> None:
         """`api_keys` maps the name of a user to its key; `operators` are some of these users."""
@@ -49,17 +49,17 @@ class Identity:
         """All holders of keys by name, never their keys; none where no keys are configured."""
         return [Member(name, name in self._operators) for name in sorted(self._api_keys)]
 
-    def principal_of(self, headers: Mapping[str, str]) -> Principal:
+    def caller_of(self, headers: Mapping[str, str]) -> Caller:
         """`headers` are case-insensitive. Raises `KeyMissing`, `KeyUnknown` or `InvalidUserName`."""
         if not self._api_keys:
-            return Principal(_given_name(headers) or LOCAL_USER, is_operator=True)
+            return Caller(_given_name(headers) or LOCAL_USER, is_operator=True)
         presented = _presented_key(headers)
         if not presented:
             raise KeyMissing
         name = self._key_holder(presented)
         if name is None:
             raise KeyUnknown
-        return Principal(name, is_operator=name in self._operators, is_verified=True)
+        return Caller(name, is_operator=name in self._operators, is_verified=True)
 
     def _key_holder(self, presented: str) -> str | None:
         for name, key in self._api_keys.items():
@@ -96,13 +96,13 @@ def _given_name(headers: Mapping[str, str]) -> str:
     return name
 
 
-async def _caller(request: Request) -> Principal:
+async def _caller(request: Request) -> Caller:
     # Found once, when the request was admitted.
-    caller: Principal = request.state.caller
+    caller: Caller = request.state.caller
     return caller
 
 
-async def _user(caller: Annotated[Principal, Depends(_caller)]) -> str:
+async def _user(caller: Annotated[Caller, Depends(_caller)]) -> str:
     return caller.name
 
 
@@ -112,6 +112,6 @@ async def _now(request: Request) -> datetime:
 
 
 # Dependencies of handlers: the caller and the time.
-Caller = Annotated[Principal, Depends(_caller)]
+CallerOf = Annotated[Caller, Depends(_caller)]
 User = Annotated[str, Depends(_user)]
 Now = Annotated[datetime, Depends(_now)]

@@ -31,10 +31,10 @@ from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.v1.results_service_pb2 import GetSummaryRequest, ListOutcomesRequest, ListOutcomesResponse
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind, RemoteError
+from services.common.grpc.caller import caller_metadata
 from services.common.grpc.errors import remote_error
-from services.common.grpc.principal import principal_metadata
 
 SCHEDULER = "scheduler"
 RESULTS = "results"
@@ -66,13 +66,13 @@ def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
     return DependencyUnavailable(dependency=backend) if is_away and not reported.facts else reported
 
 
-_ANONYMOUS = Principal()
+_ANONYMOUS = Caller()
 # The caller of the request that is being served.
-_caller: ContextVar[Principal] = ContextVar("caller", default=_ANONYMOUS)
+_caller: ContextVar[Caller] = ContextVar("caller", default=_ANONYMOUS)
 
 
 @contextmanager
-def calling_for(caller: Principal) -> Iterator[None]:
+def calling_for(caller: Caller) -> Iterator[None]:
     """Calls of backends inside are made for this caller."""
     token = _caller.set(caller)
     try:
@@ -99,7 +99,7 @@ class BackendChannel:
 
         async def call(request: Any, timeout: float | None = None) -> Any:  # noqa: ASYNC109  # gRPC's own
             with self._domain_errors():
-                metadata = principal_metadata(_caller.get())
+                metadata = caller_metadata(_caller.get())
                 return await method(request, timeout=timeout or self._timeout, metadata=metadata)
 
         return call
@@ -109,7 +109,7 @@ class BackendChannel:
 
         async def upload(chunks: AsyncIterable[Any]) -> Any:
             with self._domain_errors():
-                return await send_chunks(method(metadata=principal_metadata(_caller.get())), chunks)
+                return await send_chunks(method(metadata=caller_metadata(_caller.get())), chunks)
 
         return upload
 
@@ -118,7 +118,7 @@ class BackendChannel:
         method: grpc.aio.UnaryStreamMultiCallable[Any, Any] = self._channel.unary_stream(path, **codec)
 
         async def download(request: Any, timeout: float | None = None) -> AsyncGenerator[Any]:  # noqa: ASYNC109  # the parameter of the stubs that it stands for
-            call = method(request, metadata=principal_metadata(_caller.get()))
+            call = method(request, metadata=caller_metadata(_caller.get()))
             try:
                 with self._domain_errors():
                     while (chunk := await self._next(call, timeout or self._timeout)) is not None:

@@ -15,16 +15,16 @@ from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboard
 from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest, UploadTasksRequest
 from proctor.v1.scheduler_service_pb2 import EstimateRunRequest, ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
-from proctor.values.run import LOCAL_USER, Principal
+from proctor.values.run import LOCAL_USER, Caller
 from services.common.grpc.errors import parsed
 from services.gateway.api.suites.schemas import without_version
 
 # Takes the request and its caller.
-Amend = Callable[[bytes, Principal], bytes]
+Amend = Callable[[bytes, Caller], bytes]
 NamesSuite = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
 
 
-def unchanged(request: bytes, caller: Principal) -> bytes:  # noqa: ARG001  # an Amend
+def unchanged(request: bytes, caller: Caller) -> bytes:  # noqa: ARG001  # an Amend
     return request
 
 
@@ -37,7 +37,7 @@ def _with_user(kind: type[Message], header: str = "") -> Amend:
     header is left to its service to reject.
     """
 
-    def amend(request: bytes, caller: Principal) -> bytes:
+    def amend(request: bytes, caller: Caller) -> bytes:
         message = parsed(kind, request)
         if header and not message.HasField(header):
             return request
@@ -55,7 +55,7 @@ def _with_user(kind: type[Message], header: str = "") -> Amend:
 def _without_version(kind: type[NamesSuite]) -> Amend:
     """Rejects a suite with a version: these calls look at all versions."""
 
-    def check(request: bytes, caller: Principal) -> bytes:  # noqa: ARG001  # an Amend
+    def check(request: bytes, caller: Caller) -> bytes:  # noqa: ARG001  # an Amend
         without_version(parsed(kind, request).suite)
         return request
 

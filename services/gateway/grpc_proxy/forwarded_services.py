@@ -29,9 +29,9 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from services.common.errors import DependencyUnavailable, MessageTooLarge
-from services.common.grpc.principal import PREFIX, principal_metadata
+from services.common.grpc.caller import PREFIX, caller_metadata
 from services.common.structured_logs import get_logger
 from services.common.traces import is_tracing
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
@@ -90,7 +90,7 @@ class _Call:
     reads: MessageReads
 
     @asynccontextmanager
-    async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator[Principal]:
+    async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator[Caller]:
         """Its caller, before anything of a request is read. Raises what `Admission` raises."""
         headers = headers_of(context.invocation_metadata() or ())
         caller = self.admission.caller_of(headers, _address(context.peer()))
@@ -103,7 +103,7 @@ class _Call:
     @asynccontextmanager
     async def request(
         self, context: ProxyContext, messages: AsyncIterable[bytes]
-    ) -> AsyncIterator[tuple[bytes, Principal]]:
+    ) -> AsyncIterator[tuple[bytes, Caller]]:
         """The only message of a call that is admitted, and its caller. Raises what `MessageReads` raises."""
         async with AsyncExitStack() as held:
             caller = await held.enter_async_context(self.admitted(context, 0))
@@ -203,13 +203,13 @@ def _address(peer: str) -> str:
     return unquote(peer.partition(":")[2].rpartition(":")[0]).strip("[]")
 
 
-def _reader(caller: Principal, peer: str) -> str:
+def _reader(caller: Caller, peer: str) -> str:
     """Whose slots are taken: without keys a peer can give another name with each call."""
     return caller.name if caller.is_verified else peer.rpartition(":")[0]
 
 
 async def _first_amended(
-    messages: AsyncIterable[bytes], amend: Amend, caller: Principal
+    messages: AsyncIterable[bytes], amend: Amend, caller: Caller
 ) -> AsyncIterator[bytes]:
     is_first = True
     async for message in messages:
@@ -224,8 +224,8 @@ async def _pass_on(error: grpc.aio.AioRpcError, context: ProxyContext, backend: 
     await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata()))
 
 
-def _metadata(context: ProxyContext, caller: Principal) -> tuple[tuple[str, str | bytes], ...]:
+def _metadata(context: ProxyContext, caller: Caller) -> tuple[tuple[str, str | bytes], ...]:
     received = context.invocation_metadata() or ()
     left_out = (*_HOP_METADATA, *_TRACE_METADATA) if is_tracing() else _HOP_METADATA
     kept = ((key, value) for key, value in received if not key.startswith(left_out))
-    return (*kept, *principal_metadata(caller))
+    return (*kept, *caller_metadata(caller))

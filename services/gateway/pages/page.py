@@ -12,7 +12,7 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from services.gateway.pages.html import Html
 
 # A smaller page fits into one packet, packed or not.
@@ -44,7 +44,7 @@ class Layout:
     path: str
     address: str
     theme: str
-    caller: Principal
+    caller: Caller
     notice: Notice | None
 
     @property
@@ -175,10 +175,10 @@ def _split(url: str) -> SplitResult:
         return urlsplit("")
 
 
-def _caller(request: Request) -> Principal:
+def _caller(request: Request) -> Caller:
     """The caller; one without a name where a request was refused before its caller was found."""
-    caller: Principal | None = request.scope["state"].get("caller")
-    return caller or Principal("")
+    caller: Caller | None = request.scope["state"].get("caller")
+    return caller or Caller("")
 
 
 def _notice(request: Request) -> Notice | None:

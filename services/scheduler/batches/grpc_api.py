@@ -12,7 +12,7 @@ from proctor.v1 import batch_service_pb2_grpc as batch_grpc
 from proctor.values.run import LOCAL_USER
 from proctor.wire.enums import number_of
 from proctor.wire.values import USAGE
-from services.common.grpc.principal import principal_of
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.batches.errors import BatchNotFound
@@ -120,6 +120,6 @@ class GrpcBatchApi(batch_grpc.BatchServiceServicer):
     async def CancelBatch(
         self, request: batch_pb2.CancelBatchRequest, context: RpcContext
     ) -> batch_pb2.CancelBatchResponse:
-        caller = principal_of(context.invocation_metadata())
+        caller = caller_of(context.invocation_metadata())
         batch = await self.cancel.cancel(batch_id_from_proto(request.batch_id), caller)
         return batch_pb2.CancelBatchResponse(batch=batch_to_proto(await self.show_batch.show_stored(batch)))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.values.run import Principal, RunCounts
+from proctor.values.run import Caller, RunCounts
 from services.common.requests.request_fields import check_owner
 from services.scheduler.batches.errors import BatchAlreadyEnded
 from services.scheduler.batches.ports import BatchStore
@@ -55,7 +55,7 @@ class CancelBatch:
     batches: BatchStore
     runs: ChangeState
 
-    async def cancel(self, batch_id: BatchId, caller: Principal) -> Batch:
+    async def cancel(self, batch_id: BatchId, caller: Caller) -> Batch:
         """Cancels the run of a batch and returns the batch. Can be repeated until it is cancelled.
 
         Raises `BatchNotFound`, `BelongsToAnother` or `BatchAlreadyEnded`.

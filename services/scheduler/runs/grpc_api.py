@@ -12,12 +12,12 @@ import grpc
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
-from proctor.values.run import LOCAL_USER, Principal, RunId, RunKind, RunState
+from proctor.values.run import LOCAL_USER, Caller, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from proctor.wire.values import PRICE
 from services.common.checked_fields import invalid_field, nul_problem, refuse
 from services.common.errors import RunNotFound
-from services.common.grpc.principal import principal_of
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.runs.lifecycle import change_state, submit_run
@@ -150,15 +150,15 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
         )
 
     async def _changed(
-        self, change: Callable[[RunId, Principal], Awaitable[Run]], run_id: str, context: RpcContext
+        self, change: Callable[[RunId, Caller], Awaitable[Run]], run_id: str, context: RpcContext
     ) -> run_pb2.Run:
-        run = await change(_run_id(run_id), principal_of(context.invocation_metadata()))
+        run = await change(_run_id(run_id), caller_of(context.invocation_metadata()))
         return snapshot_to_proto(await self.reads.show_run.show(run.run_id))
 
     async def DeleteRun(
         self, request: scheduler_pb2.DeleteRunRequest, context: RpcContext
     ) -> scheduler_pb2.DeleteRunResponse:
-        await self.delete.delete(_run_id(request.run_id), principal_of(context.invocation_metadata()))
+        await self.delete.delete(_run_id(request.run_id), caller_of(context.invocation_metadata()))
         return scheduler_pb2.DeleteRunResponse()
 
     async def WatchRun(

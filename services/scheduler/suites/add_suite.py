@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from services.common.checked_fields import checked_text, refuse
 from services.common.clock import Clock
 from services.common.requests.request_fields import check_owner, hidden_problem, project_problem, user_problem
@@ -72,7 +72,7 @@ class DeleteSuite:
     installed: InstalledSuites
     clock: Clock
 
-    async def delete(self, suite: str, version: int, caller: Principal) -> None:
+    async def delete(self, suite: str, version: int, caller: Caller) -> None:
         """Raises `BelongsToAnother`, `SuiteInUse`, `SuiteVersionNotFound`, `SuiteOfInstallation`."""
         checked_text("suite", suite)
         owner = await self.stored.owner(suite, version)

@@ -12,7 +12,7 @@ from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.values.run import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
-from services.common.grpc.principal import principal_of
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
@@ -89,7 +89,7 @@ class GrpcSuiteApi(suite_grpc.SuiteServiceServicer):
     async def DeleteSuite(
         self, request: suite_pb2.DeleteSuiteRequest, context: RpcContext
     ) -> suite_pb2.DeleteSuiteResponse:
-        caller = principal_of(context.invocation_metadata())
+        caller = caller_of(context.invocation_metadata())
         await self.delete.delete(request.suite, request.version, caller)
         return suite_pb2.DeleteSuiteResponse()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from services.common.clock import Clock
 from services.common.lifecycle import every
 from services.common.requests.request_fields import check_owner
@@ -49,7 +49,7 @@ class DeleteDataset:
     objects: ObjectStore
     clock: Clock
 
-    async def delete(self, dataset_id: DatasetId, caller: Principal) -> None:
+    async def delete(self, dataset_id: DatasetId, caller: Caller) -> None:
         """Objects that cannot be deleted now are collected later. Raises `BelongsToAnother`."""
         check_owner(caller, (await self.datasets.get(dataset_id)).user, f"Data set {dataset_id}")
         content = await self.datasets.delete(dataset_id, Author(caller.name, self.clock.now()))
@@ -65,7 +65,7 @@ class DeleteFile:
     objects: ObjectStore
     clock: Clock
 
-    async def delete(self, file_id: FileId, caller: Principal) -> None:
+    async def delete(self, file_id: FileId, caller: Caller) -> None:
         """Objects that cannot be deleted now are collected later. Raises `BelongsToAnother`."""
         check_owner(caller, (await self.files.get(file_id)).user, f"File {file_id}")
         await self._delete(file_id, Author(caller.name, self.clock.now()))

@@ -14,7 +14,7 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import file_service_pb2_grpc as file_grpc
 from proctor.wire.enums import member_of
 from services.common.errors import InvalidParameter
-from services.common.grpc.principal import principal_of
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
 from services.scheduler.uploads.add_dataset import AddDataset
@@ -98,7 +98,7 @@ class GrpcDatasetApi(dataset_grpc.DatasetServiceServicer):
     async def DeleteDataset(
         self, request: dataset_pb2.DeleteDatasetRequest, context: RpcContext
     ) -> dataset_pb2.DeleteDatasetResponse:
-        caller = principal_of(context.invocation_metadata())
+        caller = caller_of(context.invocation_metadata())
         await self.delete.delete(dataset_id_from_proto(request.dataset_id), caller)
         return dataset_pb2.DeleteDatasetResponse()
 
@@ -155,6 +155,6 @@ class GrpcFileApi(file_grpc.FileServiceServicer):
     async def DeleteFile(
         self, request: file_pb2.DeleteFileRequest, context: RpcContext
     ) -> file_pb2.DeleteFileResponse:
-        caller = principal_of(context.invocation_metadata())
+        caller = caller_of(context.invocation_metadata())
         await self.delete.delete(file_id_from_proto(request.file_id), caller)
         return file_pb2.DeleteFileResponse()

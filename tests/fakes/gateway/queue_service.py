@@ -17,7 +17,7 @@ from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from services.common.errors import ErrorKind
-from services.common.grpc.principal import principal_of
+from services.common.grpc.caller import caller_of
 from tests.fakes.refusals import refused
 
 # While a test lasts.
@@ -126,7 +126,7 @@ class FakeStorage(storage_grpc.StorageServiceServicer):
         self.asked.append(request.user)
         used = storage_pb2.StorageUse(bytes=1_500_000, files=3, rows=1_200)
         return storage_pb2.GetStorageResponse(
-            user=request.user or principal_of(context.invocation_metadata()).name,
+            user=request.user or caller_of(context.invocation_metadata()).name,
             used=used,
             limit=storage_pb2.StorageUse(bytes=100_000_000_000, files=10_000, rows=200_000_000),
             shares=[storage_pb2.StorageShare(kind="datasets", used=used)],

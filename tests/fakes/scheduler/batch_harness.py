@@ -32,8 +32,8 @@ from services.common.grpc.errors import remote_error
 from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import RunningScheduler, running_scheduler
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.eventually import eventually
-from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_results import BatchResults, RecordedRun, batch_results
 from tests.fakes.shard_key import SHARD_KEY
 from tests.fakes.storage.checked_files import batch_line, jsonl

@@ -26,7 +26,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.ports import RunLists
 from services.scheduler.runs.reads.postgres import PostgresRunLists
-from tests.fakes.principals import by
+from tests.fakes.callers import by
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
 from tests.fakes.scheduler.surroundings import START

@@ -34,7 +34,7 @@ from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.scaling.postgres import PostgresDemands
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
-from tests.fakes.principals import by
+from tests.fakes.callers import by
 from tests.fakes.scheduler_rules import queue_limits
 from tests.harness.servers import postgres_server
 

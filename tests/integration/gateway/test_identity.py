@@ -25,7 +25,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
-from services.common.grpc.principal import principal_of
+from services.common.grpc.caller import caller_of
 from services.gateway.auth.identity import Identity
 from services.gateway.http.errors import InvalidUserName
 from services.gateway.settings import GatewaySettings
@@ -73,10 +73,10 @@ async def test_order_with_a_key_is_of_its_holder_whatever_its_body_says(harness:
     async with grpc.aio.insecure_channel(harness.grpc) as channel:
         stub = scheduler_grpc.SchedulerServiceStub(channel)
         order = scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue"), user="ann")
-        for forged in ((), (("x-proctor-user", "bob"),), (("x-proctor-principal-bin", b"bob"),)):
+        for forged in ((), (("x-proctor-user", "bob"),), (("x-proctor-caller-bin", b"bob"),)):
             assert (await stub.SubmitRun(order, metadata=(KEY, *forged))).run.user == "carol"
     assert harness.scheduler.queue.requests == {"carol": 3}
-    assert {principal_of(each.items()).name for each in harness.scheduler.metadata} == {"carol"}
+    assert {caller_of(each.items()).name for each in harness.scheduler.metadata} == {"carol"}
 
 
 async def test_suite_and_data_set_by_grpc_are_of_who_calls(harness: GatewayHarness) -> None:
@@ -133,7 +133,7 @@ async def test_name_that_is_none_is_refused_over_grpc(keyless: GatewayHarness, n
 
 def test_name_that_is_no_utf8_is_refused() -> None:
     with pytest.raises(InvalidUserName, match="of UTF-8"):
-        Identity({}).principal_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
+        Identity({}).caller_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
 
 
 async def test_limits_can_be_raised_by_an_operator_who_has_made_too_many_requests(

@@ -18,7 +18,7 @@ from services.common.grpc.errors import remote_error
 from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
-from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.served_scheduler import (
     ACK_WAIT_SECONDS,
     MODEL,

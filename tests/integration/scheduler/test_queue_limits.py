@@ -19,7 +19,7 @@ from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, RequestAllowance
 from services.scheduler.postgres import QUERIES
-from tests.fakes.principals import by
+from tests.fakes.callers import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler.surroundings import START

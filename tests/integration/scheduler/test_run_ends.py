@@ -18,7 +18,7 @@ from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.change_state import DeleteRun
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.served_scheduler import ROWS, ServedScheduler, served_scheduler, until
 from tests.fakes.scheduler.surroundings import NoArtifacts, SetClock
 from tests.fakes.scheduler_rules import queue_limits

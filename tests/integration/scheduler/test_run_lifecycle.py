@@ -23,8 +23,8 @@ from services.scheduler.suites.postgres import PostgresUserSuites
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound
 from services.scheduler.uploads.postgres import PostgresDatasets
+from tests.fakes.callers import by
 from tests.fakes.eventually import eventually
-from tests.fakes.principals import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START

@@ -17,7 +17,7 @@ from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull
 from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunEnding
-from tests.fakes.principals import by
+from tests.fakes.callers import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START

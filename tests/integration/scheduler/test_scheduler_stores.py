@@ -27,7 +27,7 @@ from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, RunError
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.suites.suite import Generation
-from tests.fakes.principals import by
+from tests.fakes.callers import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
 from tests.fakes.scheduler.surroundings import START

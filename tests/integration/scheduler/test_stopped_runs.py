@@ -16,7 +16,7 @@ from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen
 from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.run import Run
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 

@@ -32,8 +32,8 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.eventually import eventually
-from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler_rules import queue_limits
 from tests.fakes.shard_key import SHARD_KEY

@@ -14,7 +14,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.values.providers.key_variables import KEY_VARIABLES
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.auth.identity import Caller, Identity, Member, Now
+from services.gateway.auth.identity import CallerOf, Identity, Member, Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.backends.health import BackendHealth
 from services.gateway.http.paths import KEY_COOKIE
@@ -84,7 +84,7 @@ class SettingsView:
 
 @router.get("")
 async def show_settings(
-    request: Request, page: PageOf, scheduler: SchedulerCalls, caller: Caller, now: Now
+    request: Request, page: PageOf, scheduler: SchedulerCalls, caller: CallerOf, now: Now
 ) -> Response:
     health: BackendHealth = request.app.state.health
     identity: Identity = request.app.state.identity

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
-from proctor.values.run import Principal, RunId, RunState
+from proctor.values.run import Caller, RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.lifecycle import every
@@ -38,7 +38,7 @@ class ChangeState:
     controls: RunControls
     clock: Clock
 
-    async def cancel(self, run_id: RunId, caller: Principal) -> Run:
+    async def cancel(self, run_id: RunId, caller: Caller) -> Run:
         """Repeatable until the cancelled run is closed."""
         await self._check_owner(run_id, caller)
         cancelled = await self.runs.cancel(run_id, self._author(caller)) or await self.runs.get(run_id)
@@ -47,14 +47,14 @@ class ChangeState:
             raise RunAlreadyFinished(run_id=run_id, state=cancelled.display_state)
         return await self._announced(cancelled)
 
-    async def pause(self, run_id: RunId, caller: Principal) -> Run:
+    async def pause(self, run_id: RunId, caller: Caller) -> Run:
         await self._check_owner(run_id, caller)
         paused = await self.runs.pause(run_id, self._author(caller)) or await self.runs.get(run_id)
         if paused.state is not RunState.PAUSED:
             raise RunNotPausable(run_id=run_id, state=paused.display_state)
         return await self._announced(paused)
 
-    async def resume(self, run_id: RunId, caller: Principal) -> Run:
+    async def resume(self, run_id: RunId, caller: Caller) -> Run:
         """Refused once the run is pending again."""
         await self._check_owner(run_id, caller)
         pending = await self.runs.resume(run_id, self._author(caller))
@@ -62,7 +62,7 @@ class ChangeState:
             raise RunNotPaused(run_id=run_id, state=(await self.runs.get(run_id)).state)
         return await self._announced(pending)
 
-    async def retry(self, run_id: RunId, caller: Principal) -> Run:
+    async def retry(self, run_id: RunId, caller: Caller) -> Run:
         """Repeatable while the retry waits or runs."""
         _check_cost(await self._check_owner(run_id, caller))
         pending = await self.runs.requeue(run_id, self._author(caller))
@@ -74,12 +74,12 @@ class ChangeState:
             raise RunNotRetryable(run_id=run_id, state=run.state)
         return run
 
-    async def _check_owner(self, run_id: RunId, caller: Principal) -> Run:
+    async def _check_owner(self, run_id: RunId, caller: Caller) -> Run:
         run = await self.runs.get(run_id)
         check_owner(caller, run.user, f"Run {run_id}")
         return run
 
-    def _author(self, caller: Principal) -> Author:
+    def _author(self, caller: Caller) -> Author:
         return Author(caller.name, self.clock.now())
 
     async def _announced(self, run: Run) -> Run:
@@ -102,7 +102,7 @@ class DeleteRun:
     artifacts: ArtifactDeletion
     clock: Clock
 
-    async def delete(self, run_id: RunId, caller: Principal) -> None:
+    async def delete(self, run_id: RunId, caller: Caller) -> None:
         """Raises `RunNotFound`, `BelongsToAnother` or `RunNotOver`. Once it returns, the run is gone."""
         check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
         await self.runs.delete(run_id, Author(caller.name, self.clock.now()))

@@ -17,7 +17,7 @@ from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter
-from services.common.grpc.principal import principal_of
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
 from services.scheduler.changes.ports import ChangeList
@@ -142,7 +142,7 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
     async def SetLimits(
         self, request: queue_pb2.SetLimitsRequest, context: RpcContext
     ) -> queue_pb2.SetLimitsResponse:
-        author = Author(principal_of(context.invocation_metadata()).name, self.clock.now())
+        author = Author(caller_of(context.invocation_metadata()).name, self.clock.now())
         limits = await self.change.change(changes_from_proto(request), author)
         return queue_pb2.SetLimitsResponse(limits=limits_to_proto(limits))
 

@@ -10,7 +10,7 @@ from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from proctor.wire.convert import Codec
 from services.common.checked_fields import refuse
-from services.common.grpc.principal import principal_of
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import user_problem
 from services.scheduler.uploads.quotas.ports import StorageSource
@@ -32,7 +32,7 @@ class GrpcStorageApi(storage_grpc.StorageServiceServicer):
     async def GetStorage(
         self, request: storage_pb2.GetStorageRequest, context: RpcContext
     ) -> storage_pb2.GetStorageResponse:
-        user = request.user or principal_of(context.invocation_metadata()).name
+        user = request.user or caller_of(context.invocation_metadata()).name
         refuse(user_problem(user))
         stored = await self.storage.of(user)
         return storage_pb2.GetStorageResponse(

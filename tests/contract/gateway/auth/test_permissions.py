@@ -16,8 +16,8 @@ from proctor.client.errors import NotAllowed
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
-from proctor.values.run import Principal
-from services.common.grpc.principal import principal_metadata, principal_of
+from proctor.values.run import Caller
+from services.common.grpc.caller import caller_metadata, caller_of
 from services.gateway.auth.permissions import METHODS, ROUTES, Permission, method_permission, route_permission
 from services.gateway.auth.request_counts import WrongKeys
 from services.gateway.server.app import HttpParts, routed_app
@@ -204,17 +204,17 @@ async def test_operator_above_the_limit_may_raise_it_and_others_may_not(keyed: G
 async def test_services_learn_the_caller_from_the_gateway_alone(keyed: GatewayHarness, name: str) -> None:
     key = KEYS[name]
     forged: dict[str, str] = {"x-proctor-role": "operator", "x-proctor-user": "olga"}
-    expected = Principal(name, is_operator=name == "olga")
+    expected = Caller(name, is_operator=name == "olga")
     await call(keyed, "GET", QUEUE, headers={"X-API-Key": key, **forged})
-    assert principal_of(keyed.scheduler.queue.metadata) == expected
+    assert caller_of(keyed.scheduler.queue.metadata) == expected
     keyed.scheduler.queue.metadata.clear()
     async with grpc.aio.insecure_channel(keyed.grpc) as channel:
         ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
             "/proctor.v1.QueueService/GetQueue"
         )
-        forgery = principal_metadata(Principal("olga", is_operator=True))
+        forgery = caller_metadata(Caller("olga", is_operator=True))
         await ask(b"", metadata=(("x-api-key", key), *forgery))
-    assert principal_of(keyed.scheduler.queue.metadata) == expected
+    assert caller_of(keyed.scheduler.queue.metadata) == expected
 
 
 async def test_callers_can_see_who_they_are(keyed: GatewayHarness) -> None:
@@ -235,7 +235,7 @@ async def test_single_person_without_keys_may_do_everything(harness: GatewayHarn
     async with ProctorClient(harness.grpc, api_key="any") as client:
         await client.submit_run(run_pb2.RunOrder(suite="glue"))
         await client.queue.change_limits(queue_pb2.QueueLimits(max_running_runs=3))
-    assert principal_of(None) == Principal("local", is_operator=False)
+    assert caller_of(None) == Caller("local", is_operator=False)
 
 
 def test_operator_without_a_key_is_no_setting() -> None:

@@ -32,8 +32,8 @@ from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.stored_file import FileId
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.eventually import eventually
-from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import (
     ERRORS,
     OUTPUT,

@@ -12,7 +12,7 @@ import pytest_asyncio
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import (
     OUTPUT,
     BatchHarness,

@@ -9,20 +9,20 @@ import pytest_asyncio
 from proctor.v1 import change_service_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from services.common.clock import SystemClock
-from services.common.grpc.principal import principal_metadata
+from services.common.grpc.caller import caller_metadata
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.changes.delete_old_changes import DeleteOldChanges
 from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.postgres import QUERIES, SCHEMA
-from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-OWNER = principal_metadata(Principal("ann"))
-OTHER = principal_metadata(Principal("bob"))
+OWNER = caller_metadata(Caller("ann"))
+OTHER = caller_metadata(Caller("bob"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

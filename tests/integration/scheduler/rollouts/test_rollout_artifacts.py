@@ -20,7 +20,7 @@ from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
-from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

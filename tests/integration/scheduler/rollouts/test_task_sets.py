@@ -31,7 +31,7 @@ from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.task_sets.delete_unused_tasks import DeleteUnusedTasks
 from services.scheduler.uploads.task_sets.find_tasks import PART_BYTES
 from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
-from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, refused
 from tests.harness.rollout_orders import archive
 from tests.harness.rollout_tasks import harbor_folder

@@ -32,8 +32,8 @@ from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, pr
 from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.eventually import eventually
-from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.upload_stores import datasets_in
 from tests.fakes.shard_key import SHARD_KEY
 from tests.fakes.storage.checked_files import batch_line, jsonl

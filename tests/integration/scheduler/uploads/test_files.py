@@ -19,8 +19,8 @@ from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteFile
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import PART_BYTES
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.eventually import eventually
-from tests.fakes.principals import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import (
     MAX_BYTES,
     MAX_LINES,

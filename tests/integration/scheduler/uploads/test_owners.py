@@ -10,17 +10,17 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.run import Principal
+from proctor.values.run import Caller
+from services.common.grpc.caller import Metadata, caller_metadata
 from services.common.grpc.errors import remote_error
-from services.common.grpc.principal import Metadata, principal_metadata
-from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
 from tests.fakes.storage.uploads import cut, upload
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-OWNER = principal_metadata(Principal("ann"))
-OTHERS = (principal_metadata(Principal("bob")), ())
+OWNER = caller_metadata(Caller("ann"))
+OTHERS = (caller_metadata(Caller("bob")), ())
 Change = Callable[[Metadata], Awaitable[object]]
 
 

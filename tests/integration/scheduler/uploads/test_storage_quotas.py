@@ -17,7 +17,7 @@ from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc.errors import remote_error
-from tests.fakes.principals import OPERATOR_METADATA
+from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import (
     ERRORS,
     OUTPUT,

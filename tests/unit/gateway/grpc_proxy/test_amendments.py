@@ -3,7 +3,7 @@
 from google.protobuf.descriptor import MethodDescriptor
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from services.gateway.grpc_proxy.amendments import AMENDMENTS
 from services.gateway.grpc_proxy.forwarded_services import RESULTS_FILES, SCHEDULER_FILES
 
@@ -31,5 +31,5 @@ def test_every_request_that_names_its_user_is_amended() -> None:
 
 def test_a_verified_name_replaces_the_one_that_an_estimate_gives() -> None:
     request = scheduler_pb2.EstimateRunRequest(user="eve").SerializeToString()
-    amended = AMENDMENTS["EstimateRun"](request, Principal("ann", is_verified=True))
+    amended = AMENDMENTS["EstimateRun"](request, Caller("ann", is_verified=True))
     assert scheduler_pb2.EstimateRunRequest.FromString(amended).user == "ann"

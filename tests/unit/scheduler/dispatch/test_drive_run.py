@@ -10,7 +10,7 @@ from services.scheduler.leadership.errors import LeadershipLost
 from services.scheduler.runs.lifecycle.errors import RunNotRetryable
 from services.scheduler.runs.lifecycle.run import RunError
 from services.scheduler.workers.worker import RefusedRun
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 from tests.fakes.scheduler_rules import credit_rule
 

@@ -12,7 +12,7 @@ from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.errors import RunNotPausable
 from services.scheduler.runs.lifecycle.run import Run
-from tests.fakes.principals import OPERATOR, by
+from tests.fakes.callers import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.surroundings import InMemoryRecord
 

@@ -16,8 +16,8 @@ from services.scheduler.leadership.errors import LeadershipLost
 from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.lifecycle.run import Run
+from tests.fakes.callers import OPERATOR, by
 from tests.fakes.eventually import eventually
-from tests.fakes.principals import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import credit_rule
 from tests.fakes.suites.toy_suites import ToyRows

@@ -13,7 +13,7 @@ from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.uploads.errors import DatasetNotFound, ObjectStoreUnavailable
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 from tests.fakes.storage.checked_files import batch_line
 from tests.fakes.storage.memory_objects import MemoryObjects

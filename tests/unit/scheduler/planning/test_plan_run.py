@@ -14,7 +14,7 @@ from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.grpc_results import task_to_proto
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.orders.run_order import params_for
-from tests.fakes.principals import OPERATOR, by
+from tests.fakes.callers import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import ToyRows
 

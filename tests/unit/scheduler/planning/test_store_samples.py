@@ -14,8 +14,8 @@ from services.scheduler.planning.plan_run import CHUNKS_ON_THEIR_WAY, NOTE_SECON
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import DatasetUnavailable
 from services.scheduler.suites.rendering.sample import RenderedSample
+from tests.fakes.callers import OPERATOR
 from tests.fakes.eventually import eventually
-from tests.fakes.principals import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.surroundings import InMemoryRecord
 from tests.fakes.suites.toy_suites import ToyRows

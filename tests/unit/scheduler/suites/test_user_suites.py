@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 from proctor.values.sample import LAST_PREVIEWED_ROW
 from services.common.errors import BelongsToAnother, DomainError, ErrorKind, InvalidParameter
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
@@ -31,7 +31,7 @@ from services.scheduler.suites.rows.first_available_source import FirstAvailable
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.suite import SuiteOwner
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.surroundings import SetClock
 from tests.fakes.suites.memory_user_suites import InMemoryUserSuites
 from tests.fakes.suites.suite_documents import document
@@ -220,8 +220,8 @@ async def test_a_version_is_deleted_by_who_added_it_and_by_operators_only(harnes
     await harness.adding.add(SUMS, ANN)
     await harness.adding.add(WARMER, ANN)
     with pytest.raises(BelongsToAnother, match="Version 1 of the suite sums belongs to ann"):
-        await harness.deleting.delete("sums", 1, Principal("bob"))
-    await harness.deleting.delete("sums", 1, Principal("ann"))
+        await harness.deleting.delete("sums", 1, Caller("bob"))
+    await harness.deleting.delete("sums", 1, Caller("ann"))
     await harness.deleting.delete("sums", 2, OPERATOR)
     assert not harness.stored.documents
 

@@ -12,7 +12,7 @@ from services.scheduler.pricing.prices import PriceList
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
 from services.scheduler.runs.lifecycle.run import Run
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.suites.toy_suites import MODEL
 

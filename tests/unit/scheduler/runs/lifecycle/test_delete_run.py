@@ -4,7 +4,7 @@ import pytest
 
 from services.common.errors import DependencyUnavailable, ErrorKind, RemoteError, RunNotFound
 from services.scheduler.runs.lifecycle.errors import RunNotOver
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
 AWAY = RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "results does not answer", {})

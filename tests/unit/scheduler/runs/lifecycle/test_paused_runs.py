@@ -10,7 +10,7 @@ from proctor.values.run import RunState
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotPausable, RunNotPaused
 from services.scheduler.runs.lifecycle.run import Run
-from tests.fakes.principals import OPERATOR, by
+from tests.fakes.callers import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import credit_rule
 

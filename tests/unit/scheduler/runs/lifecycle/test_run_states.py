@@ -11,7 +11,7 @@ import pytest
 from proctor.values.run import FINAL_STATES, RunState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished, RunNotRetryable
 from services.scheduler.runs.lifecycle.run import Run, deadline_error, may_become, states_before
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler.stores import new_run
 

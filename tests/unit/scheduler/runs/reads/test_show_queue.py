@@ -11,7 +11,7 @@ from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.reads.run_list import RunFilter
-from tests.fakes.principals import OPERATOR, by
+from tests.fakes.callers import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 

@@ -12,7 +12,7 @@ from proctor.values.run import RunCounts, RunId, RunKind, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot, whole_speed
-from tests.fakes.principals import OPERATOR
+from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 from tests.fakes.scheduler_rules import credit_rule
 

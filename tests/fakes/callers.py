@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime
 
-from proctor.values.run import Principal
-from services.common.grpc.principal import principal_metadata
+from proctor.values.run import Caller
+from services.common.grpc.caller import caller_metadata
 from services.scheduler.changes.user_change import Author
 
-OPERATOR = Principal("operator", is_operator=True)
-OPERATOR_METADATA = principal_metadata(OPERATOR)
+OPERATOR = Caller("operator", is_operator=True)
+OPERATOR_METADATA = caller_metadata(OPERATOR)
 _SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -5,27 +5,27 @@ Only the gateway reaches a service behind it, and it takes this metadata from no
 
 from collections.abc import Iterable
 
-from proctor.values.run import Principal
+from proctor.values.run import Caller
 
 # Of metadata that only the gateway sets.
 PREFIX = "x-proctor-"
 # The suffix lets a value hold bytes, and so characters that are not ASCII.
-_NAME = f"{PREFIX}principal-bin"
+_NAME = f"{PREFIX}caller-bin"
 _ROLE = f"{PREFIX}role"
 _OPERATOR = "operator"
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 
-def principal_metadata(principal: Principal) -> Metadata:
-    role = ((_ROLE, _OPERATOR),) if principal.is_operator else ()
-    return ((_NAME, principal.name.encode()), *role)
+def caller_metadata(caller: Caller) -> Metadata:
+    role = ((_ROLE, _OPERATOR),) if caller.is_operator else ()
+    return ((_NAME, caller.name.encode()), *role)
 
 
-def principal_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Principal:
-    """Metadata without a principal is that of the user `local`, who is not an operator."""
+def caller_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Caller:
+    """Metadata without a caller is that of the user `local`, who is not an operator."""
     found = dict(metadata or ())
     name = found.get(_NAME)
     if not isinstance(name, bytes):
-        return Principal()
-    return Principal(name.decode(), is_operator=found.get(_ROLE) == _OPERATOR)
+        return Caller()
+    return Caller(name.decode(), is_operator=found.get(_ROLE) == _OPERATOR)
