@@ -41,7 +41,7 @@ class CompareRunsRequest(_message.Message):
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models "provider/name", two to six, by their latest complete run of the suite; empty when runs are given."""
+        """Models "provider/name", two to six, by their latest completed run of the suite; empty when runs are given."""
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

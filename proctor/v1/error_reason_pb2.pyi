@@ -50,8 +50,6 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}"""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 13
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}"""
-    ERROR_REASON_RUN_CLOSED: _ErrorReason.ValueType  # 14
-    """FAILED_PRECONDITION. {"run_id": "…"}"""
     ERROR_REASON_RUN_INCOMPLETE: _ErrorReason.ValueType  # 15
     """FAILED_PRECONDITION. {"run_id": "…", "missing": "12"}"""
     ERROR_REASON_SAMPLE_SET_NOT_FOUND: _ErrorReason.ValueType  # 16
@@ -76,8 +74,6 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides it."""
     ERROR_REASON_NO_COMMON_SAMPLES: _ErrorReason.ValueType  # 26
     """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
-    ERROR_REASON_RUN_NOT_FINISHED: _ErrorReason.ValueType  # 27
-    """FAILED_PRECONDITION. {"run_id": "…"}: the run is not closed, so its figures may change."""
     ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
     """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
     ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 29
@@ -144,14 +140,26 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
     ERROR_REASON_ARTIFACT_NOT_FOUND: _ErrorReason.ValueType  # 60
     """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
-    ERROR_REASON_PROJECT_STORAGE_EXCEEDED: _ErrorReason.ValueType  # 61
-    """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
     ERROR_REASON_TOO_MANY_UPLOADS: _ErrorReason.ValueType  # 62
     """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: so many uploads run already, of all users or of this one."""
     ERROR_REASON_COMPARISON_TOO_SLOW: _ErrorReason.ValueType  # 63
     """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "60"}: comparing the runs took too long."""
     ERROR_REASON_CHECK_STOPPED: _ErrorReason.ValueType  # 64
     """INVALID_ARGUMENT. {"gibibytes": "4"}: checking an upload took too much memory or time."""
+    ERROR_REASON_RUN_NOT_FROZEN: _ErrorReason.ValueType  # 65
+    """FAILED_PRECONDITION. {"run_id": "…"}: results still takes outcomes of the run, so its figures may change."""
+    ERROR_REASON_RUN_NOT_PLANNED: _ErrorReason.ValueType  # 66
+    """FAILED_PRECONDITION. {"benchmark_id": "bm_…"}: the run has no samples yet, and so no answers."""
+    ERROR_REASON_RUN_CHANGED: _ErrorReason.ValueType  # 67
+    """FAILED_PRECONDITION. {"run_id": "…"}: the run was retried or deleted while it was read."""
+    ERROR_REASON_EPOCH_OVER: _ErrorReason.ValueType  # 68
+    """FAILED_PRECONDITION. {"run_id": "…", "epoch": "1", "current": "2"}: the run is in a later epoch."""
+    ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 69
+    """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
+    ERROR_REASON_TOO_MANY_WRONG_KEYS: _ErrorReason.ValueType  # 70
+    """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
+    ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 71
+    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -184,8 +192,6 @@ ERROR_REASON_RUN_NOT_RETRYABLE: ErrorReason.ValueType  # 12
 """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}"""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 13
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}"""
-ERROR_REASON_RUN_CLOSED: ErrorReason.ValueType  # 14
-"""FAILED_PRECONDITION. {"run_id": "…"}"""
 ERROR_REASON_RUN_INCOMPLETE: ErrorReason.ValueType  # 15
 """FAILED_PRECONDITION. {"run_id": "…", "missing": "12"}"""
 ERROR_REASON_SAMPLE_SET_NOT_FOUND: ErrorReason.ValueType  # 16
@@ -210,8 +216,6 @@ ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
 """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides it."""
 ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
 """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
-ERROR_REASON_RUN_NOT_FINISHED: ErrorReason.ValueType  # 27
-"""FAILED_PRECONDITION. {"run_id": "…"}: the run is not closed, so its figures may change."""
 ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
 """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
 ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 29
@@ -278,12 +282,24 @@ ERROR_REASON_TASKS_NOT_FOUND: ErrorReason.ValueType  # 59
 """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
 ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
 """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
-ERROR_REASON_PROJECT_STORAGE_EXCEEDED: ErrorReason.ValueType  # 61
-"""RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
 ERROR_REASON_TOO_MANY_UPLOADS: ErrorReason.ValueType  # 62
 """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: so many uploads run already, of all users or of this one."""
 ERROR_REASON_COMPARISON_TOO_SLOW: ErrorReason.ValueType  # 63
 """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "60"}: comparing the runs took too long."""
 ERROR_REASON_CHECK_STOPPED: ErrorReason.ValueType  # 64
 """INVALID_ARGUMENT. {"gibibytes": "4"}: checking an upload took too much memory or time."""
+ERROR_REASON_RUN_NOT_FROZEN: ErrorReason.ValueType  # 65
+"""FAILED_PRECONDITION. {"run_id": "…"}: results still takes outcomes of the run, so its figures may change."""
+ERROR_REASON_RUN_NOT_PLANNED: ErrorReason.ValueType  # 66
+"""FAILED_PRECONDITION. {"benchmark_id": "bm_…"}: the run has no samples yet, and so no answers."""
+ERROR_REASON_RUN_CHANGED: ErrorReason.ValueType  # 67
+"""FAILED_PRECONDITION. {"run_id": "…"}: the run was retried or deleted while it was read."""
+ERROR_REASON_EPOCH_OVER: ErrorReason.ValueType  # 68
+"""FAILED_PRECONDITION. {"run_id": "…", "epoch": "1", "current": "2"}: the run is in a later epoch."""
+ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 69
+"""RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
+ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 70
+"""RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
+ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
+"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -38,7 +38,7 @@ class _TrendDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TrendD
     """No significant difference by the paired test."""
 
 class TrendDirection(_TrendDirection, metaclass=_TrendDirectionEnumTypeWrapper):
-    """Change of a model's figure against its previous complete run of the suite under the same evaluation conditions."""
+    """Change of a model's figure against its previous completed run of the suite under the same evaluation conditions."""
 
 TREND_DIRECTION_UNSPECIFIED: TrendDirection.ValueType  # 0
 """There is no previous run."""
@@ -130,7 +130,7 @@ class LeaderboardEntry(_message.Message):
     num_fewshot: _builtins.int
     """Examples in each prompt as ordered; unset means each task's default."""
     is_selected_best: _builtins.bool
-    """It is the best of several complete runs and not the latest, so its figure is biased upwards."""
+    """It is the best of several completed runs and not the latest, so its figure is biased upwards."""
     unparsed_rate: _builtins.float
     """Share of answers that could not be parsed."""
     suite: _builtins.str

@@ -42,7 +42,7 @@ class GetLeaderboardRequest(_message.Message):
     limit: _builtins.int
     """Number of entries, 1 to 100; 0 means 10."""
     is_best: _builtins.bool
-    """Rank each model by its best complete run instead of its latest; such entries are marked as selected."""
+    """Rank each model by its best completed run instead of its latest; such entries are marked as selected."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
     """Rank models scored by this method; unspecified means the most frequent method."""
     num_fewshot: _builtins.int

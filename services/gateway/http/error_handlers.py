@@ -62,7 +62,7 @@ _STATUS_OF_REASON = {
     "CHECK_STOPPED": 413,
     # Clients repeat 429, 409 and 507 by themselves, and none of them would help.
     "STORAGE_QUOTA_EXCEEDED": 413,
-    "PROJECT_STORAGE_EXCEEDED": 413,
+    "PROJECT_STORAGE_QUOTA_EXCEEDED": 413,
     # An upload that took too long; runs report it in their state.
     "DEADLINE_REACHED": 408,
 }

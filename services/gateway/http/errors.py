@@ -34,7 +34,7 @@ class KeyUnknown(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENT
     """This API key is unknown; use one that the operator gave."""
 
 
-class TooManyWrongKeys(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_REQUESTS"):
+class TooManyWrongKeys(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_WRONG_KEYS"):
     """{address} sent {limit} unknown API keys. Use a known one, or wait {retry_after_seconds} s."""
 
 
@@ -58,7 +58,7 @@ class DatasetRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT
     """Run {benchmark_id} not found: no run over a data set has this id."""
 
 
-class DatasetRunNotPlanned(GatewayError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_FINISHED"):
+class DatasetRunNotPlanned(GatewayError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_PLANNED"):
     """Run {benchmark_id} has not begun, so there are no answers to look at yet."""
 
 
@@ -102,7 +102,7 @@ class NoUploadName(GatewayError):
     """A data set has a name of 1 to 255 characters: the name of its file, or ?name=."""
 
 
-class TooManyCalls(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_REQUESTS"):
+class TooManyCalls(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_CALLS"):
     """User {user} has too much in progress: {limit}. Wait until some of it has ended."""
 
 

@@ -16,6 +16,8 @@ Described = dict[int | str, dict[str, object]]
 # Codes that clients know; other reasons are their own code.
 _CODES = {
     "TOO_MANY_REQUESTS": "rate_limit_exceeded",
+    "TOO_MANY_WRONG_KEYS": "rate_limit_exceeded",
+    "TOO_MANY_CALLS": "rate_limit_exceeded",
     "UNKNOWN_MODEL": "model_not_found",
     "UNAUTHENTICATED": "invalid_api_key",
     "NOT_FOUND": "unknown_url",

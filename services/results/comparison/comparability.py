@@ -6,15 +6,15 @@ from itertools import pairwise
 from proctor.values.run import RunState
 from services.results.comparison.errors import OtherOptions, OtherScoring, OtherSuite
 from services.results.comparison.metric_choice import ComparedMetrics, options_of, task_named
-from services.results.runs.errors import RunNotFinished
+from services.results.runs.errors import RunNotFrozen
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan, RunRecord
 
 
 def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_forced: bool) -> None:
-    """Raises RunNotFinished, OtherSuite, and OtherScoring unless forced."""
+    """Raises RunNotFrozen, OtherSuite, and OtherScoring unless forced."""
     for record in records:
         if not record.is_frozen:
-            raise RunNotFinished(run_id=record.plan.run_id)
+            raise RunNotFrozen(run_id=record.plan.run_id)
     first = records[0].plan
     for record in records[1:]:
         suites = first.facts.suite, record.plan.facts.suite

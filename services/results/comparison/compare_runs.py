@@ -97,7 +97,7 @@ class CompareRuns:
     kept: KeptDifferences
 
     async def compare(self, query: CompareQuery) -> Comparison:
-        """Raises RecordNotFound, RunOfModelNotFound, RunNotFinished, OtherSuite, OtherScoring, OtherOptions,
+        """Raises RecordNotFound, RunOfModelNotFound, RunNotFrozen, OtherSuite, OtherScoring, OtherOptions,
         NothingToCompare, NoCommonSamples, UnknownMetric; InvalidParameter for anything else that is wrong."""
         run_ids = await self._run_ids(query)
         records = await asyncio.gather(*(self.records.get(run_id) for run_id in run_ids))

@@ -7,5 +7,5 @@ class NoGoldenAnswers(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"
     """There is no golden answer in {runs} yet; mark some first."""
 
 
-class RunChanged(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_FINISHED"):
+class RunChanged(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_CHANGED"):
     """Run {run_id} was retried or deleted while it was exported; export it again when it is finished."""

@@ -32,7 +32,7 @@ from services.results.export.ports import (
     RowFormat,
 )
 from services.results.outcomes.outcome import BEFORE_ALL
-from services.results.runs.errors import RunNotFinished
+from services.results.runs.errors import RunNotFrozen
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.summaries.show_summary import ShowSummary
@@ -134,7 +134,7 @@ class ExportRun:
                 name, file_format.media_type, self._outcome_chunks(run, file_format, indexes[0])
             )
         render = RenderFile(self.rows, run, file_format, indexes)
-        if not (file_format.is_resumable and _is_finished(record)):
+        if not (file_format.is_resumable and _is_final(record)):
             return ExportedFile(name, file_format.media_type, _data(render))
         file = ResumableFile(order.run_id, record.epoch, _tag(order, record, run))
         end = await self._end(file, render, is_needed=order.with_total or order.first_byte > 0)
@@ -219,11 +219,11 @@ def _check_part(order: ExportRequest, file_format: ExportFormat, record: RunReco
         return
     if not (isinstance(file_format, RowFormat) and file_format.is_resumable):
         raise invalid_field("first_byte", "must be 0: only CSV and JSONL can be resumed")
-    if not _is_finished(record):
-        raise RunNotFinished(run_id=order.run_id)
+    if not _is_final(record):
+        raise RunNotFrozen(run_id=order.run_id)
 
 
-def _is_finished(record: RunRecord) -> bool:
+def _is_final(record: RunRecord) -> bool:
     return record.is_frozen and record.state is not None
 
 

@@ -10,7 +10,7 @@ from services.common.checked_fields import invalid_field
 from services.results.answers.answer_filter import task_index
 from services.results.answers.ports import ListedOutcomes
 from services.results.outcomes.outcome import ListedOutcome, ScoredRow
-from services.results.runs.errors import RunNotFinished
+from services.results.runs.errors import RunNotFrozen
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -107,7 +107,7 @@ class RescoreTask:
     async def rescore(self, run_id: str, task: str, other: ScoringOverride) -> RescoredTask:
         record = await self.records.get(run_id)
         if not record.is_frozen:
-            raise RunNotFinished(run_id=run_id)
+            raise RunNotFrozen(run_id=run_id)
         index = task_index(record.plan, task)
         scoring = other_scoring(record.plan, index, other)
         recipe = ScoringRecipe(

@@ -7,7 +7,7 @@ class RecordNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUN
     """Run {run_id} not found."""
 
 
-class EpochOver(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_CLOSED"):
+class EpochOver(DomainError, kind=ErrorKind.CONFLICT, reason="EPOCH_OVER"):
     """Epoch {epoch} of run {run_id} is over; the run is in epoch {current}."""
 
 
@@ -19,5 +19,5 @@ class RunIncomplete(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_INCOMPLETE
     """Run {run_id} still misses {missing} outcomes."""
 
 
-class RunNotFinished(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_FINISHED"):
-    """Run {run_id} is not finished, so its figures may still change; wait for it or cancel it."""
+class RunNotFrozen(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_FROZEN"):
+    """Run {run_id} still takes outcomes, so its figures may change; wait for it or cancel it."""

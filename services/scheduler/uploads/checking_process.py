@@ -42,7 +42,7 @@ _ERRORS = (
     "DatasetTooLarge",
     "FileTooLarge",
     "ObjectStoreUnavailable",
-    "ProjectStorageExceeded",
+    "ProjectStorageQuotaExceeded",
     "StorageQuotaExceeded",
 )
 _RESULT_MODULES = "services.scheduler.uploads."

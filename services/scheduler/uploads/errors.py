@@ -81,7 +81,7 @@ class StorageQuotaExceeded(DomainError, kind=ErrorKind.EXHAUSTED, reason="STORAG
     """{user} stores {used} of {limit} {unit}, and {added} more do not fit. Delete some or ask an operator."""
 
 
-class ProjectStorageExceeded(StorageQuotaExceeded, reason="PROJECT_STORAGE_EXCEEDED"):
+class ProjectStorageQuotaExceeded(StorageQuotaExceeded, reason="PROJECT_STORAGE_QUOTA_EXCEEDED"):
     """Project {project_id} stores {used} of {limit} bytes, and has no room for {added} more."""
 
 

@@ -105,7 +105,7 @@ async def test_what_cannot_be_shown_is_said_in_a_sentence(harness: GatewayHarnes
         ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", "Run not found.", run_id=second.run_id
     )
     status, body, _ = await call(harness, "GET", f"{API}/side-by-side?ids={ids}")
-    assert (status, body["reason"]) == (409, "RUN_NOT_FINISHED")
+    assert (status, body["reason"]) == (409, "RUN_NOT_PLANNED")
     assert body["detail"].startswith(f"Run {shown_id(second)} has not begun")
     harness.results.answers.refusal = refused(ErrorKind.CONFLICT, "NO_COMMON_SAMPLES", "Nothing to pair.")
     assert await refusal(f"side-by-side?ids={ids}") == (409, "NO_COMMON_SAMPLES")

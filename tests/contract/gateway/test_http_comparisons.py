@@ -114,7 +114,7 @@ async def test_what_cannot_be_compared_is_422(harness: GatewayHarness, body: dic
         (ErrorKind.CONFLICT, "NOT_COMPARABLE", 409),
         (ErrorKind.CONFLICT, "NO_COMMON_SAMPLES", 409),
         (ErrorKind.CONFLICT, "COMPARISON_TOO_SLOW", 409),
-        (ErrorKind.CONFLICT, "RUN_NOT_FINISHED", 409),
+        (ErrorKind.CONFLICT, "RUN_NOT_FROZEN", 409),
         (ErrorKind.INVALID, "UNKNOWN_METRIC", 400),
     ],
 )

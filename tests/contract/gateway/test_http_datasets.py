@@ -181,7 +181,7 @@ async def test_what_is_said_beside_the_file_is_checked(
         (refused(ErrorKind.INVALID, "DATASET_TOO_LARGE", "No more of it.", limit="1"), 413),
         (refused(ErrorKind.INVALID, "CHECK_STOPPED", "No more of it.", gibibytes="4"), 413),
         (refused(ErrorKind.EXHAUSTED, "STORAGE_QUOTA_EXCEEDED", "No more of it.", limit="1"), 413),
-        (refused(ErrorKind.EXHAUSTED, "PROJECT_STORAGE_EXCEEDED", "No more of it.", limit="1"), 413),
+        (refused(ErrorKind.EXHAUSTED, "PROJECT_STORAGE_QUOTA_EXCEEDED", "No more of it.", limit="1"), 413),
         (refused(ErrorKind.UNAVAILABLE, "OBJECT_STORE_UNAVAILABLE", "No room.", dependency="s3"), 503),
     ],
 )

@@ -254,7 +254,7 @@ class InMemoryStream:
 def _check_epoch(record: _Record, run_id: RunId, epoch: int) -> None:
     if record.epoch == epoch:
         return
-    reason = "RUN_CLOSED" if epoch < record.epoch else "INVALID_PARAMETER"
+    reason = "EPOCH_OVER" if epoch < record.epoch else "INVALID_PARAMETER"
     raise RemoteError(
         ErrorKind.CONFLICT, reason, f"Run {run_id} is in epoch {record.epoch}, not {epoch}.", {}
     )

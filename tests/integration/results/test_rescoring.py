@@ -76,7 +76,7 @@ async def open_plan(harness: ResultsHarness) -> RunPlan:
 async def plan(
     harness: ResultsHarness, open_plan: RunPlan, rescoring: "rescore_grpc.RescoreServiceAsyncStub"
 ) -> RunPlan:
-    with pytest.raises(grpc.aio.AioRpcError, match="is not finished"):
+    with pytest.raises(grpc.aio.AioRpcError, match="still takes outcomes"):
         await rescoring.RescoreTask(rescore_pb2.RescoreTaskRequest(run_id=open_plan.run_id, task="t0"))
     await harness.records.CloseRun(
         run_record_pb2.CloseRunRequest(run_id=open_plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)

@@ -318,7 +318,7 @@ async def test_what_cannot_be_done_is_refused_in_one_sentence(harness: ResultsHa
     )
     plan = await harness.open_run_of(1)
     stale = run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=0)
-    assert (await refusal(records.CloseRun(stale)))[0] == "RUN_CLOSED"
+    assert (await refusal(records.CloseRun(stale)))[0] == "EPOCH_OVER"
     page = results_pb2.ListOutcomesRequest(run_id=plan.run_id, page_token="nonsense")
     assert (await refusal(harness.public.ListOutcomes(page)))[0] == "INVALID_PAGE_TOKEN"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from services.scheduler.uploads.errors import ProjectStorageExceeded, StorageQuotaExceeded
+from services.scheduler.uploads.errors import ProjectStorageQuotaExceeded, StorageQuotaExceeded
 
 # The largest of a bigint and of an int64 of a message.
 _UNLIMITED = 2**63 - 1
@@ -45,9 +45,9 @@ class ProjectQuota:
     limit: int
 
     def check(self, added: int) -> None:
-        """Raises `ProjectStorageExceeded` if `added` bytes do not fit beside what is stored."""
+        """Raises `ProjectStorageQuotaExceeded` if `added` bytes do not fit beside what is stored."""
         if added > 0 and self.used + added > self.limit:
-            raise ProjectStorageExceeded(
+            raise ProjectStorageQuotaExceeded(
                 project_id=self.project_id, used=self.used, limit=self.limit, added=added
             )
 

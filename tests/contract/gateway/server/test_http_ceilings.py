@@ -199,7 +199,7 @@ async def test_one_user_cannot_have_all_requests_in_progress() -> None:
             refused, problem, response = await call(small, "GET", QUEUE)
             assert (refused, problem["reason"], response.headers["Retry-After"]) == (
                 429,
-                "TOO_MANY_REQUESTS",
+                "TOO_MANY_CALLS",
                 "1",
             )
             assert (await call(small, "GET", QUEUE, headers={"X-Proctor-User": "bob"}))[0] == 200

@@ -118,7 +118,7 @@ async def test_refusals_say_why(harness: ResultsHarness) -> None:
     one, other = await closed(harness, "refusals", 5), await closed(harness, "elsewhere", 5)
     still_open = (await recorded(harness, "refusals", 5)).run_id
     for run_ids, metrics, code, reason in (
-        ([one, still_open], [], grpc.StatusCode.FAILED_PRECONDITION, "RUN_NOT_FINISHED"),
+        ([one, still_open], [], grpc.StatusCode.FAILED_PRECONDITION, "RUN_NOT_FROZEN"),
         ([one, other], [], grpc.StatusCode.FAILED_PRECONDITION, "NOT_COMPARABLE"),
         ([one, new_id()], [], grpc.StatusCode.NOT_FOUND, "RUN_NOT_FOUND"),
         ([one, one], [], grpc.StatusCode.INVALID_ARGUMENT, "INVALID_PARAMETER"),

@@ -23,7 +23,7 @@ from services.results.comparison.errors import (
 )
 from services.results.comparison.list_flips import FlipsPage, FlipsQuery
 from services.results.processes.errors import TookTooLong
-from services.results.runs.errors import RecordNotFound, RunNotFinished
+from services.results.runs.errors import RecordNotFound, RunNotFrozen
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.paired.estimate import (
@@ -208,7 +208,7 @@ async def test_runs_that_failed_on_everything_are_compared_as_undefined(runs: Pa
 
 async def test_an_unfinished_run_is_refused(runs: PairedRuns) -> None:
     finished, open_run = await runs.run(single(TEN[:1], 1)), await runs.open_run(single(TEN[:1], 1))
-    with pytest.raises(RunNotFinished):
+    with pytest.raises(RunNotFrozen):
         await runs.compared(finished, open_run)
 
 

@@ -39,7 +39,7 @@ LIMITS = (
     "max_stored_rows_per_user",
     "max_stored_bytes_per_project",
 )
-IN_PROJECT = "PROJECT_STORAGE_EXCEEDED"
+IN_PROJECT = "PROJECT_STORAGE_QUOTA_EXCEEDED"
 SUITE = """\
 task: {name}
 version: "1"
