@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 3, "no gateway answers"
     NOT_FOUND = 4, "something that was named does not exist"
     CANCELLED = 5, "the run was cancelled"
-    FAULT = 6, "an internal error"
+    INTERNAL = 6, "an internal error"
     STACK_RUNNING = 7, "a stack is already running"
     PORT_TAKEN = 8, "a port is taken"
     INTERRUPTED = 130, "interrupted; the run goes on"

@@ -5,7 +5,7 @@ ClientError
 │   ├── NotAllowed  no API key, an unknown one, or a caller who may not do this
 │   └── NotFound  something that the request names does not exist
 ├── Unreachable   the gateway, or a service behind it, does not answer; a retry may help
-└── ServerFault   an internal error of a service
+└── InternalError  an internal error of a service
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class Unreachable(ClientError):
     """No answer; a retry may help."""
 
 
-class ServerFault(ClientError):
+class InternalError(ClientError):
     """An internal error of a service."""
 
 
@@ -105,4 +105,4 @@ def _kind(code: grpc.StatusCode, reason: str) -> type[ClientError]:
         return NotAllowed
     if code in _REFUSALS:
         return Refused
-    return Unreachable if code == grpc.StatusCode.UNAVAILABLE else ServerFault
+    return Unreachable if code == grpc.StatusCode.UNAVAILABLE else InternalError

@@ -9,7 +9,7 @@ from proctor.exit_codes import ExitCode
 class StackError(Exception):
     """The local stack failed."""
 
-    exit_code: ClassVar[ExitCode] = ExitCode.FAULT
+    exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
 
     def __init__(self, **facts: str | int | Path) -> None:
         self.facts = facts

@@ -146,9 +146,9 @@ def complain_of(terminal: Terminal, error: errors.ClientError | StackError) -> E
     is_page = error.reason == "INVALID_PAGE_TOKEN"
     message = error.message.replace("page_token", "--page") if is_page else error.message
     terminal.complain(message, error.reason)
-    return _CODE_OF_ERROR.get(type(error), ExitCode.FAULT)
+    return _CODE_OF_ERROR.get(type(error), ExitCode.INTERNAL)
 
 
 def code_of_run(run: run_pb2.Run) -> ExitCode:
     """The exit code of a run in a final state."""
-    return _CODE_OF_STATE.get(run.state, ExitCode.FAULT)
+    return _CODE_OF_STATE.get(run.state, ExitCode.INTERNAL)

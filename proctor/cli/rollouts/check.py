@@ -87,7 +87,7 @@ def _complain(terminal: Terminal, ended: subprocess.CompletedProcess[bytes], rea
     """The last line is the sentence; what is before it are faults of the program."""
     lines = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
     terminal.complain(lines[-1], reason)
-    raise typer.Exit(ExitCode.REFUSED if ended.returncode == ExitCode.REFUSED else ExitCode.FAULT)
+    raise typer.Exit(ExitCode.REFUSED if ended.returncode == ExitCode.REFUSED else ExitCode.INTERNAL)
 
 
 def _results(checking: subprocess.Popen[bytes], tasks: bytes) -> Iterator[dict[str, Any]]:

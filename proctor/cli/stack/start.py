@@ -86,7 +86,7 @@ def start_detached(request: StackRequest, terminal: Terminal) -> ExitCode:
     stack = _wait_until_running(process, state_dir)
     if stack is None:
         terminal.complain(log_tail(log_path) or "The stack ended without an error message.")
-        return next((code for code in ExitCode if code == process.returncode), ExitCode.FAULT)
+        return next((code for code in ExitCode if code == process.returncode), ExitCode.INTERNAL)
     address = f"http://{stack.gateway_http} (API: /docs), gRPC {stack.gateway_grpc}"
     terminal.report(stack_document(stack), f"The stack serves {address}; `{program_name()} down` stops it.")
     return ExitCode.OK

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proctor.client.errors import ServerFault
+from proctor.client.errors import InternalError
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
@@ -181,7 +181,7 @@ async def test_answer_that_is_too_large_for_us_is_our_fault(harness: GatewayHarn
     status, problem, response = await call(harness, "GET", f"{API}/results")
     assert (status, problem["reason"], response.headers.get("Retry-After")) == (500, "INTERNAL", None)
     async with ProctorClient(harness.grpc) as client:
-        with pytest.raises(ServerFault, match="too large to be sent"):
+        with pytest.raises(InternalError, match="too large to be sent"):
             await client.list_runs()
 
 
