@@ -18,11 +18,11 @@ async def changes(
     object_id: Annotated[
         str, typer.Argument(metavar="[ID]", help="Only this run, data set, file or suite@version.")
     ] = "",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Changes per page.")] = 20,
+    page_size: Annotated[int, typer.Option(min=1, max=500, help="Changes per page.")] = 20,
     page: PageOption = "",
 ) -> None:
     """Show who cancelled, paused, retried or deleted something, and who changed the limits."""
-    request = change_service_pb2.ListChangesRequest(page_size=limit, page_token=page, object_id=object_id)
+    request = change_service_pb2.ListChangesRequest(page_size=page_size, page_token=page, object_id=object_id)
     session.terminal.show(await session.client.changes(request), print_changes)
 
 

@@ -49,10 +49,10 @@ _RUN = (Column("model, run", "whole"), Column("suite, user"))
 async def queue(
     session: Session,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Most pending and paused runs.")] = 100,
+    page_size: Annotated[int, typer.Option(min=1, max=500, help="Most pending and paused runs.")] = 100,
 ) -> None:
     """Show the running runs, the pending ones with reason and expected start, and the workers."""
-    session.terminal.show(await session.client.queue.show(limit), print_queue)
+    session.terminal.show(await session.client.queue.show(page_size), print_queue)
 
 
 @dataclass(frozen=True, slots=True)

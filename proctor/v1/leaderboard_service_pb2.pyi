@@ -29,7 +29,7 @@ class GetLeaderboardRequest(_message.Message):
 
     SUITE_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
-    LIMIT_FIELD_NUMBER: _builtins.int
+    MAX_ENTRIES_FIELD_NUMBER: _builtins.int
     IS_BEST_FIELD_NUMBER: _builtins.int
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
@@ -39,7 +39,7 @@ class GetLeaderboardRequest(_message.Message):
     """Name of the suite."""
     metric: _builtins.str
     """"accuracy" (acc over the tasks that have it; score where none has), "score" (the mean of each task's main metric) or any metric of the suite; empty means accuracy."""
-    limit: _builtins.int
+    max_entries: _builtins.int
     """Number of entries, 1 to 100; 0 means 10."""
     is_best: _builtins.bool
     """Rank each model by its best completed run instead of its latest; such entries are marked as selected."""
@@ -56,7 +56,7 @@ class GetLeaderboardRequest(_message.Message):
         *,
         suite: _builtins.str = ...,
         metric: _builtins.str = ...,
-        limit: _builtins.int = ...,
+        max_entries: _builtins.int = ...,
         is_best: _builtins.bool = ...,
         scoring_method: _run_pb2.ScoringMethod.ValueType = ...,
         num_fewshot: _builtins.int | None = ...,
@@ -65,7 +65,7 @@ class GetLeaderboardRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "num_fewshot", b"num_fewshot", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "includes_limited", b"includes_limited", "is_best", b"is_best", "limit", b"limit", "metric", b"metric", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "scoring_method", b"scoring_method", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "includes_limited", b"includes_limited", "is_best", b"is_best", "max_entries", b"max_entries", "metric", b"metric", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "scoring_method", b"scoring_method", "suite", b"suite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
@@ -94,7 +94,7 @@ class GetLeaderboardResponse(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     PENDING_COMPARISONS_FIELD_NUMBER: _builtins.int
     total_models: _builtins.int
-    """Number of ranked models, including those beyond the limit."""
+    """Number of ranked models, including those beyond `max_entries`."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
     """Scoring method of the ranked models."""
     metric: _builtins.str

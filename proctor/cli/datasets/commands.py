@@ -66,11 +66,11 @@ async def upload(
 async def list_datasets(
     session: Session,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Data sets per page.")] = 20,
+    page_size: Annotated[int, typer.Option(min=1, max=500, help="Data sets per page.")] = 20,
     page: PageOption = "",
 ) -> None:
     """List the uploaded data sets, newest first."""
-    found = await session.client.datasets.list_page(limit, page)
+    found = await session.client.datasets.list_page(page_size, page)
     if found.datasets or page or session.terminal.is_json:
         session.terminal.show(found, print_datasets)
     else:

@@ -83,12 +83,12 @@ class AnswerOptions:
 
 @dataclass(frozen=True, slots=True)
 class ResultsOptions:
-    """Which answers of a run are listed below its figures."""
+    """Which outcomes of a run are listed below its figures."""
 
-    outcomes: Annotated[bool, typer.Option("--outcomes", help="Also list answers, one by one.")] = False
-    task: Annotated[str, typer.Option(help="Only answers of this task.")] = ""
+    outcomes: Annotated[bool, typer.Option("--outcomes", help="Also list outcomes, one by one.")] = False
+    task: Annotated[str, typer.Option(help="Only outcomes of this task.")] = ""
     status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = ""
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Answers per page.")] = 20
+    page_size: Annotated[int, typer.Option(min=1, max=1000, help="Outcomes per page.")] = 20
     page: PageOption = ""
     sort: Annotated[str, typer.Option(help="Order by score, length or time, the smallest first.")] = ""
     descending: Annotated[bool, typer.Option("--descending", help="The largest first.")] = False
@@ -97,10 +97,10 @@ class ResultsOptions:
 async def results(
     session: Session, run_id: RunIdArgument, options: ResultsOptions, chosen: AnswerOptions
 ) -> None:
-    """Show the figures of a run, partial while it runs; with --outcomes or a filter also its answers."""
+    """Show the figures of a run, partial while it runs; with --outcomes or a filter also its outcomes."""
     request = results_pb2.ListOutcomesRequest(
         run_id=run_id,
-        page_size=options.limit,
+        page_size=options.page_size,
         page_token=options.page,
         task=options.task,
         filter=chosen.message(),
@@ -215,7 +215,7 @@ class SideBySideOptions:
     ]
     task: Annotated[str, typer.Option(help="Task of the suite, if the runs have several.")] = ""
     differing: Annotated[bool, typer.Option("--differing", help="Only rows with different answers.")] = False
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Rows per page.")] = 10
+    page_size: Annotated[int, typer.Option(min=1, max=200, help="Rows per page.")] = 10
     page: PageOption = ""
 
 
@@ -228,7 +228,7 @@ async def side_by_side(session: Session, options: SideBySideOptions, chosen: Ans
         task=options.task,
         only_differing=options.differing,
         filter=chosen.message(),
-        page_size=options.limit,
+        page_size=options.page_size,
         page_token=options.page,
     )
     runs = [await session.client.get_run(run_id) for run_id in options.run_ids]

@@ -45,7 +45,7 @@ class CompareOptions:
     flips: Annotated[
         str, typer.Option(metavar="TASK", help="Also list the samples of TASK with different scores.")
     ] = ""
-    limit: Annotated[int | None, typer.Option(min=1, help="Most samples listed.")] = None
+    max_flips: Annotated[int | None, typer.Option(min=1, help="Most samples listed.")] = None
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs scored in different ways; the output says so.")
     ] = False
@@ -75,7 +75,7 @@ async def compare(session: Session, options: CompareOptions) -> None:
         task=options.flips,
         metric=options.metric[0] if options.metric else "",
     )
-    found = await _flips(session.client, request, options.limit)
+    found = await _flips(session.client, request, options.max_flips)
     if session.terminal.is_json:
         session.terminal.emit({**document(comparison), "flips": [document(flip) for flip in found]})
     else:
@@ -104,14 +104,14 @@ def _is_run(name: str) -> bool:
 
 
 async def _flips(
-    client: ProctorClient, request: comparison_service_pb2.ListFlipsRequest, limit: int | None
+    client: ProctorClient, request: comparison_service_pb2.ListFlipsRequest, max_flips: int | None
 ) -> list[comparison_pb2.Flip]:
-    request.page_size = min(limit or _PAGE_SIZE, _PAGE_SIZE)
+    request.page_size = min(max_flips or _PAGE_SIZE, _PAGE_SIZE)
     found: list[comparison_pb2.Flip] = []
     async with aclosing(client.comparisons.flips(request)) as flips:
         async for flip in flips:
             found.append(flip)
-            if len(found) == limit:
+            if len(found) == max_flips:
                 break
     return found
 

@@ -52,7 +52,7 @@ class LeaderboardOptions:
     best: Annotated[
         bool, typer.Option("--best", help="Rank by each model's best run, not its latest; it is marked.")
     ] = False
-    limit: Annotated[int, typer.Option(min=1, max=MAX_LEADERBOARD_MODELS, help="Models listed.")] = 10
+    max_entries: Annotated[int, typer.Option(min=1, max=MAX_LEADERBOARD_MODELS, help="Models listed.")] = 10
     scoring_method: Annotated[
         str,
         typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}; auto: the most frequent."),
@@ -67,7 +67,7 @@ class LeaderboardOptions:
         return leaderboard_service_pb2.GetLeaderboardRequest(
             suite=self.suite,
             metric=self.metric,
-            limit=self.limit,
+            max_entries=self.max_entries,
             is_best=self.best,
             scoring_method=option_value(
                 run_pb2.ScoringMethod, self.scoring_method, "--scoring-method", unset="auto"
@@ -102,7 +102,7 @@ class HistoryOptions:
         typer.Option(min=1, max=MAX_HISTORY_DAYS, help="Runs closed in the last N days."),
     ] = 30
     metric: MetricOption = ""
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
+    page_size: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
     page: PageOption = ""
 
 
@@ -113,7 +113,7 @@ async def history(session: Session, options: HistoryOptions) -> None:
         suite=options.suite,
         days=options.days,
         metric=options.metric,
-        page_size=options.limit,
+        page_size=options.page_size,
         page_token=options.page,
     )
 
@@ -139,7 +139,11 @@ def print_leaderboard(
         say(console, found.note, style="yellow")
     if found.total_models > len(found.entries):
         more = found.total_models - len(found.entries)
-        say(console, f"{more} more: --limit {min(found.total_models, MAX_LEADERBOARD_MODELS)}", style="dim")
+        say(
+            console,
+            f"{more} more: --max-entries {min(found.total_models, MAX_LEADERBOARD_MODELS)}",
+            style="dim",
+        )
     if any(entry.is_selected_best for entry in found.entries):
         say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
     if found.pending_comparisons:

@@ -25,7 +25,7 @@ class OrdersOptions:
     model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = ""
     state: Annotated[str, typer.Option(help="Only orders with a run that is running, failed, …")] = ""
     project: Annotated[int | None, typer.Option(help="Only this project.")] = None
-    limit: Annotated[int, typer.Option(min=1, max=100, help="Orders per page.")] = 20
+    page_size: Annotated[int, typer.Option(min=1, max=100, help="Orders per page.")] = 20
     page: PageOption = ""
 
 
@@ -38,7 +38,7 @@ async def list_orders(session: Session, options: OrdersOptions) -> None:
         project_id=options.project,
     )
     is_filtered = bool(chosen.ListFields())
-    chosen.page_size, chosen.page_token = options.limit, options.page
+    chosen.page_size, chosen.page_token = options.page_size, options.page
     found = await session.client.rollouts.list(chosen)
     if found.orders or options.page or session.terminal.is_json:
         session.terminal.show(found, print_orders)

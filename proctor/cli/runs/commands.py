@@ -27,7 +27,7 @@ class RunsOptions:
     dataset: Annotated[str, typer.Option(metavar="ID", help="Only over this data set.")] = ""
     model: Annotated[str, typer.Option(help="Only this model.")] = ""
     project: Annotated[int | None, typer.Option(help="Only this project.")] = None
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
+    page_size: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
     page: PageOption = ""
 
 
@@ -41,7 +41,7 @@ async def runs(session: Session, options: RunsOptions) -> None:
         dataset_id=options.dataset,
     )
     is_filtered = bool(chosen.ListFields())
-    chosen.page_size, chosen.page_token = options.limit, options.page
+    chosen.page_size, chosen.page_token = options.page_size, options.page
     found = await session.client.list_runs(chosen)
     if not found.total:
         await refuse_unknown_suite(session.client, options.suite or options.dataset)

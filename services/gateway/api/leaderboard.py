@@ -171,7 +171,7 @@ class LeaderboardParameters:
         return leaderboard_service_pb2.GetLeaderboardRequest(
             suite=self.suite,
             metric=self.metric,
-            limit=self.limit,
+            max_entries=self.limit,
             is_best=self.best,
             scoring_method=number_of(self.scoring_method),
             num_fewshot=self.num_fewshot,

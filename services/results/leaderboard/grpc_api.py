@@ -43,7 +43,7 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
         query = LeaderboardQuery(
             checked_text("suite", request.suite),
             checked_text("metric", request.metric),
-            request.limit,
+            request.max_entries,
             request.is_best,
             checked_choice("scoring_method", ScoringMethod, request.scoring_method)
             if request.scoring_method

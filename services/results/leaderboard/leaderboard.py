@@ -154,7 +154,7 @@ class LeaderboardEntry:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """`total_models` counts all that are ranked, beyond the limit too. `note`: why there are none.
+    """`total_models` counts all that are ranked, beyond `max_entries` too. `note`: why there are none.
 
     `pending`: pairs of entries that are still being compared.
     """

@@ -32,7 +32,7 @@ from services.results.leaderboard.ports import LeaderboardStore, PendingComparis
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
 
-DEFAULT_LIMIT = 10
+DEFAULT_ENTRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class LeaderboardQuery:
 
     suite: str
     metric: str = ""
-    limit: int = 0
+    max_entries: int = 0
     is_best: bool = False
     scoring_method: ScoringMethod | None = None
     num_fewshot: int | None = None
@@ -57,7 +57,9 @@ class RankModels:
 
     async def rank(self, query: LeaderboardQuery) -> Leaderboard:
         """A suite without runs has an empty leaderboard."""
-        limit = checked_number("limit", query.limit, maximum=MAX_LEADERBOARD_MODELS, default=DEFAULT_LIMIT)
+        max_entries = checked_number(
+            "max_entries", query.max_entries, maximum=MAX_LEADERBOARD_MODELS, default=DEFAULT_ENTRIES
+        )
         metric = await self._metric(query)
         if metric is None:
             return Leaderboard(query.metric or ACCURACY)
@@ -74,7 +76,7 @@ class RankModels:
         unranked = unranked_candidates(candidates, ranked)
         baselines, (entries, pending) = await asyncio.gather(
             self.leaderboard.baselines([one.run.run_id for one in ranked or unranked]),
-            self._entries(ranked[:MAX_LEADERBOARD_MODELS], limit),
+            self._entries(ranked[:MAX_LEADERBOARD_MODELS], max_entries),
         )
         return Leaderboard(
             metric,
@@ -82,7 +84,7 @@ class RankModels:
             entries,
             [
                 unranked_entry(one, conditions, includes_limited=query.includes_limited)
-                for one in unranked[:limit]
+                for one in unranked[:max_entries]
             ],
             baseline_entries(baselines, metric),
             len(ranked),
@@ -99,7 +101,9 @@ class RankModels:
             raise UnknownMetric(metric=query.metric or ACCURACY, supported=", ".join(metrics))
         return metric
 
-    async def _entries(self, ranked: Sequence[Candidate], limit: int) -> tuple[list[LeaderboardEntry], int]:
+    async def _entries(
+        self, ranked: Sequence[Candidate], max_entries: int
+    ) -> tuple[list[LeaderboardEntry], int]:
         """Entries with ranks, ties and trends from the comparisons that are stored, and the number of pairs
         that are still being compared.
 
@@ -110,9 +114,9 @@ class RankModels:
         metric = ranked[0].metric
         p_values = await self.differences.p_values([one.run.run_id for one in ranked], metric)
         differing = distinguishable(len(ranked), p_values)
-        given, listed = ranks(len(ranked), differing), ranked[:limit]
+        given, listed = ranks(len(ranked), differing), ranked[:max_entries]
         tied, unknown = ties(len(listed), p_values, differing), untested(len(listed), p_values)
-        pending = await self._pending(ranked, given[:limit], p_values)
+        pending = await self._pending(ranked, given[:max_entries], p_values)
         moved = await self._moved(listed, metric)
         entries = [
             replace(

@@ -145,7 +145,7 @@ def calls(session: PostgresSession) -> dict[str, Call]:
 
     return {
         "leaderboard": ranked(LeaderboardQuery("suite1", "accuracy")),
-        "leaderboard, 100 models": ranked(LeaderboardQuery("suite1", "score", limit=100)),
+        "leaderboard, 100 models": ranked(LeaderboardQuery("suite1", "score", max_entries=100)),
         "leaderboard, best runs": ranked(LeaderboardQuery("suite1", "accuracy", is_best=True)),
         "leaderboard of a project": ranked(LeaderboardQuery("suite1", "accuracy", project_id=6)),
         "history of 30 days": history(HistoryQuery()),

@@ -33,7 +33,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "CountRequestResponse.limit": (0, 0),
     "GetHistoryRequest.days": (list_history.DEFAULT_DAYS, MAX_HISTORY_DAYS),
     "GetHistoryRequest.page_size": (list_history.DEFAULT_PER_PAGE, list_history.MAX_PER_PAGE),
-    "GetLeaderboardRequest.limit": (rank_models.DEFAULT_LIMIT, MAX_LEADERBOARD_MODELS),
+    "GetLeaderboardRequest.max_entries": (rank_models.DEFAULT_ENTRIES, MAX_LEADERBOARD_MODELS),
     "GetQueueRequest.page_size": (run_reads.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE),
     "ListBatchesRequest.page_size": (batches.DEFAULT_PAGE_SIZE, batches.MAX_PAGE_SIZE),
     "ListChangesRequest.page_size": COMMON,

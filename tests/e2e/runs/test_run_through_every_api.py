@@ -189,10 +189,10 @@ async def test_command_line_runs_and_reports_as_json(stack: StackHarness) -> Non
     assert ran.document["summary"]["tasks"][0]["metrics"][0]["mean"] == 1.0
     watched = await proctor(stack, f"watch {run_id} --json")
     assert (watched.code, watched.document) == (0, ran.document)
-    shown = await proctor(stack, f"results {run_id} --outcomes --limit 5 --json")
+    shown = await proctor(stack, f"results {run_id} --outcomes --page-size 5 --json")
     assert shown.document["summary"] == ran.document["summary"]
     assert [item["prediction"] for item in shown.document["outcomes"]] == [f"k{n}" for n in range(5)]
-    listed = await proctor(stack, "runs --suite keyed --limit 1 --json")
+    listed = await proctor(stack, "runs --suite keyed --page-size 1 --json")
     assert [run["run_id"] for run in listed.document["runs"]] == [run_id]
 
 

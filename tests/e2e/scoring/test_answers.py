@@ -78,7 +78,7 @@ async def test_side_by_side_shows_only_rows_that_differ(stack: StackHarness, run
     assert len((await http(stack, "GET", f"{path}&limit=200")).body["rows"]) == 30
     found = (await http(stack, "GET", f"{RUNS}/{second}/results?text=IS%20OTHER&id=r2")).body
     assert [row["custom_id"] for row in found["results"]] == ["r21", "r24", "r27"]
-    shown = await proctor(stack, f"side-by-side {' '.join(run_ids)} --differing --limit 2")
+    shown = await proctor(stack, f"side-by-side {' '.join(run_ids)} --differing --page-size 2")
     assert ('"The answer is fake."' in shown.out, '"The answer is other."' in shown.out) == (True, True)
 
 

@@ -26,7 +26,7 @@ async def test_filters_list_answers_and_fill_their_page(
     run = stored_run(harness)
     harness.results.outcomes[run.run_id] = [recorded(at, is_golden=at == 1) for at in range(3)]
     line = ("--id", "r", "--text", "50%", "--min-score", "0.5", "--max-characters", "9", "--golden")
-    shown = await proctor("results", run.run_id, *line, "--limit", "2")
+    shown = await proctor("results", run.run_id, *line, "--page-size", "2")
     assert shown.code == 0, shown.err
     assert "request-1" in shown.out
     assert "1 golden" in shown.out
@@ -116,7 +116,7 @@ async def test_runs_stand_side_by_side_within_a_hundred_columns(
         missing,
     ]
     runs = first.run_id, second.run_id
-    shown = await proctor("side-by-side", *runs, "--differing", "--limit", "3", "--text", "é")
+    shown = await proctor("side-by-side", *runs, "--differing", "--page-size", "3", "--text", "é")
     assert shown.code == 0, shown.err
     lines = shown.out.splitlines()
     assert lines[0] == f"A  vllm/org/starter  run {first.run_id}"
@@ -137,7 +137,7 @@ async def test_runs_stand_side_by_side_within_a_hundred_columns(
         (1, "2", True),
     ]
     assert asked[0].filter.text == "é"
-    document = (await proctor("side-by-side", *runs, "--limit", "2", "--json")).document
+    document = (await proctor("side-by-side", *runs, "--page-size", "2", "--json")).document
     assert (len(document["rows"]), document["next_page_token"]) == (2, "2")
     one = await proctor("side-by-side", first.run_id)
     assert (one.code, one.err) == (2, "Name 2 to 6 runs.\n")

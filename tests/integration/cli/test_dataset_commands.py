@@ -30,7 +30,7 @@ async def test_file_is_uploaded_listed_shown_and_deleted(
     assert datasets.headers[-1].project_id == 7
     listed = await proctor("datasets", "list", "--json")
     assert [each["name"] for each in listed.document["datasets"]] == ["mine", "rows.jsonl"]
-    page = await proctor("datasets", "list", "--limit", "1")
+    page = await proctor("datasets", "list", "--page-size", "1")
     assert "1 of 2. The next page: --page 1" in page.out
     assert ID in (await proctor("datasets")).out
 

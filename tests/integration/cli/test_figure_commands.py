@@ -67,7 +67,7 @@ async def test_flips_are_listed_over_all_pages_or_up_to_a_limit(
     shown = await proctor("compare", FIRST, SECOND, "--flips", "sst2")
     assert "sst2 row 4" in shown.out
     assert "5 samples on which they differ" in shown.out
-    reported = await proctor("compare", FIRST, SECOND, "--flips", "sst2", "--limit", "3", "--json")
+    reported = await proctor("compare", FIRST, SECOND, "--flips", "sst2", "--max-flips", "3", "--json")
     assert [flip["doc_id"] for flip in reported.document["flips"]] == [0, 1, 2]
     asked = harness.results.comparisons.listed[0]
     assert (asked.first_run_id, asked.second_run_id, asked.task) == (FIRST, SECOND, "sst2")

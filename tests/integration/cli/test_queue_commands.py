@@ -25,7 +25,7 @@ async def test_queue_says_who_waits_why_and_for_how_long(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
     queue_with_one_pending(harness)
-    shown = await proctor("queue", "--limit", "7")
+    shown = await proctor("queue", "--page-size", "7")
     assert (shown.code, shown.err) == (0, "")
     words = " ".join(shown.out.split())
     for reported in (

@@ -111,7 +111,7 @@ def test_leaderboard_shows_ties_trends_baselines_and_who_is_unranked() -> None:
     assert shown.lines("* the best of several runs: selected")
     assert shown.lines("baseline/majority", "0.5000")
     assert shown.lines("vllm/c", "–", "scored by generate; limit 100")
-    assert shown.lines("10 more: --limit 12")
+    assert shown.lines("10 more: --max-entries 12")
 
 
 def test_leaderboard_of_a_data_set_is_named_on_one_line() -> None:

@@ -122,7 +122,7 @@ def ranking_request(filters: dict[str, str]) -> GetLeaderboardRequest:
     return GetLeaderboardRequest(
         suite=filters["suite"],
         metric=filters.get("metric", ""),
-        limit=MAX_LEADERBOARD_MODELS if "q" in filters else int(filters.get("limit", SHOWN)),
+        max_entries=MAX_LEADERBOARD_MODELS if "q" in filters else int(filters.get("limit", SHOWN)),
         is_best="best" in filters,
         scoring_method=value_of(run_pb2.ScoringMethod, filters.get("scoring_method", ""), unset=""),
         num_fewshot=int(shots) if shots else None,

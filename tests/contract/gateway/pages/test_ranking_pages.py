@@ -153,7 +153,7 @@ async def test_name_filters_what_is_shown_and_changes_no_rank(harness: GatewayHa
     assert text_of(await show(harness, "/leaderboard?q=OpenAI/c"), "num muted rank") == ["2–3"]
     assert "has this name" in (await show(harness, "/leaderboard?q=zzz")).html
     # A name may be behind the first 25.
-    assert [asked.limit for asked in harness.results.entries.leaderboards_asked] == [100, 100]
+    assert [asked.max_entries for asked in harness.results.entries.leaderboards_asked] == [100, 100]
 
 
 async def test_unranked_models_have_their_reasons_and_limited_runs_a_link(harness: GatewayHarness) -> None:

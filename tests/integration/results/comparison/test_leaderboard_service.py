@@ -157,7 +157,7 @@ async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(harness: R
                 "UNKNOWN_METRIC",
             ),
             (
-                leaderboard_service_pb2.GetLeaderboardRequest(suite=facts.suite, limit=101),
+                leaderboard_service_pb2.GetLeaderboardRequest(suite=facts.suite, max_entries=101),
                 "INVALID_PARAMETER",
             ),
             (

@@ -107,7 +107,7 @@ async def test_a_rank_is_the_same_however_few_are_listed() -> None:
     first, second, _ = [runs.add(f"p/{name}", mean) for name, mean in (("a", 0.9), ("b", 0.8), ("c", 0.7))]
     runs.compared(first, second, 0.02)
     whole = await runs.rank_models.rank(QUERY)
-    short = await runs.rank_models.rank(replace(QUERY, limit=2))
+    short = await runs.rank_models.rank(replace(QUERY, max_entries=2))
     # Distinguished if it were the only pair; not over all three.
     assert positions(short) == positions(whole)[:2] == [("p/a", 1), ("p/b", 1)]
 
@@ -170,7 +170,7 @@ async def test_pairs_of_listed_models_only_are_named_those_with_the_leader_first
     runs = ClosedRuns()
     for index in range(8):
         runs.add(f"p/{index}", 0.5 + index / 100)
-    leaderboard = await runs.rank_models.rank(replace(QUERY, limit=6))
+    leaderboard = await runs.rank_models.rank(replace(QUERY, max_entries=6))
     assert len(runs.pending) == leaderboard.pending == 6 * 5 / 2
     assert {first for first, _ in runs.pending[:5]} == {leaderboard.entries[0].run.run_id}  # type: ignore[union-attr]  # no baseline
     assert [entry.tied_with for entry in leaderboard.entries] == [()] * 6
@@ -272,9 +272,9 @@ async def test_more_models_than_listed_are_counted() -> None:
         runs.add(f"p/{index}", index / 100)
     leaderboard = await runs.rank_models.rank(QUERY)
     assert (len(leaderboard.entries), leaderboard.total_models) == (10, 12)
-    assert len((await runs.rank_models.rank(replace(QUERY, limit=3))).entries) == 3
+    assert len((await runs.rank_models.rank(replace(QUERY, max_entries=3))).entries) == 3
     with pytest.raises(InvalidParameter):
-        await runs.rank_models.rank(replace(QUERY, limit=MAX_LEADERBOARD_MODELS + 1))
+        await runs.rank_models.rank(replace(QUERY, max_entries=MAX_LEADERBOARD_MODELS + 1))
 
 
 async def test_a_project_has_a_leaderboard_of_its_own() -> None:
