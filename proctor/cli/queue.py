@@ -28,20 +28,8 @@ from proctor.wire.enums import shown_word, word_of, words_of
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
 # The widest ranges of the contract; the scheduler checks the limit itself.
 _INT64_MAX = 2**63 - 1
-# Fields of QueueLimits by the names of their options.
-_LIMITS = {
-    "max-running": "max_running_runs",
-    "max-pending": "max_pending_runs_per_user",
-    "max-requests": "max_requests_per_minute",
-    "time-limit": "run_time_limit",
-    "min-run-time": "min_run_time",
-    "priority": "highest_priorities",
-    "max-bytes": "max_stored_bytes_per_user",
-    "max-files": "max_stored_files_per_user",
-    "max-rows": "max_stored_rows_per_user",
-    "max-project-bytes": "max_stored_bytes_per_project",
-}
-
+# The names of limits, as of their options.
+_LIMITS = [field.name.replace("_", "-") for field in queue_pb2.QueueLimits.DESCRIPTOR.fields]
 
 _RUN = (Column("model, run", "whole"), Column("suite, user"))
 
@@ -59,16 +47,16 @@ async def queue(
 class LimitOptions:
     """Limits to change; what is not given stays."""
 
-    max_running: Annotated[
+    max_running_runs: Annotated[
         int | None, typer.Option(min=1, max=INT32_MAX, help="Runs that execute at a time.")
     ] = None
-    max_pending: Annotated[
+    max_pending_runs_per_user: Annotated[
         int | None, typer.Option(min=1, max=INT32_MAX, help="Pending and paused runs of a user.")
     ] = None
-    max_requests: Annotated[
+    max_requests_per_minute: Annotated[
         int | None, typer.Option(min=1, max=INT32_MAX, help="Requests of a user per minute.")
     ] = None
-    time_limit: Annotated[
+    run_time_limit: Annotated[
         float | None, typer.Option(min=0, max=MAX_TIME_LIMIT_SECONDS, help="Seconds that a run may take.")
     ] = None
     min_run_time: Annotated[
@@ -77,20 +65,22 @@ class LimitOptions:
             min=0, max=MAX_TIME_LIMIT_SECONDS, help="Seconds that a run executes before it may be preempted."
         ),
     ] = None
-    priority: Annotated[list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)] = None
-    max_bytes: Annotated[
+    highest_priorities: Annotated[
+        list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)
+    ] = None
+    max_stored_bytes_per_user: Annotated[
         int | None, typer.Option(min=1, max=_INT64_MAX, help="Bytes that a user may store.")
     ] = None
-    max_files: Annotated[
+    max_stored_files_per_user: Annotated[
         int | None,
         typer.Option(
             min=1, max=_INT64_MAX, help="Data sets, files, batch outputs and suites that a user may store."
         ),
     ] = None
-    max_rows: Annotated[
+    max_stored_rows_per_user: Annotated[
         int | None, typer.Option(min=1, max=_INT64_MAX, help="Rows that a user may store.")
     ] = None
-    max_project_bytes: Annotated[
+    max_stored_bytes_per_project: Annotated[
         int | None, typer.Option(min=0, max=_INT64_MAX, help="Bytes that a project may store. 0: no limit.")
     ] = None
     reset: Annotated[
@@ -102,24 +92,26 @@ class LimitOptions:
 async def limits(session: Session, options: LimitOptions) -> None:
     """Show the limits of the whole system, or change them at once, without a restart."""
     changes = queue_pb2.QueueLimits(
-        max_running_runs=options.max_running,
-        max_pending_runs_per_user=options.max_pending,
-        max_requests_per_minute=options.max_requests,
-        max_stored_bytes_per_user=options.max_bytes,
-        max_stored_files_per_user=options.max_files,
-        max_stored_rows_per_user=options.max_rows,
-        max_stored_bytes_per_project=options.max_project_bytes,
+        max_running_runs=options.max_running_runs,
+        max_pending_runs_per_user=options.max_pending_runs_per_user,
+        max_requests_per_minute=options.max_requests_per_minute,
+        max_stored_bytes_per_user=options.max_stored_bytes_per_user,
+        max_stored_files_per_user=options.max_stored_files_per_user,
+        max_stored_rows_per_user=options.max_stored_rows_per_user,
+        max_stored_bytes_per_project=options.max_stored_bytes_per_project,
     )
     for field, seconds in (
-        (changes.run_time_limit, options.time_limit),
+        (changes.run_time_limit, options.run_time_limit),
         (changes.min_run_time, options.min_run_time),
     ):
         if seconds is not None:
             field.FromTimedelta(timedelta(seconds=seconds))
     to_reset = [_limit_field(each) for each in options.reset or ()]
-    if options.priority:
+    if options.highest_priorities:
         present = (await session.client.queue.limits()).limits
-        changes.highest_priorities.extend(_changed_priorities(present.highest_priorities, options.priority))
+        changes.highest_priorities.extend(
+            _changed_priorities(present.highest_priorities, options.highest_priorities)
+        )
     if changes.ListFields() or to_reset:
         await session.client.queue.change_limits(changes, to_reset)
     shown = await session.client.queue.limits()
@@ -138,7 +130,7 @@ def _limits_document(shown: queue_pb2.GetLimitsResponse) -> JsonValue:
 def _limit_field(text: str) -> str:
     if text not in _LIMITS:
         raise Refused(f"--reset {text}: it must be one of {', '.join(_LIMITS)}.")
-    return _LIMITS[text]
+    return text.replace("-", "_")
 
 
 def _changed_priorities(
@@ -151,10 +143,10 @@ def _changed_priorities(
         known = words_of(run_pb2.Priority)
         if not user or (name and name not in known):
             form = f"write USER=NAME, with one of {', '.join(known)}, or USER= to remove USER"
-            raise Refused(f"--priority {text}: {form}.")
+            raise Refused(f"--highest-priorities {text}: {form}.")
         highest_of.pop(user, None)
         if name:
-            highest_of[user] = option_value(run_pb2.Priority, name, "--priority")
+            highest_of[user] = option_value(run_pb2.Priority, name, "--highest-priorities")
     highest_of = highest_of or {"*": run_pb2.PRIORITY_HIGH}
     return [queue_pb2.UserPriority(user=user, highest=highest) for user, highest in highest_of.items()]
 
@@ -190,19 +182,23 @@ def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
 def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
     limits = shown.limits
     rows = [
-        ("runs executing at a time", str(limits.max_running_runs), "--max-running"),
-        ("pending runs of a user", str(limits.max_pending_runs_per_user), "--max-pending"),
-        ("requests of a user per minute", str(limits.max_requests_per_minute), "--max-requests"),
-        ("time that a run may take", _time(limits.run_time_limit), "--time-limit"),
+        ("runs executing at a time", str(limits.max_running_runs), "--max-running-runs"),
+        ("pending runs of a user", str(limits.max_pending_runs_per_user), "--max-pending-runs-per-user"),
+        ("requests of a user per minute", str(limits.max_requests_per_minute), "--max-requests-per-minute"),
+        ("time that a run may take", _time(limits.run_time_limit), "--run-time-limit"),
         ("time before a run may be preempted", _time(limits.min_run_time), "--min-run-time"),
-        ("storage of a user", decimal(limits.max_stored_bytes_per_user), "--max-bytes"),
-        ("stored files of a user", f"{limits.max_stored_files_per_user:,}", "--max-files"),
-        ("stored rows of a user", f"{limits.max_stored_rows_per_user:,}", "--max-rows"),
-        ("storage of a project", _size_limit(limits.max_stored_bytes_per_project), "--max-project-bytes"),
+        ("storage of a user", decimal(limits.max_stored_bytes_per_user), "--max-stored-bytes-per-user"),
+        ("stored files of a user", f"{limits.max_stored_files_per_user:,}", "--max-stored-files-per-user"),
+        ("stored rows of a user", f"{limits.max_stored_rows_per_user:,}", "--max-stored-rows-per-user"),
+        (
+            "storage of a project",
+            _size_limit(limits.max_stored_bytes_per_project),
+            "--max-stored-bytes-per-project",
+        ),
     ]
     for each in limits.highest_priorities:
         user = "all others" if each.user == "*" else each.user
-        rows.append((f"highest priority of {user}", _priority(each.highest), "--priority"))
+        rows.append((f"highest priority of {user}", _priority(each.highest), "--highest-priorities"))
     columns = (Column("limit"), *numbers("is"), Column("change with", "whole"))
     console.print(table(console, columns, rows, "limits"))
     if shown.HasField("last_change"):

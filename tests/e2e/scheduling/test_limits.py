@@ -129,7 +129,7 @@ async def test_a_waiting_run_says_why_and_starts_once_the_limits_let_it(stack: S
     assert [worker["concurrency"] for worker in shown["workers"]] == [32]
     assert why in " ".join((await proctor(stack, "queue")).out.split())
 
-    raised = await proctor(stack, f"limits --max-running {MAX_RUNNING} --json")
+    raised = await proctor(stack, f"limits --max-running-runs {MAX_RUNNING} --json")
     assert raised.document["max_running_runs"] == MAX_RUNNING
     await until_running(stack, [second])
     await cancel_all(stack, [first, second])

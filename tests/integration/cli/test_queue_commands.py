@@ -77,21 +77,39 @@ async def test_storage_is_shown_with_its_limit_which_operators_change(proctor: C
         assert row in shown
     assert (await proctor("storage", "bob", "--json")).document["user"] == "bob"
     assert (await proctor("limits", "--json")).document["max_stored_bytes_per_project"] == 0
-    options = ("--max-bytes", "5000000000", "--max-files", "7", "--max-rows", "8", "--max-project-bytes", "9")
+    options = (
+        "--max-stored-bytes-per-user",
+        "5000000000",
+        "--max-stored-files-per-user",
+        "7",
+        "--max-stored-rows-per-user",
+        "8",
+        "--max-stored-bytes-per-project",
+        "9",
+    )
     changed = (await proctor("limits", *options, "--json")).document
     names = ("bytes_per_user", "files_per_user", "rows_per_user", "bytes_per_project")
     assert [changed[f"max_stored_{name}"] for name in names] == [5_000_000_000, 7, 8, 9]
-    assert "5.0 GB --max-bytes" in " ".join((await proctor("limits")).out.split())
-    unlimited = (await proctor("limits", "--max-project-bytes", "0", "--json")).document
+    assert "5.0 GB --max-stored-bytes-per-user" in " ".join((await proctor("limits")).out.split())
+    unlimited = (await proctor("limits", "--max-stored-bytes-per-project", "0", "--json")).document
     assert unlimited["max_stored_bytes_per_project"] == 0
-    assert "no limit --max-project-bytes" in " ".join((await proctor("limits")).out.split())
-    back = (await proctor("limits", "--reset", "max-bytes", "--json")).document
+    assert "no limit --max-stored-bytes-per-project" in " ".join((await proctor("limits")).out.split())
+    back = (await proctor("limits", "--reset", "max-stored-bytes-per-user", "--json")).document
     assert back["max_stored_bytes_per_user"] == 100_000_000_000
 
 
 async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
     assert "1:00 --min-run-time" in " ".join((await proctor("limits")).out.split())
-    options = ("--max-running", "1", "--time-limit", "90", "--priority", "ann=high", "--priority", "*=low")
+    options = (
+        "--max-running-runs",
+        "1",
+        "--run-time-limit",
+        "90",
+        "--highest-priorities",
+        "ann=high",
+        "--highest-priorities",
+        "*=low",
+    )
     changed = (await proctor("limits", *options, "--json")).document
     assert (changed["max_running_runs"], changed["run_time_limit"]) == (1, 90.0)
     assert "last_change" in changed
@@ -100,31 +118,37 @@ async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
         {"user": "ann", "highest": "high"},
         {"user": "*", "highest": "low"},
     ]
-    more = (await proctor("limits", "--priority", "bob=normal", "--priority", "ann=", "--json")).document
+    more = (
+        await proctor(
+            "limits", "--highest-priorities", "bob=normal", "--highest-priorities", "ann=", "--json"
+        )
+    ).document
     assert more["highest_priorities"] == [
         {"user": "*", "highest": "low"},
         {"user": "bob", "highest": "normal"},
     ]
-    back = (await proctor("limits", "--reset", "priority", "--reset", "time-limit", "--json")).document
+    back = (
+        await proctor("limits", "--reset", "highest-priorities", "--reset", "run-time-limit", "--json")
+    ).document
     assert (back["highest_priorities"], back["run_time_limit"]) == (
         [{"user": "*", "highest": "normal"}],
         10800.0,
     )
-    assert "1 --max-running" in " ".join((await proctor("limits")).out.split())
+    assert "1 --max-running-runs" in " ".join((await proctor("limits")).out.split())
 
 
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--priority", "ann", "write USER=NAME, with one of high, normal, low"),
-        ("--priority", "ann=urgent", "write USER=NAME"),
-        ("--time-limit", "nan", "31536000"),
-        ("--time-limit", "-1e15", "'--time-limit': Input should be greater"),
-        ("--time-limit", "1e13", "31536000"),
+        ("--highest-priorities", "ann", "write USER=NAME, with one of high, normal, low"),
+        ("--highest-priorities", "ann=urgent", "write USER=NAME"),
+        ("--run-time-limit", "nan", "31536000"),
+        ("--run-time-limit", "-1e15", "'--run-time-limit': Input should be greater"),
+        ("--run-time-limit", "1e13", "31536000"),
         ("--min-run-time", "1e15", "31536000"),
-        ("--max-running", "99999999999", "2147483647"),
-        ("--max-running", "-99999999999", "'--max-running': Input should be greater"),
-        ("--reset", "max", "it must be one of max-running, max-pending"),
+        ("--max-running-runs", "99999999999", "2147483647"),
+        ("--max-running-runs", "-99999999999", "'--max-running-runs': Input should be greater"),
+        ("--reset", "max", "it must be one of max-running-runs, max-pending-runs-per-user"),
     ],
 )
 async def test_bad_limits_are_refused_in_a_sentence(
