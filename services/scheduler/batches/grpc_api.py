@@ -20,9 +20,9 @@ from services.scheduler.batches.show_batch import BatchView, CancelBatch, ShowBa
 from services.scheduler.batches.stored_batch import (
     BatchId,
     BatchOrder,
+    errors_of,
     is_batch_id,
     line_counts,
-    problems_of,
     state_of,
     times_of,
 )
@@ -62,7 +62,7 @@ def batch_to_proto(shown: BatchView) -> batch_pb2.Batch:
         completion_window=batch.order.completion_window,
         metadata=batch.order.metadata,
         state=number_of(state_of(batch)),
-        errors=[batch_pb2.BatchError(**asdict(problem)) for problem in problems_of(batch)],
+        errors=[batch_pb2.BatchError(**asdict(error)) for error in errors_of(batch)],
         run_id=run.run_id if run else "",
         model=run.order.model if run else "",
         output_file_id=(batch.files and batch.files.output_file_id) or "",

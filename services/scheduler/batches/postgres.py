@@ -9,7 +9,7 @@ import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.batches.errors import BatchNotFound
-from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, BatchOrder, BatchProblem
+from services.scheduler.batches.stored_batch import Batch, BatchError, BatchFiles, BatchId, BatchOrder
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user, refuse_used_by_run
@@ -117,7 +117,7 @@ def batch_from_row(row: asyncpg.Record) -> Batch:
         created_at=row["batch_created_at"],
         total=row["batch_total"],
         run=run_from_row(row) if row["run_id"] else None,
-        problems=tuple(BatchProblem(**problem) for problem in json.loads(row["errors"])),
+        errors=tuple(BatchError(**error) for error in json.loads(row["errors"])),
         files=_files_from_row(row),
     )
 
@@ -140,6 +140,6 @@ def _batch_values(batch: Batch) -> tuple[object, ...]:
         batch.created_at,
         batch.total,
         batch.run.run_id if batch.run else None,
-        json.dumps([asdict(problem) for problem in batch.problems]),
+        json.dumps([asdict(error) for error in batch.errors]),
         order.output_expires_after_seconds,
     )

@@ -51,7 +51,7 @@ class BatchOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchProblem:
+class BatchError:
     """Why a batch fails: `param` is a field, "" the whole line; `line` counts from 1, 0 is the whole file."""
 
     code: str
@@ -71,7 +71,7 @@ class BatchFiles:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`run` is None, and `problems` say why, where it failed before it had one; then it has no lines."""
+    """`run` is None, and `errors` say why, where it failed before it had one; then it has no lines."""
 
     batch_id: BatchId
     user: str
@@ -79,7 +79,7 @@ class Batch:
     created_at: datetime
     total: int = 0
     run: Run | None = None
-    problems: Sequence[BatchProblem] = ()
+    errors: Sequence[BatchError] = ()
     files: BatchFiles | None = None
 
 
@@ -174,11 +174,11 @@ def times_of(batch: Batch) -> BatchTimes:
     )
 
 
-def problems_of(batch: Batch) -> Sequence[BatchProblem]:
+def errors_of(batch: Batch) -> Sequence[BatchError]:
     run = batch.run
     if run is None or run.error is None or state_of(batch) is not BatchState.FAILED:
-        return batch.problems
-    return (BatchProblem(run.error.reason.lower(), run.error.message),)
+        return batch.errors
+    return (BatchError(run.error.reason.lower(), run.error.message),)
 
 
 def line_counts(batch: Batch, counts: RunCounts | None) -> LineCounts:

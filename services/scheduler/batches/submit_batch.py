@@ -13,9 +13,9 @@ from services.scheduler.batches.ports import BatchStore
 from services.scheduler.batches.stored_batch import (
     ADVICE,
     Batch,
+    BatchError,
     BatchId,
     BatchOrder,
-    BatchProblem,
     run_id_of,
     window_of,
 )
@@ -48,7 +48,7 @@ _REASONS: Mapping[str, str] = {
     "UNKNOWN_PROVIDER": "model_not_found",
     "MODEL_MISMATCH": "model_mismatch",
 }
-NO_MODEL = BatchProblem(
+NO_MODEL = BatchError(
     "missing_required_parameter", "No line of the file names a model. Name one in each.", "body.model"
 )
 # The three limits are those of the OpenAI protocol, whose clients rely on them.
@@ -57,29 +57,29 @@ MAX_KEY_CHARACTERS = 64
 MAX_VALUE_CHARACTERS = 512
 
 
-def problems_of_file(file: StoredFile, endpoint: str) -> Sequence[BatchProblem]:
+def errors_of_file(file: StoredFile, endpoint: str) -> Sequence[BatchError]:
     """The first faults of its lines; or that they are for another endpoint."""
     if file.content is None:
-        return tuple(_problem_of_fault(fault) for fault in file.faults.first)
+        return tuple(_error_of_fault(fault) for fault in file.faults.first)
     asked = file.content.facts.endpoint
     if asked == endpoint:
         return ()
     sentence = f"The lines of the file ask {asked}, but the batch is for {endpoint}."
-    return (BatchProblem("url_mismatch", sentence, "url"),)
+    return (BatchError("url_mismatch", sentence, "url"),)
 
 
-def no_such_model(name: str) -> BatchProblem:
+def no_such_model(name: str) -> BatchError:
     sentence = f'No pool serves the model "{name}" of the lines. List the models to see those there are.'
-    return BatchProblem("model_not_found", sentence, "body.model")
+    return BatchError("model_not_found", sentence, "body.model")
 
 
-def problem_of_refusal(error: DomainError) -> BatchProblem:
-    """The problem of an order that cannot become a run."""
-    return BatchProblem(_REASONS.get(error.reason, error.reason.lower()), error.message)
+def error_of_refusal(error: DomainError) -> BatchError:
+    """The error of an order that cannot become a run."""
+    return BatchError(_REASONS.get(error.reason, error.reason.lower()), error.message)
 
 
-def _problem_of_fault(fault: DatasetFault) -> BatchProblem:
-    return BatchProblem(_CODES[fault.kind], fault.problem, fault.field, fault.line)
+def _error_of_fault(fault: DatasetFault) -> BatchError:
+    return BatchError(_CODES[fault.kind], fault.problem, fault.field, fault.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +129,22 @@ class SubmitBatch:
     async def _judged(self, submission: BatchSubmission, file: StoredFile) -> Batch:
         batch_id, order, user = submission.batch_id, submission.order, submission.user
         now = self.clock.now()
-        problems = problems_of_file(file, order.endpoint)
-        if problems or file.content is None:
-            return Batch(batch_id, user, order, now, problems=problems)
+        errors = errors_of_file(file, order.endpoint)
+        if errors or file.content is None:
+            return Batch(batch_id, user, order, now, errors=errors)
         facts = file.content.facts
         if not facts.models:
-            return Batch(batch_id, user, order, now, problems=(NO_MODEL,))
+            return Batch(batch_id, user, order, now, errors=(NO_MODEL,))
         model = model_named(facts.models[0], self.submit_run.pools, self.submit_run.aliases)
         if model is None:
-            return Batch(batch_id, user, order, now, problems=(no_such_model(facts.models[0]),))
+            return Batch(batch_id, user, order, now, errors=(no_such_model(facts.models[0]),))
         try:
             run = await self._run(submission, model, file, facts)
         except DomainError as error:
             # An order that can never run makes a failed batch, as in the protocol. An outage is raised.
             if error.kind not in (ErrorKind.INVALID, ErrorKind.CONFLICT):
                 raise
-            return Batch(batch_id, user, order, now, problems=(problem_of_refusal(error),))
+            return Batch(batch_id, user, order, now, errors=(error_of_refusal(error),))
         return Batch(batch_id, user, order, run.created_at, facts.row_count, run)
 
     async def _run(self, submission: BatchSubmission, model: str, file: StoredFile, facts: RowFacts) -> Run:

@@ -1,11 +1,11 @@
-"""Orders of batches: windows, and problems of files in the codes of the protocol."""
+"""Orders of batches: windows, and errors of files in the codes of the protocol."""
 
 from datetime import timedelta
 
 import pytest
 
 from services.scheduler.batches.stored_batch import window_of
-from services.scheduler.batches.submit_batch import problems_of_file
+from services.scheduler.batches.submit_batch import errors_of_file
 from services.scheduler.uploads.add_dataset import content_of
 from services.scheduler.uploads.checking.check_file import CheckFile, LineRules
 from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, DatasetHeader
@@ -113,18 +113,18 @@ MODEL_MISMATCH = {"model": "other", "messages": [{"role": "user", "content": "x"
     ],
 )
 def test_fault_has_a_code_that_clients_know(content: bytes, code: str, param: str, number: int) -> None:
-    [problem] = problems_of_file(file_of(content), CHAT)
-    assert (problem.code, problem.param, problem.line) == (code, param, number)
-    assert problem.message.endswith((".", "…"))
+    [error] = errors_of_file(file_of(content), CHAT)
+    assert (error.code, error.param, error.line) == (code, param, number)
+    assert error.message.endswith((".", "…"))
 
 
 def test_one_line_too_many_is_reported_of_the_whole_file() -> None:
-    assert problems_of_file(file_of(line(0) + line(1), maximum=2), CHAT) == ()
-    [problem] = problems_of_file(file_of(line(0) + line(1) + line(2), maximum=2), CHAT)
-    assert (problem.code, problem.line) == ("too_many_tasks", 0)
+    assert errors_of_file(file_of(line(0) + line(1), maximum=2), CHAT) == ()
+    [error] = errors_of_file(file_of(line(0) + line(1) + line(2), maximum=2), CHAT)
+    assert (error.code, error.line) == ("too_many_tasks", 0)
 
 
 def test_file_for_another_endpoint_is_reported() -> None:
-    [problem] = problems_of_file(file_of(line()), "/v1/completions")
-    assert (problem.code, problem.param) == ("url_mismatch", "url")
-    assert problem.message == f"The lines of the file ask {CHAT}, but the batch is for /v1/completions."
+    [error] = errors_of_file(file_of(line()), "/v1/completions")
+    assert (error.code, error.param) == ("url_mismatch", "url")
+    assert error.message == f"The lines of the file ask {CHAT}, but the batch is for /v1/completions."

@@ -9,16 +9,16 @@ from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.batches.stored_batch import (
     Batch,
+    BatchError,
     BatchFiles,
     BatchId,
     BatchOrder,
-    BatchProblem,
     BatchState,
     BatchTimes,
     LineCounts,
+    errors_of,
     line_counts,
     missing_lines,
-    problems_of,
     run_id_of,
     state_of,
     times_of,
@@ -137,9 +137,9 @@ def test_lines_that_were_not_asked_say_why(run: Run, code: str) -> None:
 
 def test_batch_whose_run_could_not_be_served_says_why() -> None:
     run = over(RunState.FAILED, NO_MODEL)
-    assert problems_of(batch_of(run, FILES)) == (BatchProblem("model_cannot_load", "No worker can load it."),)
-    assert problems_of(batch_of(run)) == ()
-    assert problems_of(batch_of(over(RunState.FAILED, TOO_BAD), FILES)) == ()
+    assert errors_of(batch_of(run, FILES)) == (BatchError("model_cannot_load", "No worker can load it."),)
+    assert errors_of(batch_of(run)) == ()
+    assert errors_of(batch_of(over(RunState.FAILED, TOO_BAD), FILES)) == ()
 
 
 def test_run_of_a_batch_has_its_digits() -> None:
