@@ -35,7 +35,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_PROVIDER: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}"""
     ERROR_REASON_INVALID_SUITE_FILE: _ErrorReason.ValueType  # 6
-    """FAILED_PRECONDITION. {"suite": "mine", "file": "mine/task.yaml", "key": "doc_to_text"}"""
+    """FAILED_PRECONDITION. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
     """FAILED_PRECONDITION. {"suite": "glue", "dataset": "nyu-mll/glue"}"""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
@@ -131,7 +131,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 54
     """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
     ERROR_REASON_INVALID_TASK_FOLDER: _ErrorReason.ValueType  # 55
-    """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "key": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
+    """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
     ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 56
     """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
     ERROR_REASON_ROLLOUTS_NOT_FOUND: _ErrorReason.ValueType  # 58
@@ -177,7 +177,7 @@ ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
 ERROR_REASON_UNKNOWN_PROVIDER: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}"""
 ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
-"""FAILED_PRECONDITION. {"suite": "mine", "file": "mine/task.yaml", "key": "doc_to_text"}"""
+"""FAILED_PRECONDITION. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
 """FAILED_PRECONDITION. {"suite": "glue", "dataset": "nyu-mll/glue"}"""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
@@ -273,7 +273,7 @@ ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 53
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
 """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
 ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 55
-"""INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "key": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
+"""INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
 ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 56
 """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
 ERROR_REASON_ROLLOUTS_NOT_FOUND: ErrorReason.ValueType  # 58

@@ -73,21 +73,21 @@ class SuiteDocument(_message.Message):
 Global___SuiteDocument: _TypeAlias = SuiteDocument  # noqa: Y015
 
 @_typing.final
-class SuiteProblem(_message.Message):
-    """A problem in a suite document."""
+class SuiteFault(_message.Message):
+    """A fault in a suite document."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     FILE_FIELD_NUMBER: _builtins.int
     LINE_FIELD_NUMBER: _builtins.int
-    KEY_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     file: _builtins.str
     """File; empty for the document itself."""
     line: _builtins.int
     """Line, from 1; 0 when unknown."""
-    key: _builtins.str
-    """Key, for example "tasks.0.doc_to_text"; may be empty."""
+    field: _builtins.str
+    """Field, for example "tasks.0.doc_to_text"; may be empty."""
     problem: _builtins.str
     """What is wrong and what to do, in one sentence."""
     def __init__(
@@ -95,16 +95,16 @@ class SuiteProblem(_message.Message):
         *,
         file: _builtins.str = ...,
         line: _builtins.int = ...,
-        key: _builtins.str = ...,
+        field: _builtins.str = ...,
         problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["file", b"file", "key", b"key", "line", b"line", "problem", b"problem"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "file", b"file", "line", b"line", "problem", b"problem"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___SuiteProblem: _TypeAlias = SuiteProblem  # noqa: Y015
+Global___SuiteFault: _TypeAlias = SuiteFault  # noqa: Y015
 
 @_typing.final
 class CheckSuiteRequest(_message.Message):
@@ -136,25 +136,25 @@ class CheckSuiteResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    PROBLEMS_FIELD_NUMBER: _builtins.int
+    FAULTS_FIELD_NUMBER: _builtins.int
     SUITE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def problems(self) -> _containers.RepeatedCompositeFieldContainer[Global___SuiteProblem]:
-        """Problems, ordered by line; empty when the suite is valid."""
+    def faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___SuiteFault]:
+        """Ordered by line; empty when the suite is valid."""
 
     @_builtins.property
     def suite(self) -> _scheduler_service_pb2.SuiteInfo:
-        """The suite as it would be registered; unset when there are problems."""
+        """The suite as it would be registered; unset when there are faults."""
 
     def __init__(
         self,
         *,
-        problems: _abc.Iterable[Global___SuiteProblem] | None = ...,
+        faults: _abc.Iterable[Global___SuiteFault] | None = ...,
         suite: _scheduler_service_pb2.SuiteInfo | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["suite", b"suite"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["problems", b"problems", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["faults", b"faults", "suite", b"suite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

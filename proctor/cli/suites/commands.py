@@ -41,14 +41,14 @@ async def check(session: Session, *, file: SuiteFile) -> ExitCode:
     """Report what is wrong with a suite file, line by line. Nothing is stored."""
     checked = await session.client.suites.check(suite_document(file))
     _report_checked(session.terminal, file, checked)
-    return ExitCode.REFUSED if checked.problems else ExitCode.OK
+    return ExitCode.REFUSED if checked.faults else ExitCode.OK
 
 
 async def add(session: Session, *, file: SuiteFile, project: StorageProject = 0) -> ExitCode:
     """Register a suite of your own with its data files. New content becomes a new version."""
     sent = suite_document(file)
     checked = await session.client.suites.check(sent)
-    if checked.problems:
+    if checked.faults:
         _report_checked(session.terminal, file, checked)
         return ExitCode.REFUSED
     files = f" with {', '.join(sorted(sent.files))}" if sent.files else ""
@@ -129,12 +129,12 @@ def _report_checked(terminal: Terminal, file: Path, checked: suite_pb2.CheckSuit
     if terminal.is_json:
         terminal.emit(document(checked))
         return
-    for problem in checked.problems:
-        path = file.parent / problem.file if problem.file else file
-        line = f":{problem.line}" if problem.line else ""
-        key = f"{problem.key}: " if problem.key else ""
-        say(terminal.err, Text.assemble((f"{path}{line}: ", "bold"), f"{key}{problem.problem}"))
-    if not checked.problems:
+    for fault in checked.faults:
+        path = file.parent / fault.file if fault.file else file
+        line = f":{fault.line}" if fault.line else ""
+        field = f"{fault.field}: " if fault.field else ""
+        say(terminal.err, Text.assemble((f"{path}{line}: ", "bold"), f"{field}{fault.problem}"))
+    if not checked.faults:
         tasks = ", ".join(task.task for task in checked.suite.tasks)
         say(terminal.out, f"{file} can be run: suite {checked.suite.suite} with {tasks}.")
 

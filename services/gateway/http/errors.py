@@ -128,14 +128,14 @@ class BodyCutOff(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class SuiteFault:
-    """A problem in a suite. `file` is empty for the document itself, `line` null when unknown.
+    """A fault in a suite. `file` is empty for the document itself, `line` null when unknown.
 
-    `key` is for example "tasks.0.doc_to_text"; it may be empty.
+    `field` is for example "tasks.0.doc_to_text"; it may be empty.
     """
 
     file: str
     line: int | None
-    key: str
+    field: str
     problem: str
 
 
@@ -146,18 +146,18 @@ class SuiteRefused(GatewayError, reason="INVALID_SUITE_FILE"):
     http_status = 422
 
     def __init__(self, faults: Sequence[SuiteFault]) -> None:
-        sentences = (fault_sentence(each.file, each.line, each.key, each.problem) for each in faults)
+        sentences = (fault_sentence(each.file, each.line, each.field, each.problem) for each in faults)
         super().__init__(sentences=" · ".join(sentences))
         self.faults = tuple(faults)
 
     @property
     def problem_fields(self) -> dict[str, object]:
-        return {"problems": self.faults or None}
+        return {"faults": self.faults or None}
 
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """A problem in an upload. `line` counts from 1 and is 0 for the whole file.
+    """A fault in an upload. `line` counts from 1 and is 0 for the whole file.
 
     `field` is for example "body.messages[0].role"; it is empty for the whole line.
     """
@@ -184,9 +184,9 @@ class DatasetRefused(GatewayError, reason="INVALID_DATASET"):
         return {"faults": self.faults, "fault_count": self.count}
 
 
-def fault_sentence(file: str, line: int | None, key: str, problem: str) -> str:
-    """The problem after its file, line and key, as far as they are known."""
-    where = " ".join(part for part in (file, f"line {line}" if line else "", key) if part)
+def fault_sentence(file: str, line: int | None, field: str, problem: str) -> str:
+    """The problem after its file, line and field, as far as they are known."""
+    where = " ".join(part for part in (file, f"line {line}" if line else "", field) if part)
     return f"{where}: {problem}" if where else problem
 
 

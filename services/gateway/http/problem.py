@@ -48,9 +48,8 @@ class ProblemDetails(BaseModel):
     reason: str
     retry_after: int | None = Field(default=None, description="Seconds; only with 429 and 503")
     errors: list[RefusedField] | None = Field(default=None, description="Only for a malformed body")
-    problems: list[SuiteFault] | None = Field(default=None, description="Only for an invalid suite")
-    faults: list[FileFault] | None = Field(
-        default=None, description="Only for an invalid data set: the first 20, by line"
+    faults: list[SuiteFault] | list[FileFault] | None = Field(
+        default=None, description="Only for an invalid suite or data set, by line; of a data set the first 20"
     )
     fault_count: int | None = Field(default=None, description="Number of all faults of an invalid data set")
 

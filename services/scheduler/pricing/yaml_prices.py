@@ -77,8 +77,8 @@ def _named(path: tuple[str | int, ...]) -> str:
 
 
 def _price_list(document: YamlDocument) -> PriceList:
-    if document.problems:
-        first = document.problems[0]
+    if document.faults:
+        first = document.faults[0]
         raise _Gap(f"{_named(first.path)} in line {first.line}: {first.problem}")
     root = document.root
     if not isinstance(root.content, dict):

@@ -9,7 +9,7 @@ from services.common.requests.request_fields import check_owner, hidden_problem,
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.changes.user_change import Author
 from services.scheduler.suites.errors import SuiteOfInstallation, SuiteVersionNotFound, listed
-from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem, SuiteReading
+from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteFault, SuiteReading
 from services.scheduler.suites.ports import InstalledSuites, ReadDocument, UserSuiteStore
 from services.scheduler.suites.suite import SuiteDefinition, SuiteOwner
 
@@ -35,7 +35,7 @@ class CheckSuite:
         except TimeoutError:
             limit = f"{self.threads.limit_seconds:g} s"
             problem = f"it takes more than {limit} to read; make its templates smaller"
-            return SuiteReading(None, (SuiteProblem(problem),))
+            return SuiteReading(None, (SuiteFault(problem),))
 
 
 @dataclass(frozen=True, slots=True)

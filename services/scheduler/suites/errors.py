@@ -22,7 +22,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 class SuiteError(DomainError):
-    """A problem with a suite, one of its tasks, or their rows. Planning makes it the error of the run."""
+    """A fault of a suite, one of its tasks, or their rows. Planning makes it the error of the run."""
 
 
 class UnknownSuite(SuiteError, kind=ErrorKind.INVALID, reason="UNKNOWN_SUITE"):
@@ -36,13 +36,13 @@ class UnknownTask(SuiteError, kind=ErrorKind.INVALID, reason="UNKNOWN_TASK"):
 class InvalidSuiteFile(SuiteError, kind=ErrorKind.CONFLICT, reason="INVALID_SUITE_FILE"):
     """Invalid suite file {sentence}."""
 
-    def __init__(self, file: Path, problem: str, key: str = "", line: int | None = None) -> None:
+    def __init__(self, file: Path, problem: str, field: str = "", line: int | None = None) -> None:
         location = str(file) if line is None else f"{file}, line {line}"
-        sentence = f"{location}: {key + ': ' if key else ''}{problem.rstrip('.')}"
-        super().__init__(sentence=sentence, file=str(file), line=line or 0, key=key)
+        sentence = f"{location}: {field + ': ' if field else ''}{problem.rstrip('.')}"
+        super().__init__(sentence=sentence, file=str(file), line=line or 0, field=field)
         self.file = file
         self.problem = problem
-        self.key = key
+        self.field = field
         self.line = line
 
 

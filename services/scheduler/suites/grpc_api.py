@@ -15,13 +15,13 @@ from proctor.wire.values import SAMPLE, SCORING
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
-from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteProblem
+from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteFault
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.show_sample import SamplePreview, SampleRequest, ShowSample
 from services.scheduler.suites.suite import SuiteListing, SuiteOwner, TaskListing, summary_of
 
 DOCUMENT = Codec(SuiteDocument, suite_pb2.SuiteDocument)
-PROBLEM = Codec(SuiteProblem, suite_pb2.SuiteProblem)
+FAULT = Codec(SuiteFault, suite_pb2.SuiteFault)
 SAMPLE_REQUEST = Codec(SampleRequest, suite_pb2.ShowSampleRequest)
 SUITE = Codec(
     SuiteListing,
@@ -73,7 +73,7 @@ class GrpcSuiteApi(suite_grpc.SuiteServiceServicer):
     ) -> suite_pb2.CheckSuiteResponse:
         reading = await self.check.check(DOCUMENT.from_proto(request.document))
         return suite_pb2.CheckSuiteResponse(
-            problems=[PROBLEM.to_proto(problem) for problem in reading.problems],
+            faults=[FAULT.to_proto(fault) for fault in reading.faults],
             suite=suite_to_proto(summary_of(reading.suite)) if reading.suite else None,
         )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from services.common.errors import InvalidSetting
 from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, listed
-from services.scheduler.suites.format.suite_document import SuiteProblem
+from services.scheduler.suites.format.suite_document import SuiteFault
 from services.scheduler.suites.format.yaml_files import SuiteFiles
 from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_suite
 from services.scheduler.suites.ports import BrokenSuite
@@ -77,13 +77,13 @@ def reload_suites(registry: SuiteRegistry) -> SuiteRegistry:
 def _load_suite(root: Path, name: str) -> SuiteEntry:
     files = SuiteFiles(lambda path: (root.parent / path).read_bytes(), root.name)
     reading = read_suite(files, root.parent, NameRule(must_be=name))
-    error = _error(root, reading.problems[0]) if reading.problems else None
+    error = _error(root, reading.faults[0]) if reading.faults else None
     return SuiteEntry(reading.suite, error, _states(root, files.nodes))
 
 
-def _error(root: Path, problem: SuiteProblem) -> InvalidSuiteFile:
-    file = root.parent / problem.file if problem.file else root
-    return InvalidSuiteFile(file, problem.problem, problem.key, problem.line or None)
+def _error(root: Path, fault: SuiteFault) -> InvalidSuiteFile:
+    file = root.parent / fault.file if fault.file else root
+    return InvalidSuiteFile(file, fault.problem, fault.field, fault.line or None)
 
 
 def _states(root: Path, paths: Iterable[str]) -> tuple[FileState, ...]:

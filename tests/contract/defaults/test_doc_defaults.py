@@ -25,7 +25,7 @@ from services.scheduler.batches import grpc_api as batches
 from services.scheduler.batches import submit_batch
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.suites.format.schema import schema_problems
+from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.yaml_tasks import DEFAULT_DELIMITER, DEFAULT_FEWSHOT_DELIMITER
 from services.scheduler.suites.rows.parquet_process import MAX_GROUP_VALUES, MAX_ROW_VALUES
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
@@ -78,7 +78,7 @@ def mib(count: int) -> str:
 
 
 AGENT = RolloutAgent()
-NEEDED = {(fault.path[0]) for kind in ("suite", "task") for fault in schema_problems({}, kind)}
+NEEDED = {(fault.path[0]) for kind in ("suite", "task") for fault in schema_faults({}, kind)}
 NONE = "none"
 DELIMITERS = {" ": "one space", "\n\n": "an empty line"}
 BATCH, DATASETS, ROLLOUTS, SUITES = "batches.md", "datasets.md", "rollouts.md", "suites.md"

@@ -73,15 +73,15 @@ async def test_yaml_that_is_no_text_is_422(harness: GatewayHarness) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?dry_run=true"])
-async def test_every_problem_of_a_suite_is_named_with_its_line(harness: GatewayHarness, query: str) -> None:
+async def test_every_fault_of_a_suite_is_named_with_its_line(harness: GatewayHarness, query: str) -> None:
     text = "suite: mine\nbroken_key: 1\ntasks: []\nbroken_too: 2\n"
     status, body, response = await call(harness, "POST", SUITES + query, json={"document": text})
     assert status == 422
     assert response.content_type == "application/problem+json"
     assert (body["status"], body["reason"]) == (422, "INVALID_SUITE_FILE")
-    assert body["problems"] == [
-        {"file": "", "line": 2, "key": "tasks.0", "problem": "broken_key: 1 is not a key"},
-        {"file": "", "line": 4, "key": "tasks.0", "problem": "broken_too: 2 is not a key"},
+    assert body["faults"] == [
+        {"file": "", "line": 2, "field": "tasks.0", "problem": "broken_key: 1 is not a key"},
+        {"file": "", "line": 4, "field": "tasks.0", "problem": "broken_too: 2 is not a key"},
     ]
     assert "line 2 tasks.0: broken_key: 1 is not a key" in body["detail"]
     assert not harness.scheduler.suites.kept

@@ -112,7 +112,7 @@ def test_a_check_and_a_sample_may_take_the_same_time() -> None:
 def test_the_example_is_a_suite_that_can_be_asked(tmp_path: Path) -> None:
     (tmp_path / "cities.csv").write_text(fenced("csv"))
     reading = read_document(document(fenced("yaml")), folder=tmp_path)
-    assert reading.problems == ()
+    assert reading.faults == ()
     assert reading.suite is not None
     asked: list[list[RenderedSample]] = [
         list(open_task(task, FileRows()).samples) for task in reading.suite.tasks
@@ -123,14 +123,14 @@ def test_the_example_is_a_suite_that_can_be_asked(tmp_path: Path) -> None:
     assert words[2].target.texts == ("Italy",)
 
 
-def test_the_problems_of_the_example_are_reported_as_shown() -> None:
+def test_the_faults_of_the_example_are_reported_as_shown() -> None:
     text = (
         fenced("yaml")
         .replace("doc_to_target", "doc_to_taget", 1)
         .replace("max_gen_toks: 8", "max_gen_toks: eight")
     )
     reported = [
-        f"cities.yaml:{problem.line}: {problem.key}: {problem.problem}"
-        for problem in read_document(document(text)).problems
+        f"cities.yaml:{fault.line}: {fault.field}: {fault.problem}"
+        for fault in read_document(document(text)).faults
     ]
     assert reported == fenced("text").splitlines()

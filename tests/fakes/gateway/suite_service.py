@@ -1,4 +1,4 @@
-"""Fake of the scheduler: suites of users. A line that begins with `broken` is a problem."""
+"""Fake of the scheduler: suites of users. A line that begins with `broken` is a fault."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 
@@ -32,14 +32,14 @@ class FakeSuites(suite_grpc.SuiteServiceServicer):
         self, request: suite_pb2.CheckSuiteRequest, context: Any
     ) -> suite_pb2.CheckSuiteResponse:
         self.checked.append(request.document)
-        problems = _problems(request.document)
-        suite = None if problems else _suite(request.document, 0)
-        return suite_pb2.CheckSuiteResponse(problems=problems, suite=suite)
+        faults = _faults(request.document)
+        suite = None if faults else _suite(request.document, 0)
+        return suite_pb2.CheckSuiteResponse(faults=faults, suite=suite)
 
     async def AddSuite(self, request: suite_pb2.AddSuiteRequest, context: Any) -> suite_pb2.AddSuiteResponse:
-        problems = _problems(request.document)
-        if problems:
-            raise refused(ErrorKind.CONFLICT, "INVALID_SUITE_FILE", problems[0].problem)
+        faults = _faults(request.document)
+        if faults:
+            raise refused(ErrorKind.CONFLICT, "INVALID_SUITE_FILE", faults[0].problem)
         self.added.append(request)
         digest = _digest(request.document)
         is_known = digest in self.kept
@@ -76,10 +76,10 @@ class FakeSuites(suite_grpc.SuiteServiceServicer):
         )
 
 
-def _problems(document: suite_pb2.SuiteDocument) -> list[suite_pb2.SuiteProblem]:
+def _faults(document: suite_pb2.SuiteDocument) -> list[suite_pb2.SuiteFault]:
     lines = document.text.splitlines()
     return [
-        suite_pb2.SuiteProblem(line=number, key="tasks.0", problem=f"{line.strip()} is not a key")
+        suite_pb2.SuiteFault(line=number, field="tasks.0", problem=f"{line.strip()} is not a key")
         for number, line in enumerate(lines, 1)
         if line.strip().startswith(BROKEN)
     ]

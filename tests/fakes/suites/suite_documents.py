@@ -26,16 +26,16 @@ def document(text: str, **files: str) -> SuiteDocument:
 
 def suite_of(text: str, **files: str) -> SuiteDefinition:
     reading = read_document(document(text, **files))
-    assert reading.problems == ()
+    assert reading.faults == ()
     assert reading.suite is not None
     return reading.suite
 
 
-def problems_of(text: str, **files: str) -> list[tuple[str, int, str, str]]:
-    """File, line, key and problem, in the order in which they are reported."""
+def faults_of(text: str, **files: str) -> list[tuple[str, int, str, str]]:
+    """File, line, field and problem, in the order in which they are reported."""
     reading = read_document(document(text, **files))
-    assert (reading.suite is None) == bool(reading.problems)
-    return [(one.file, one.line, one.key, one.problem) for one in reading.problems]
+    assert (reading.suite is None) == bool(reading.faults)
+    return [(one.file, one.line, one.field, one.problem) for one in reading.faults]
 
 
 def _file_name(name: str) -> str:

@@ -45,7 +45,7 @@ async def test_problems_are_named_by_file_and_line(
     )
     assert harness.scheduler.suites.kept == []
     reported = await proctor("suites", command, str(suite), "--json")
-    assert (reported.code, reported.document["problems"][1]["line"]) == (2, 4)
+    assert (reported.code, reported.document["faults"][1]["line"]) == (2, 4)
 
 
 async def test_version_is_deleted_unless_a_run_used_it(

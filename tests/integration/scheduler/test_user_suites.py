@@ -226,7 +226,7 @@ async def test_every_problem_of_a_document_is_reported_and_nothing_is_kept(repli
     broken = document(name="broken")
     broken.text = broken.text.replace("doc_to_text", "doc_to_txt").replace("exact_match", "mcc")
     response = await replicas.one.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=broken))
-    assert [(problem.line, problem.key) for problem in response.problems] == [
+    assert [(fault.line, fault.field) for fault in response.faults] == [
         (1, "doc_to_text"),
         (5, "doc_to_txt"),
         (7, "metric_list.0.metric"),

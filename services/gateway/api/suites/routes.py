@@ -137,7 +137,7 @@ async def delete(scheduler: SchedulerCalls, suite: str, version: VersionPath) ->
 
 async def _validated(scheduler: Scheduler, document: suite_pb2.SuiteDocument) -> SuiteAdded:
     checked = await _check(scheduler, document)
-    if checked.problems:
+    if checked.faults:
         raise SuiteRefused(_faults(checked))
     return SuiteAdded(suite=present(SuiteListed, checked.suite), is_known=None)
 
@@ -158,7 +158,7 @@ async def _check(scheduler: Scheduler, document: suite_pb2.SuiteDocument) -> sui
 
 
 def _faults(checked: suite_pb2.CheckSuiteResponse) -> list[SuiteFault]:
-    return [SuiteFault(each.file, each.line or None, each.key, each.problem) for each in checked.problems]
+    return [SuiteFault(each.file, each.line or None, each.field, each.problem) for each in checked.faults]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The input of the form of an order, converted to an order or to problems at their fields."""
+"""The input of the form of an order, converted to an order or to faults at their fields."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class OrderForm:
         return self.get("benchmark").partition(":")[2]
 
     def to_order(self) -> run_pb2.RunOrder:
-        """Raises FormFaults with all problems that show without asking the scheduler."""
+        """Raises FormFaults with all faults that show without asking the scheduler."""
         faults: dict[str, str] = {}
         if not self.get("model"):
             faults["model"] = "Choose a model, or write one as provider/name."

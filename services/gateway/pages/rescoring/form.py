@@ -1,4 +1,4 @@
-"""How stored answers are scored again, as it was entered: a request, or problems at their fields."""
+"""How stored answers are scored again, as it was entered: a request, or faults at their fields."""
 
 import json
 from collections.abc import Mapping, Sequence

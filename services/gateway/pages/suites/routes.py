@@ -71,7 +71,7 @@ async def write_suite(page: PageOf) -> Response:
 
 @router.post("/check")
 async def check_suite(page: PageOf, scheduler: SchedulerCalls, document: DocumentOf) -> Response:
-    """The problems of the text so far. Without scripts the answer is the whole page with the text."""
+    """The faults of the text so far. Without scripts the answer is the whole page with the text."""
     checked = await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
     return page.show("suite/new", editor_view(document.text, checked), part="suite/checked_part")
 

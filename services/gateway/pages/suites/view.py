@@ -115,14 +115,14 @@ class Fault:
 
     file: str
     line: int
-    key: str
+    field: str
     problem: str
     quoted: str
 
 
 @dataclass(frozen=True, slots=True)
 class EditorView:
-    """A suite in the editor: its text, and its problems or its summary."""
+    """A suite in the editor: its text, and its faults or its summary."""
 
     text: str
     faults: Sequence[Fault] = ()
@@ -156,11 +156,11 @@ def editor_view(text: str, checked: suite_pb2.CheckSuiteResponse) -> EditorView:
         Fault(
             file=each.file,
             line=each.line,
-            key=each.key,
+            field=each.field,
             problem=each.problem,
             quoted=lines[each.line - 1].strip()[:_MAX_QUOTED] if 0 < each.line <= len(lines) else "",
         )
-        for each in checked.problems
+        for each in checked.faults
     ]
     suite = suite_row(checked.suite) if checked.HasField("suite") and not faults else None
     return EditorView(text, faults, suite, is_checked=True)

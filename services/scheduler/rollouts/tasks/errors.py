@@ -1,18 +1,18 @@
-"""Errors of task folders. Each names the task, the file and the key."""
+"""Errors of task folders. Each names the task, the file and the field."""
 
 from services.common.errors import DomainError, ErrorKind
 
 
 class TaskError(DomainError, kind=ErrorKind.INVALID, reason="INVALID_TASK_FOLDER"):
-    """A problem of a set of tasks."""
+    """A fault of a set of tasks."""
 
 
 class InvalidTask(TaskError):
     """The task {task} is invalid: {location}: {problem}"""
 
-    def __init__(self, task: str, file: str, problem: str, key: str = "") -> None:
-        location = f"{file}, {key}" if key else file
-        super().__init__(task=task, location=location, problem=problem, file=file, key=key)
+    def __init__(self, task: str, file: str, problem: str, field: str = "") -> None:
+        location = f"{file}, {field}" if field else file
+        super().__init__(task=task, location=location, problem=problem, file=file, field=field)
 
 
 class UnsupportedTask(TaskError):

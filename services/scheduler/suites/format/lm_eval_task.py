@@ -6,7 +6,7 @@ from typing import cast
 
 from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.metrics import NON_OPTION_KEYS, Fields
-from services.scheduler.suites.format.suite_document import ValueProblem
+from services.scheduler.suites.format.suite_document import ValueFault
 
 _SPLIT_KEYS = ("test_split", "validation_split", "training_split")
 _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom_dataset", "class"})
@@ -44,14 +44,14 @@ _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 
 @dataclass
 class ConvertedTask:
-    """`origins` maps our keys to the original ones; problems have the original keys.
+    """`origins` maps our keys to the original ones; faults have the original keys.
 
     `fields` are empty if the task is Python code.
     """
 
     fields: dict[str, object] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
-    problems: list[ValueProblem] = field(default_factory=list)
+    faults: list[ValueFault] = field(default_factory=list)
 
 
 def is_lm_eval_task(fields: Fields) -> bool:
@@ -62,9 +62,9 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     """`fields` are merged as in lm-evaluation-harness: an including file replaces whole values."""
     given = {key: value for key, value in fields.items() if value is not None}
     if "class" in given:
-        return ConvertedTask(problems=[ValueProblem(("class",), _UNSUPPORTED["class"])])
+        return ConvertedTask(faults=[ValueFault(("class",), _UNSUPPORTED["class"])])
     task = ConvertedTask({key: given[key] for key in _SAME_KEYS if key in given})
-    task.problems += _key_problems(given)
+    task.faults += _key_faults(given)
     _set_facts(task)
     _set_dataset(task, given)
     _set_examples(task, given)
@@ -74,15 +74,15 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     return task
 
 
-def _key_problems(given: Fields) -> Iterator[ValueProblem]:
+def _key_faults(given: Fields) -> Iterator[ValueFault]:
     known = {*_SAME_KEYS, *_DATA_KEYS, *_IGNORED, *_UNSUPPORTED, "repeats"}
     for key, value in given.items():
         if key not in known:
-            yield ValueProblem((key,), "lm-evaluation-harness has no such key")
+            yield ValueFault((key,), "lm-evaluation-harness has no such key")
         elif key in _UNSUPPORTED and value not in (False, "", []):
-            yield ValueProblem((key,), _UNSUPPORTED[key])
+            yield ValueFault((key,), _UNSUPPORTED[key])
     if given.get("repeats", 1) != 1:
-        yield ValueProblem(("repeats",), "a task is asked once; order the run with as many rollouts instead")
+        yield ValueFault(("repeats",), "a task is asked once; order the run with as many rollouts instead")
 
 
 def _set_facts(task: ConvertedTask) -> None:
@@ -96,8 +96,8 @@ def _set_facts(task: ConvertedTask) -> None:
         task.fields["doc_to_choice"] = list(choices.values())
     description = task.fields.get("description")
     if isinstance(description, str) and any(mark in description for mark in ("{{", "{%", "{#")):
-        task.problems.append(
-            ValueProblem(("description",), "a description stands as it is; it cannot be a template")
+        task.faults.append(
+            ValueFault(("description",), "a description stands as it is; it cannot be a template")
         )
 
 
@@ -112,11 +112,11 @@ def _set_dataset(task: ConvertedTask, given: Fields) -> None:
     }
     if "dataset_path" not in given:
         if "custom_dataset" not in given:
-            task.problems.append(ValueProblem(("dataset_path",), "is missing"))
+            task.faults.append(ValueFault(("dataset_path",), "is missing"))
         return
     if not split:
         problem = "a test_split or validation_split is needed, as in lm-evaluation-harness"
-        task.problems.append(ValueProblem(("dataset_path",), problem))
+        task.faults.append(ValueFault(("dataset_path",), problem))
         return
     options = dict(cast("dict[str, object]", given.get("dataset_kwargs", {})))
     options.pop("trust_remote_code", None)
@@ -125,8 +125,8 @@ def _set_dataset(task: ConvertedTask, given: Fields) -> None:
         task.origins |= {"dataset.file": "dataset_kwargs", "dataset.fewshot_file": "dataset_kwargs"}
     else:
         task.fields["dataset"] = _hub_rows(given, split, options.pop("revision", None))
-    task.problems += [
-        ValueProblem(("dataset_kwargs", key), "rows are read without this option") for key in options
+    task.faults += [
+        ValueFault(("dataset_kwargs", key), "rows are read without this option") for key in options
     ]
 
 
@@ -170,7 +170,7 @@ def _set_examples(task: ConvertedTask, given: Fields) -> None:
     config.pop("split", None)
     for key in sorted(_EXAMPLE_WORDING & config.keys()):
         del config[key]
-        task.problems.append(ValueProblem(("fewshot_config", key), "examples are written as the question is"))
+        task.faults.append(ValueFault(("fewshot_config", key), "examples are written as the question is"))
     if _named_pool(given):
         config.pop("samples", None)
     config["drop_document"] = _named_pool(given) == given.get("test_split", "")

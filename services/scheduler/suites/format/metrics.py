@@ -8,8 +8,8 @@ from typing import cast
 
 from proctor.values.scoring import SHORT_NAMES, MetricUse, OutputType
 from services.scheduler.suites.errors import LISTED_CHARACTERS, InvalidMetric, UnknownDatasetMetric, listed
-from services.scheduler.suites.format.schema import schema_problems
-from services.scheduler.suites.format.suite_document import KeyPath, ValueProblem
+from services.scheduler.suites.format.schema import schema_faults
+from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 
 _CHOICE = frozenset({OutputType.MULTIPLE_CHOICE})
 _TEXT = frozenset({OutputType.GENERATE_UNTIL})
@@ -77,9 +77,9 @@ def options_of(name: str, output_type: OutputType) -> frozenset[str]:
 
 def option_problem(option: str, value: object) -> str:
     """Returns the problem of an option's value, "" if it is valid."""
-    problems = schema_problems(value, f"metric/properties/{option}")
-    if problems:
-        return problems[0].problem
+    faults = schema_faults(value, f"metric/properties/{option}")
+    if faults:
+        return faults[0].problem
     if option != "choices":
         return ""
     bare = [str(one).strip().casefold() for one in cast("Sequence[str]", value)]
@@ -87,40 +87,40 @@ def option_problem(option: str, value: object) -> str:
     return "" if is_distinct else "each needs letters that no other one has, whatever their case"
 
 
-def metric_problems(fields: Fields) -> Iterator[ValueProblem]:
+def metric_faults(fields: Fields) -> Iterator[ValueFault]:
     uses = cast("Sequence[Fields]", fields["metric_list"])
     names = [str(use["metric"]) for use in uses]
     for index, use in enumerate(uses):
         path: KeyPath = ("metric_list", index)
         if names[index] in names[:index]:
-            yield ValueProblem((*path, "metric"), f"{names[index]} is there twice")
-        yield from _use_problems(fields, use, path)
+            yield ValueFault((*path, "metric"), f"{names[index]} is there twice")
+        yield from _use_faults(fields, use, path)
 
 
-def _use_problems(fields: Fields, use: Fields, path: KeyPath) -> Iterator[ValueProblem]:
+def _use_faults(fields: Fields, use: Fields, path: KeyPath) -> Iterator[ValueFault]:
     output_type = OutputType(str(fields["output_type"]))
     name = str(use["metric"])
     metric = METRICS[name]
     if output_type not in metric.output_types:
-        yield ValueProblem((*path, "metric"), f"{name} does not fit output_type {output_type}")
+        yield ValueFault((*path, "metric"), f"{name} does not fit output_type {output_type}")
         return
     needed = metric.required_key(output_type)
     if needed and needed not in fields and metric.instead not in fields:
         keys = f"{needed} or {metric.instead}" if metric.instead else needed
-        yield ValueProblem((*path, "metric"), f"{name} needs {keys}")
+        yield ValueFault((*path, "metric"), f"{name} needs {keys}")
     if metric.is_single_label and isinstance(fields["doc_to_target"], list):
-        yield ValueProblem((*path, "metric"), f"{name} has no figure where several choices are right")
+        yield ValueFault((*path, "metric"), f"{name} has no figure where several choices are right")
     for option in use.keys() - NON_OPTION_KEYS - options_of(name, output_type):
-        yield ValueProblem((*path, option), f"{name} has no such option for {output_type}")
+        yield ValueFault((*path, option), f"{name} has no such option for {output_type}")
     problem = option_problem("choices", use["choices"]) if "choices" in use else ""
     if problem:
-        yield ValueProblem((*path, "choices"), problem)
+        yield ValueFault((*path, "choices"), problem)
     if use.get("aggregation", metric.aggregation) != metric.aggregation:
-        yield ValueProblem(
+        yield ValueFault(
             (*path, "aggregation"), f"{name} is summed up by {metric.aggregation}, and by nothing else"
         )
     if use.get("higher_is_better") is False:
-        yield ValueProblem((*path, "higher_is_better"), f"of {name} more is better")
+        yield ValueFault((*path, "higher_is_better"), f"of {name} more is better")
 
 
 def supported_metrics() -> tuple[str, ...]:

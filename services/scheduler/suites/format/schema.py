@@ -13,7 +13,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
 
 from services.common.patterns import compile_pattern
-from services.scheduler.suites.format.suite_document import ValueProblem
+from services.scheduler.suites.format.suite_document import ValueFault
 
 _FORMATS = FormatChecker(formats=())
 SCHEMA_FILE = FilePath(__file__).resolve().parents[4] / "suites" / "task.schema.json"
@@ -54,9 +54,9 @@ _SuiteValidator = extend(  # type: ignore[no-untyped-call]  # its types leave it
 )
 
 
-def schema_problems(value: object, definition: str) -> list[ValueProblem]:
+def schema_faults(value: object, definition: str) -> list[ValueFault]:
     """`definition` is a path below the schema's definitions: "task", or "metric/properties/pattern"."""
-    return [found for error in _validator(definition).iter_errors(value) for found in _problems(error)]
+    return [found for error in _validator(definition).iter_errors(value) for found in _faults(error)]
 
 
 @cache
@@ -66,7 +66,7 @@ def _validator(definition: str) -> Draft202012Validator:
     return suite_validator(own)
 
 
-def _problems(violation: ValidationError) -> Iterator[ValueProblem]:
+def _faults(violation: ValidationError) -> Iterator[ValueFault]:
     # Of several alternatives, the best match says what is wrong.
     error = best_match([violation]) or violation
     path = tuple(error.absolute_path)
@@ -75,16 +75,16 @@ def _problems(violation: ValidationError) -> Iterator[ValueProblem]:
         case "required":
             # One violation per missing key; only its message names the key.
             missing = [key for key in schema["required"] if error.message.startswith(repr(key))]
-            yield from (ValueProblem((*path, key), "is missing") for key in missing)
+            yield from (ValueFault((*path, key), "is missing") for key in missing)
         case "additionalProperties":
             known = list(schema["properties"])
             unknown = [key for key in cast("Mapping[str, object]", error.instance) if key not in known]
             yield from (
-                ValueProblem((*path, key), f"there is no such key{_advice(key, known)}")
+                ValueFault((*path, key), f"there is no such key{_advice(key, known)}")
                 for key in unknown[:MAX_KEYS]
             )
         case _:
-            yield ValueProblem(path, _value_sentence(error, schema))
+            yield ValueFault(path, _value_sentence(error, schema))
 
 
 def _value_sentence(error: ValidationError, schema: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A suite as its author wrote it: one YAML text, its data files, and the problems found in them."""
+"""A suite as its author wrote it: one YAML text, its data files, and the faults found in them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,21 +18,21 @@ KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ValueProblem:
-    """A problem of a value, by its path within a task or a suite."""
+class ValueFault:
+    """A fault of a value, by its path within a task or a suite."""
 
     path: KeyPath
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteProblem:
-    """A problem for the author. `file` "" is the document itself. `line` counts from 1; 0 is unknown."""
+class SuiteFault:
+    """A fault for the author. `file` "" is the document itself. `line` counts from 1; 0 is unknown."""
 
     problem: str
     file: str = ""
     line: int = 0
-    key: str = ""
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +79,26 @@ def path_problem(path: str) -> str:
     return ""
 
 
-def file_problems(paths: Iterable[str]) -> Iterator[SuiteProblem]:
+def file_faults(paths: Iterable[str]) -> Iterator[SuiteFault]:
     """Problems with the paths of a document's files."""
     files = frozenset(paths)
     for path in sorted(files):
         folder = next((str(parent) for parent in PurePosixPath(path).parents if str(parent) in files), "")
         if path_problem(path):
-            yield SuiteProblem(path_problem(path), file=path)
+            yield SuiteFault(path_problem(path), file=path)
         elif folder:
-            yield SuiteProblem(f"{folder!r} is a file, so nothing can lie in it", file=path)
+            yield SuiteFault(f"{folder!r} is a file, so nothing can lie in it", file=path)
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteReading:
-    """`problems` are sorted by line; `suite` is None if there are any."""
+    """`faults` are sorted by line; `suite` is None if there are any."""
 
     suite: SuiteDefinition | None
-    problems: tuple[SuiteProblem, ...]
+    faults: tuple[SuiteFault, ...]
 
     def error(self, document_name: str) -> InvalidSuiteFile:
-        """The first problem as an error; there must be one."""
-        first = self.problems[0]
+        """The first fault as an error; there must be one."""
+        first = self.faults[0]
         file = Path(first.file or document_name)
-        return InvalidSuiteFile(file, first.problem, first.key, first.line or None)
+        return InvalidSuiteFile(file, first.problem, first.field, first.line or None)

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from typing import cast
 
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.format.metrics import Fields, metric_problems
-from services.scheduler.suites.format.suite_document import ValueProblem, path_problem
+from services.scheduler.suites.format.metrics import Fields, metric_faults
+from services.scheduler.suites.format.suite_document import ValueFault, path_problem
 from services.scheduler.suites.rows.row_source import FILE_READERS
 from services.scheduler.suites.templates.errors import InvalidTemplate
 from services.scheduler.suites.templates.prompt_template import PromptTemplate, compile_template
@@ -34,11 +34,11 @@ _ONLY_FOR = {
 }
 
 
-def task_problems(fields: Fields, invalid_keys: frozenset[str]) -> Iterator[ValueProblem]:
+def task_faults(fields: Fields, invalid_keys: frozenset[str]) -> Iterator[ValueFault]:
     """`invalid_keys` already violate the schema; checks that read them are skipped."""
     for check in _CHECKS:
         if invalid_keys.isdisjoint(check.keys):
-            yield from check.problems(fields)
+            yield from check.faults(fields)
 
 
 @lru_cache(maxsize=1024)
@@ -47,62 +47,62 @@ def compiled(source: str) -> PromptTemplate:
     return compile_template(source)
 
 
-def _template_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _template_faults(fields: Fields) -> Iterator[ValueFault]:
     for key in TEMPLATE_KEYS:
         source = fields.get(key)
         if isinstance(source, str):
             try:
                 compiled(source)
             except InvalidTemplate as error:
-                yield ValueProblem((key,), f"template error: {error}")
+                yield ValueFault((key,), f"template error: {error}")
 
 
-def _output_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _output_faults(fields: Fields) -> Iterator[ValueFault]:
     output_type = OutputType(str(fields["output_type"]))
     if output_type is OutputType.MULTIPLE_CHOICE and "doc_to_choice" not in fields:
-        yield ValueProblem(("output_type",), "multiple_choice needs doc_to_choice")
+        yield ValueFault(("output_type",), "multiple_choice needs doc_to_choice")
     for key, only_type in _ONLY_FOR.items():
         if key in fields and output_type is not only_type:
-            yield ValueProblem((key,), f"only {only_type} has it")
+            yield ValueFault((key,), f"only {only_type} has it")
 
 
-def _code_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _code_faults(fields: Fields) -> Iterator[ValueFault]:
     """A task that executes code must say `unsafe_code: true`, so that readers of the file see it."""
     if "code" not in fields:
         return
     if fields.get("unsafe_code") is not True:
-        yield ValueProblem(("code",), "answers are executed, in a sandbox: unsafe_code: true says so")
+        yield ValueFault(("code",), "answers are executed, in a sandbox: unsafe_code: true says so")
     if fields["output_type"] != OutputType.GENERATE_UNTIL:
-        yield ValueProblem(("code",), f"only {OutputType.GENERATE_UNTIL} has it")
+        yield ValueFault(("code",), f"only {OutputType.GENERATE_UNTIL} has it")
     prefix = cast("Mapping[str, object]", fields["code"]).get("prefix")
     if prefix is not None:
         try:
             compiled(str(prefix))
         except InvalidTemplate as error:
-            yield ValueProblem(("code", "prefix"), f"template error: {error}")
+            yield ValueFault(("code", "prefix"), f"template error: {error}")
 
 
-def _rollout_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _rollout_faults(fields: Fields) -> Iterator[ValueFault]:
     if "rollout" not in fields:
         return
     if fields.get("unsafe_code") is not True:
-        yield ValueProblem(("rollout",), "agents execute commands, in a sandbox: unsafe_code: true says so")
+        yield ValueFault(("rollout",), "agents execute commands, in a sandbox: unsafe_code: true says so")
     if fields["output_type"] != OutputType.GENERATE_UNTIL:
-        yield ValueProblem(("rollout",), f"only {OutputType.GENERATE_UNTIL} has it")
+        yield ValueFault(("rollout",), f"only {OutputType.GENERATE_UNTIL} has it")
     if "code" in fields:
-        yield ValueProblem(("rollout",), "a task has code or rollout, not both")
+        yield ValueFault(("rollout",), "a task has code or rollout, not both")
 
 
-def _target_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _target_faults(fields: Fields) -> Iterator[ValueFault]:
     target, choices = fields["doc_to_target"], fields.get("doc_to_choice")
     if isinstance(target, list) and fields["output_type"] != OutputType.MULTIPLE_CHOICE:
-        yield ValueProblem(("doc_to_target",), "only multiple_choice has indexes of right choices")
+        yield ValueFault(("doc_to_target",), "only multiple_choice has indexes of right choices")
     if not isinstance(choices, list):
         return
     for path, index in _indexes(target):
         if index >= len(choices):
             problem = f"the label {index} is none of the {len(choices)} choices, which are counted from 0"
-            yield ValueProblem(path, problem)
+            yield ValueFault(path, problem)
 
 
 def _indexes(target: object) -> Iterator[tuple[tuple[str | int, ...], int]]:
@@ -113,7 +113,7 @@ def _indexes(target: object) -> Iterator[tuple[tuple[str | int, ...], int]]:
             yield ("doc_to_target", number), index
 
 
-def _dataset_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _dataset_faults(fields: Fields) -> Iterator[ValueFault]:
     dataset = cast("Mapping[str, str]", fields["dataset"])
     for key in ("file", "fewshot_file"):
         path = dataset.get(key)
@@ -123,71 +123,71 @@ def _dataset_problems(fields: Fields) -> Iterator[ValueProblem]:
         if not problem and PurePosixPath(path).suffix not in ROW_FILE_SUFFIXES:
             problem = f"{path!r} is none of the files that are read: {', '.join(ROW_FILE_SUFFIXES)}"
         if problem:
-            yield ValueProblem(("dataset", key), problem)
+            yield ValueFault(("dataset", key), problem)
 
 
-def sent_rows_problems(fields: Fields, sent_files: frozenset[str]) -> Iterator[ValueProblem]:
+def sent_rows_faults(fields: Fields, sent_files: frozenset[str]) -> Iterator[ValueFault]:
     """A user's suite may only read files sent with it and data sets of the hub, no files of the server."""
     dataset = cast("Mapping[str, str]", fields["dataset"])
     for key in ("file", "fewshot_file"):
         if key in dataset and dataset[key] not in sent_files:
-            yield ValueProblem(("dataset", key), f"{dataset[key]} was not sent along")
+            yield ValueFault(("dataset", key), f"{dataset[key]} was not sent along")
     if "id" in dataset and (dataset["id"] in FILE_READERS or not _HUB_ID.fullmatch(dataset["id"])):
-        yield ValueProblem(("dataset", "id"), f"{dataset['id']!r} is not the name of a data set of the hub")
+        yield ValueFault(("dataset", "id"), f"{dataset['id']!r} is not the name of a data set of the hub")
 
 
-def _fewshot_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _fewshot_faults(fields: Fields) -> Iterator[ValueFault]:
     dataset = cast("Mapping[str, str]", fields["dataset"])
     samples = cast("Mapping[str, Sequence[object]]", fields.get("fewshot_config", {})).get("samples", ())
     wanted = cast("int", fields.get("num_fewshot", 0))
     has_pool = "fewshot_split" in dataset or "fewshot_file" in dataset
     if samples and has_pool:
-        yield ValueProblem(
+        yield ValueFault(
             ("fewshot_config", "samples"), "examples come from here or from the data set, not from both"
         )
     if wanted and not samples and not has_pool:
         problem = "there are no examples: name fewshot_split, fewshot_file or fewshot_config.samples"
-        yield ValueProblem(("num_fewshot",), problem)
+        yield ValueFault(("num_fewshot",), problem)
     if samples and wanted > len(samples):
-        yield ValueProblem(("num_fewshot",), f"fewshot_config.samples has only {len(samples)} rows")
+        yield ValueFault(("num_fewshot",), f"fewshot_config.samples has only {len(samples)} rows")
 
 
-def _filter_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _filter_faults(fields: Fields) -> Iterator[ValueFault]:
     pipelines = cast("Sequence[Mapping[str, object]]", fields.get("filter_list", ()))
     names = [str(pipeline["name"]) for pipeline in pipelines]
     for index, pipeline in enumerate(pipelines):
         if names[index] in names[:index]:
-            yield ValueProblem(("filter_list", index, "name"), f"{names[index]} is there twice")
+            yield ValueFault(("filter_list", index, "name"), f"{names[index]} is there twice")
         steps = cast("Sequence[Mapping[str, object]]", pipeline["filter"])
         for number, step in enumerate(steps[:-1]):
             if step["function"] == "majority_vote":
                 path = ("filter_list", index, "filter", number)
-                yield ValueProblem(path, "majority_vote is the last step: it makes one answer of all")
+                yield ValueFault(path, "majority_vote is the last step: it makes one answer of all")
 
 
-def _generation_problems(fields: Fields) -> Iterator[ValueProblem]:
+def _generation_faults(fields: Fields) -> Iterator[ValueFault]:
     options = cast("Mapping[str, float]", fields.get("generation_kwargs", {}))
     is_random = options.get("temperature", 0) > 0
     if "do_sample" in options and bool(options["do_sample"]) != is_random:
         problem = "contradicts the temperature: a model samples where that is above 0, and only there"
-        yield ValueProblem(("generation_kwargs", "do_sample"), problem)
+        yield ValueFault(("generation_kwargs", "do_sample"), problem)
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
     keys: frozenset[str]
-    problems: Callable[[Fields], Iterator[ValueProblem]]
+    faults: Callable[[Fields], Iterator[ValueFault]]
 
 
 _CHECKS = (
-    _Check(frozenset(), _template_problems),
-    _Check(frozenset({"output_type"}), _output_problems),
-    _Check(frozenset({"output_type", "code", "unsafe_code"}), _code_problems),
-    _Check(frozenset({"output_type", "code", "rollout", "unsafe_code"}), _rollout_problems),
-    _Check(frozenset({"output_type", "doc_to_target", "doc_to_choice"}), _target_problems),
-    _Check(frozenset({"dataset"}), _dataset_problems),
-    _Check(frozenset({"dataset", "fewshot_config", "num_fewshot"}), _fewshot_problems),
-    _Check(frozenset({"filter_list"}), _filter_problems),
-    _Check(frozenset({"generation_kwargs"}), _generation_problems),
-    _Check(frozenset({"output_type", "metric_list", "doc_to_target"}), metric_problems),
+    _Check(frozenset(), _template_faults),
+    _Check(frozenset({"output_type"}), _output_faults),
+    _Check(frozenset({"output_type", "code", "unsafe_code"}), _code_faults),
+    _Check(frozenset({"output_type", "code", "rollout", "unsafe_code"}), _rollout_faults),
+    _Check(frozenset({"output_type", "doc_to_target", "doc_to_choice"}), _target_faults),
+    _Check(frozenset({"dataset"}), _dataset_faults),
+    _Check(frozenset({"dataset", "fewshot_config", "num_fewshot"}), _fewshot_faults),
+    _Check(frozenset({"filter_list"}), _filter_faults),
+    _Check(frozenset({"generation_kwargs"}), _generation_faults),
+    _Check(frozenset({"output_type", "metric_list", "doc_to_target"}), metric_faults),
 )

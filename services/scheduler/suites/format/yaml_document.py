@@ -55,7 +55,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class YamlProblem:
+class YamlFault:
     path: KeyPath
     line: int
     problem: str
@@ -63,17 +63,17 @@ class YamlProblem:
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """`problems` are parts that YAML allows but we do not; the values there are placeholders."""
+    """`faults` are parts that YAML allows but we do not; the values there are placeholders."""
 
     root: Node
-    problems: tuple[YamlProblem, ...]
+    faults: tuple[YamlFault, ...]
 
 
 def read_yaml(content: bytes) -> YamlDocument:
     """Raises `InvalidYaml`."""
     try:
         composer = _Composer(content.decode("utf-8-sig"))
-        return YamlDocument(composer.document(), tuple(composer.problems))
+        return YamlDocument(composer.document(), tuple(composer.faults))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidYaml("not valid UTF-8", line) from error
@@ -89,7 +89,7 @@ class _Composer:
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._anchors: dict[str, Node] = {}
         self._nodes_left = MAX_NODES
-        self.problems: list[YamlProblem] = []
+        self.faults: list[YamlFault] = []
 
     def document(self) -> Node:
         next(self._events)
@@ -152,7 +152,7 @@ class _Composer:
             if key == _MERGE_KEY:
                 merged = {**self._merged(value), **merged}
             elif key in own:
-                self.problems.append(YamlProblem((*path, key), key_line, "this key is there twice"))
+                self.faults.append(YamlFault((*path, key), key_line, "this key is there twice"))
             else:
                 own[key] = value
         entries = {**merged, **own}
@@ -170,7 +170,7 @@ class _Composer:
 
     def _check_tag(self, event: yaml.CollectionStartEvent, path: KeyPath, line: int) -> None:
         if event.tag not in _COLLECTION_TAGS:
-            self.problems.append(YamlProblem(path, line, f"the tag {event.tag} means nothing in a suite"))
+            self.faults.append(YamlFault(path, line, f"the tag {event.tag} means nothing in a suite"))
 
     def _scalar(self, event: yaml.ScalarEvent, path: KeyPath, line: int) -> Scalar:
         tag = event.tag if event.tag not in {None, "!"} else f"{_TAG}str"
@@ -181,7 +181,7 @@ class _Composer:
         except (ValueError, LookupError):
             value, problem = event.value, f"{event.value[:40]!r} is not of the type {tag.removeprefix(_TAG)}"
         if problem:
-            self.problems.append(YamlProblem(path, line, problem))
+            self.faults.append(YamlFault(path, line, problem))
         return value
 
 

@@ -1,4 +1,4 @@
-"""The YAML files of one suite: each is read once, with its includes and its problems."""
+"""The YAML files of one suite: each is read once, with its includes and its faults."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from proctor.values.sample import MAX_SUITE_BYTES
 from services.scheduler.suites.format.errors import InvalidYaml
-from services.scheduler.suites.format.suite_document import KeyPath, SuiteProblem, path_problem
+from services.scheduler.suites.format.suite_document import KeyPath, SuiteFault, path_problem
 from services.scheduler.suites.format.yaml_document import Node, read_yaml
 
 # Tasks of lm-evaluation-harness build on a few files; circles are reported apart.
@@ -80,7 +80,7 @@ class SuiteFiles:
     read: ReadFile
     root: str
     sent_files: frozenset[str] | None = None
-    problems: list[SuiteProblem] = field(default_factory=list)
+    faults: list[SuiteFault] = field(default_factory=list)
     nodes: dict[str, Node | None] = field(default_factory=dict)
     _unreadable: dict[str, str] = field(default_factory=dict)
     _invalid: set[tuple[str, KeyPath]] = field(default_factory=set)
@@ -107,11 +107,11 @@ class SuiteFiles:
         return "" if is_mapping else f"{name} holds no keys and values"
 
     def report(self, location: Location, problem: str) -> None:
-        """Reports a problem, unless the value or one around it is a placeholder after an earlier problem."""
+        """Reports a fault, unless the value or one around it is a placeholder after an earlier fault."""
         around = [(location.file, location.path[:length]) for length in range(1, len(location.path) + 1)]
         if self._invalid.isdisjoint(around):
             key = ".".join(str(part) for part in location.path)
-            self.problems.append(SuiteProblem(problem, self._name(location.file), location.line, key))
+            self.faults.append(SuiteFault(problem, self._name(location.file), location.line, key))
 
     def declaration(self, layer: Layer) -> Declaration:
         """Returns a layer with all its includes."""
@@ -133,7 +133,7 @@ class SuiteFiles:
         except InvalidYaml as error:
             self.report(Location(path, (), error.line), error.problem)
             return None
-        for found in document.problems:
+        for found in document.faults:
             self.report(Location(path, found.path, found.line), found.problem)
             self._invalid.add((path, found.path))
         return document.root

@@ -1,12 +1,12 @@
-"""A suite under construction: tasks and groups are added, and each reports its problems."""
+"""A suite under construction: tasks and groups are added, and each reports its faults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from proctor.values.scoring import GroupMetric, TaskGroup
-from services.scheduler.suites.format.schema import schema_problems
-from services.scheduler.suites.format.suite_document import KeyPath, ValueProblem, path_problem
+from services.scheduler.suites.format.schema import schema_faults
+from services.scheduler.suites.format.suite_document import KeyPath, ValueFault, path_problem
 from services.scheduler.suites.format.yaml_files import Declaration, Layer, Location, SuiteFiles
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation, read_task
 from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
@@ -111,25 +111,25 @@ def add_members(draft: SuiteDraft, declaration: Declaration) -> DeclaredGroup:
     """Adds the tasks and groups of a group of lm-evaluation-harness, and returns it."""
     name = declaration.text("group")
     fields = declaration.fields(is_deep=False)
-    problems = list(_problems(fields))
-    for found in problems:
+    faults = list(_faults(fields))
+    for found in faults:
         draft.files.report(declaration.location(found.path), found.problem)
     before = len(draft.names)
     for member in _members(declaration):
         _add_member(draft, member)
-    metrics = () if problems else group_metrics(_aggregates(fields))
+    metrics = () if faults else group_metrics(_aggregates(fields))
     return DeclaredGroup(TaskGroup(name, tuple(draft.names[before:]), metrics), declaration)
 
 
-def _problems(fields: Mapping[str, object]) -> Iterator[ValueProblem]:
-    for found in schema_problems(fields["group"], "name"):
-        yield ValueProblem(("group",), found.problem)
-    for found in schema_problems(_aggregates(fields), "aggregates") if _aggregates(fields) else []:
-        yield ValueProblem(("aggregate_metric_list", *found.path), found.problem)
+def _faults(fields: Mapping[str, object]) -> Iterator[ValueFault]:
+    for found in schema_faults(fields["group"], "name"):
+        yield ValueFault(("group",), found.problem)
+    for found in schema_faults(_aggregates(fields), "aggregates") if _aggregates(fields) else []:
+        yield ValueFault(("aggregate_metric_list", *found.path), found.problem)
     for key in fields.keys() - _KEYS:
-        yield ValueProblem((key,), "a group does not change its tasks; write this in the tasks")
+        yield ValueFault((key,), "a group does not change its tasks; write this in the tasks")
     if not fields.get("task"):
-        yield ValueProblem(("task",), "is missing: a group lists its tasks")
+        yield ValueFault(("task",), "is missing: a group lists its tasks")
 
 
 def _aggregates(fields: Mapping[str, object]) -> list[object]:

@@ -7,13 +7,13 @@ from typing import cast
 
 from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import TaskGroup
-from services.scheduler.suites.format.schema import schema_problems
+from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import (
     MAX_FILES,
     SuiteDocument,
-    SuiteProblem,
+    SuiteFault,
     SuiteReading,
-    file_problems,
+    file_faults,
 )
 from services.scheduler.suites.format.yaml_files import Declaration, Layer, Location, SuiteFiles
 from services.scheduler.suites.format.yaml_suite_draft import (
@@ -26,7 +26,7 @@ from services.scheduler.suites.format.yaml_tasks import SuiteLocation
 from services.scheduler.suites.suite import SuiteDefinition
 
 # An author mends them file by file; the answer must stay within a message.
-MAX_PROBLEMS = 200
+MAX_FAULTS = 200
 ROOT = "suite.yaml"
 
 
@@ -51,12 +51,12 @@ def read_suite(files: SuiteFiles, folder: Path, rule: NameRule) -> SuiteReading:
         files.report(files.root_location, files.unusable_reason(files.root))
     elif root is not None:
         suite = _suite(files, folder, Declaration((Layer(files.root, root),)), rule)
-    found = sorted(files.problems, key=lambda problem: (problem.file, problem.line))
-    problems = tuple(dict.fromkeys(found))
-    if len(problems) > MAX_PROBLEMS:
-        more = SuiteProblem(f"{len(problems) - MAX_PROBLEMS} more problems are not listed")
-        problems = (*problems[:MAX_PROBLEMS], more)
-    return SuiteReading(None if problems else suite, problems)
+    found = sorted(files.faults, key=lambda fault: (fault.file, fault.line))
+    faults = tuple(dict.fromkeys(found))
+    if len(faults) > MAX_FAULTS:
+        more = SuiteFault(f"{len(faults) - MAX_FAULTS} more faults are not listed")
+        faults = (*faults[:MAX_FAULTS], more)
+    return SuiteReading(None if faults else suite, faults)
 
 
 def _suite(files: SuiteFiles, folder: Path, written: Declaration, rule: NameRule) -> SuiteDefinition | None:
@@ -85,11 +85,11 @@ def _suite(files: SuiteFiles, folder: Path, written: Declaration, rule: NameRule
 def _own_suite(draft: SuiteDraft, declaration: Declaration) -> SuiteDefinition:
     [root] = declaration.layers
     fields = cast("Mapping[str, object]", root.node.value())
-    problems = schema_problems(fields, "suite")
-    for found in problems:
+    faults = schema_faults(fields, "suite")
+    for found in faults:
         draft.files.report(declaration.location(found.path), found.problem)
     _add_tasks(draft, root)
-    is_grouped = not any(found.path[:1] in {("groups",), ("aggregate_metric_list",)} for found in problems)
+    is_grouped = not any(found.path[:1] in {("groups",), ("aggregate_metric_list",)} for found in faults)
     if is_grouped:
         _add_groups(draft, declaration, cast("Sequence[Mapping[str, object]]", fields.get("groups", ())))
     metrics = group_metrics(fields.get("aggregate_metric_list")) if is_grouped else ()
@@ -122,9 +122,9 @@ def read_document(
 
     `folder` is where its data files will be unpacked; `taken_names` are names of other suites.
     """
-    problems = _problems(document)
-    if problems:
-        return SuiteReading(None, tuple(problems))
+    faults = _faults(document)
+    if faults:
+        return SuiteReading(None, tuple(faults))
     contents = {**document.files, ROOT: document.text.encode()}
 
     def read(path: str) -> bytes:
@@ -136,8 +136,8 @@ def read_document(
     return read_suite(files, folder, NameRule(taken=taken_names))
 
 
-def _problems(document: SuiteDocument) -> list[SuiteProblem]:
+def _faults(document: SuiteDocument) -> list[SuiteFault]:
     if document.size_bytes > MAX_SUITE_BYTES or len(document.files) > MAX_FILES:
         limit = f"{MAX_SUITE_BYTES} bytes in {MAX_FILES} files"
-        return [SuiteProblem(f"the suite has more than {limit}; name a data set of the hub for the rows")]
-    return list(file_problems(document.files))
+        return [SuiteFault(f"the suite has more than {limit}; name a data set of the hub for the rows")]
+    return list(file_faults(document.files))

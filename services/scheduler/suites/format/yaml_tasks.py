@@ -1,4 +1,4 @@
-"""Turns a declared task into its definition; problems are reported at their locations."""
+"""Turns a declared task into its definition; faults are reported at their locations."""
 
 import hashlib
 import json
@@ -11,9 +11,9 @@ from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
 from services.scheduler.suites.format.metrics import NON_OPTION_KEYS, Fields
-from services.scheduler.suites.format.schema import schema_problems
-from services.scheduler.suites.format.suite_document import ValueProblem
-from services.scheduler.suites.format.task_checks import compiled, sent_rows_problems, task_problems
+from services.scheduler.suites.format.schema import schema_faults
+from services.scheduler.suites.format.suite_document import ValueFault
+from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.suite import (
@@ -39,24 +39,24 @@ class SuiteLocation:
 
 
 def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocation) -> TaskDefinition | None:
-    """Returns None if the task is invalid; its problems are then reported."""
+    """Returns None if the task is invalid; its faults are then reported."""
     fields = declaration.fields(is_deep=True)
     origins: Mapping[str, str] = {}
-    problems: list[ValueProblem] = []
+    faults: list[ValueFault] = []
     if is_lm_eval_task(fields):
         converted = convert_lm_eval_task(declaration.fields(is_deep=False))
-        fields, origins, problems = converted.fields, converted.origins, converted.problems
+        fields, origins, faults = converted.fields, converted.origins, converted.faults
     if fields:
-        problems += schema_problems(fields, "task")
-        invalid_keys = frozenset(str(found.path[0]) for found in problems if found.path)
-        problems += task_problems(fields, invalid_keys)
+        faults += schema_faults(fields, "task")
+        invalid_keys = frozenset(str(found.path[0]) for found in faults if found.path)
+        faults += task_faults(fields, invalid_keys)
         if files.sent_files is not None and "dataset" not in invalid_keys:
-            problems += sent_rows_problems(fields, files.sent_files)
-    for found in problems:
+            faults += sent_rows_faults(fields, files.sent_files)
+    for found in faults:
         key = ".".join(str(part) for part in found.path)
         path = (origins[key],) if key in origins else found.path
         files.report(declaration.location(path), found.problem)
-    return None if problems else _definition(fields, location)
+    return None if faults else _definition(fields, location)
 
 
 def _definition(fields: Fields, location: SuiteLocation) -> TaskDefinition:

@@ -10,7 +10,7 @@ from proctor.values.scoring import OutputType
 from services.scheduler.suites.rendering.sample import Question
 from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.suite import TaskDefinition
-from services.scheduler.suites.templates.errors import RowProblem
+from services.scheduler.suites.templates.errors import RowFault
 from services.scheduler.suites.templates.prompt_template import PromptTemplate
 
 # Written in Python's syntax, whose parser takes many times the memory of its text.
@@ -30,7 +30,7 @@ def read_labels(template: PromptTemplate, row: SourceRow, *, has_choices: bool) 
         value = _read_label(value, has_choices=has_choices)
     labels = list(value) if isinstance(value, list | tuple) else [value]
     if not labels:
-        raise RowProblem("doc_to_target gives an empty list")
+        raise RowFault("doc_to_target gives an empty list")
     return labels
 
 
@@ -48,7 +48,7 @@ def choice_index(label: object, choices: Sequence[str]) -> int:
         return choices.index(label)
     if isinstance(label, int) and 0 <= label < len(choices):
         return int(label)
-    raise RowProblem(f"the label {label!r} is none of the {len(choices)} choices{_hint(label)}")
+    raise RowFault(f"the label {label!r} is none of the {len(choices)} choices{_hint(label)}")
 
 
 def _hint(label: object) -> str:
@@ -62,22 +62,22 @@ def text_list(template: PromptTemplate, row: SourceRow, key: str) -> tuple[str, 
     value = template.value(row)
     listed = _read(value) if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not listed:
-        raise RowProblem(f"{key} gives no list of texts")
+        raise RowFault(f"{key} gives no list of texts")
     if None in listed:
-        raise RowProblem(f"{key} gives a list with a null")
+        raise RowFault(f"{key} gives a list with a null")
     return tuple(one if isinstance(one, str) else str(one) for one in listed)
 
 
 def _require_value(template: PromptTemplate, value: object) -> object:
     if value is None:
-        raise RowProblem(f"the field {template.source!r} is null", template.source)
+        raise RowFault(f"the field {template.source!r} is null", template.source)
     return value
 
 
 def _read(text: str) -> object:
     """Parses a list written as JSON or as a Python literal; returns other text unchanged."""
     if len(text) > MAX_LIST_CHARACTERS:
-        raise RowProblem(f"a list is written with more than {MAX_LIST_CHARACTERS:,} characters")
+        raise RowFault(f"a list is written with more than {MAX_LIST_CHARACTERS:,} characters")
     try:
         return orjson.loads(text)
     except ValueError:
@@ -128,7 +128,7 @@ class QuestionWriter:
             return self._fixed_choices
         choices = text_list(self._choices_template, row, "doc_to_choice")
         if not all(choices):
-            raise RowProblem("one of the choices is empty")
+            raise RowFault("one of the choices is empty")
         return choices
 
     def _choice_target(self, row: SourceRow, choices: Sequence[str]) -> Target:
@@ -144,7 +144,7 @@ class QuestionWriter:
     def _choice_texts(self, row: SourceRow, choices: Sequence[str]) -> tuple[str, ...]:
         texts = self._listed(row, self._templates.choice_texts, "doc_to_choice_text")
         if texts and len(texts) != len(choices):
-            raise RowProblem(f"doc_to_choice_text gives {len(texts)} texts for {len(choices)} choices")
+            raise RowFault(f"doc_to_choice_text gives {len(texts)} texts for {len(choices)} choices")
         return texts
 
     def _text_target(self, row: SourceRow, choices: Sequence[str]) -> Target:
@@ -158,7 +158,7 @@ class QuestionWriter:
             return tuple(choices[index] for index in self._right_indexes(row, choices))
         labels = read_labels(self._templates.target, row, has_choices=False)
         if None in labels:
-            raise RowProblem("doc_to_target gives a list with a null")
+            raise RowFault("doc_to_target gives a list with a null")
         return tuple(str(label) for label in labels)
 
     def _right_indexes(self, row: SourceRow, choices: Sequence[str]) -> list[int]:

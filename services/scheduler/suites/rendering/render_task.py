@@ -23,7 +23,7 @@ from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, SourceRow
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition
-from services.scheduler.suites.templates.errors import RowProblem
+from services.scheduler.suites.templates.errors import RowFault
 
 SEED = FewshotRule().seed
 # A sample travels in one message: NATS takes 8 MiB here, gRPC 16.
@@ -162,8 +162,8 @@ def render_task(
     try:
         for position, row in enumerate(_while_wanted(rows, limit)):
             yield _sample(task, writer, position, row, examples.before(row))
-    except RowProblem as problem:
-        raise InvalidRow(task.name, position, problem.problem, problem.field) from problem
+    except RowFault as fault:
+        raise InvalidRow(task.name, position, fault.problem, fault.field) from fault
     except UnreadableRow as problem:
         raise InvalidRow(task.name, problem.row - 1, problem.problem) from problem
     if position < 0:
@@ -209,9 +209,7 @@ def _rollout_spec(task: TaskDefinition, row: SourceRow) -> bytes:
     try:
         return base64.b64decode(str(row[task.rollout_column]), validate=True)
     except (KeyError, ValueError) as error:
-        raise RowProblem(
-            f"its {task.rollout_column} is missing or not base64", task.rollout_column
-        ) from error
+        raise RowFault(f"its {task.rollout_column} is missing or not base64", task.rollout_column) from error
 
 
 def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, rollout_spec: bytes) -> bytes:
@@ -222,14 +220,14 @@ def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, 
                 [check.prefix.encode(), check.answer.encode(), repr(check.timeout_seconds).encode()]
             )
     except UnicodeEncodeError as error:
-        raise RowProblem("its text is not valid Unicode (a lone surrogate)") from error
+        raise RowFault("its text is not valid Unicode (a lone surrogate)") from error
     if b"\0" in encoded:
-        raise RowProblem("its text holds a NUL character, which cannot be stored")
+        raise RowFault("its text holds a NUL character, which cannot be stored")
     if rollout_spec:
         # After the look for NULs: these are bytes and no text.
         encoded += netstrings([rollout_spec])
     if len(encoded) > MAX_SAMPLE_BYTES:
-        raise RowProblem(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
+        raise RowFault(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
     return encoded
 
 
@@ -237,9 +235,9 @@ def _kept(row: SourceRow) -> bytes:
     try:
         kept = row_as_json(row)
     except TypeError as error:
-        raise RowProblem("its lists and objects are nested too deeply") from error
+        raise RowFault("its lists and objects are nested too deeply") from error
     if len(kept) > MAX_SAMPLE_BYTES:
-        raise RowProblem(f"the row has {len(kept)} bytes as JSON, more than the {MAX_SAMPLE_BYTES} allowed")
+        raise RowFault(f"the row has {len(kept)} bytes as JSON, more than the {MAX_SAMPLE_BYTES} allowed")
     return kept
 
 
@@ -262,6 +260,6 @@ class _Examples:
         if index not in self._written:
             try:
                 self._written[index] = self._writer.example(self._pool[index])
-            except RowProblem as problem:
-                raise _bad_example(self._task_name, index, problem.problem, problem.field) from problem
+            except RowFault as fault:
+                raise _bad_example(self._task_name, index, fault.problem, fault.field) from fault
         return self._written[index]

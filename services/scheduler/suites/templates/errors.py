@@ -9,7 +9,7 @@ class InvalidTemplate(Exception):
     """A template cannot be compiled."""
 
 
-class RowProblem(Exception):
+class RowFault(Exception):
     """A row lacks something that the template or the task needs; `field` names the column if known."""
 
     def __init__(self, problem: str, field: str = "") -> None:

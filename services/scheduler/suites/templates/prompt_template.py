@@ -13,7 +13,7 @@ from services.scheduler.suites.templates.errors import (
     InvalidTemplate,
     NullWritten,
     OverBudget,
-    RowProblem,
+    RowFault,
     UnfitTemplate,
 )
 from services.scheduler.suites.templates.rewrite import MAX_SOURCE_CHARACTERS, CostWriter, check_size
@@ -39,19 +39,19 @@ class PromptTemplate:
     template: Template | None
 
     def value(self, row: SourceRow) -> object:
-        """Returns the column's value unchanged, or the rendered text. Raises `RowProblem`."""
+        """Returns the column's value unchanged, or the rendered text. Raises `RowFault`."""
         if self.template is not None:
             return self._render(self.template, row)
         if self.source in row:
             return row[self.source]
         if self.source.isidentifier():
-            raise RowProblem(f"the field {self.source!r} is missing", self.source)
+            raise RowFault(f"the field {self.source!r} is missing", self.source)
         return self.source
 
     def text(self, row: SourceRow) -> str:
         value = self.value(row)
         if value is None:
-            raise RowProblem(f"the field {self.source!r} is null", self.source)
+            raise RowFault(f"the field {self.source!r} is null", self.source)
         return value if isinstance(value, str) else str(value)
 
     def _render(self, template: Template, row: SourceRow) -> str:
@@ -60,9 +60,9 @@ class PromptTemplate:
         try:
             return template.render(row)
         except UndefinedError as error:
-            raise self._problem_of(row, str(error)) from error
+            raise self._fault_of(row, str(error)) from error
         except NullWritten as error:
-            raise self._problem_of(row, "a null would be written into the prompt") from error
+            raise self._fault_of(row, "a null would be written into the prompt") from error
         except OverBudget as error:
             raise self._failure(f"was stopped: {error}") from error
         except _TEMPLATE_FAILURES as error:
@@ -70,18 +70,18 @@ class PromptTemplate:
         finally:
             BUDGET.reset(token)
 
-    def _problem_of(self, row: SourceRow, message: str) -> RowProblem:
+    def _fault_of(self, row: SourceRow, message: str) -> RowFault:
         for field in self.fields:
             if field not in row:
-                return RowProblem(f"the field {field!r} is missing", field)
+                return RowFault(f"the field {field!r} is missing", field)
             if row[field] is None:
-                return RowProblem(f"the field {field!r} is null", field)
+                return RowFault(f"the field {field!r} is null", field)
         return self._failure(f"failed: {message}")
 
-    def _failure(self, what: str) -> RowProblem:
+    def _failure(self, what: str) -> RowFault:
         is_long = len(self.source) > _SHOWN_CHARACTERS
         shown = self.source[:_SHOWN_CHARACTERS] + "…" if is_long else self.source
-        return RowProblem(f"the template {shown!r} {what}")
+        return RowFault(f"the template {shown!r} {what}")
 
 
 def compile_template(source: str) -> PromptTemplate:

@@ -60,7 +60,7 @@ async def test_a_document_that_takes_too_long_to_read_has_this_problem(tmp_path:
     checking = CheckSuite(read_document, YamlInstalledSuites(tmp_path), CancellableThreads(1, 0.0))
     reading = await checking.check(document(TASK))
     assert reading.suite is None
-    assert [problem.problem for problem in reading.problems] == [
+    assert [fault.problem for fault in reading.faults] == [
         "it takes more than 0 s to read; make its templates smaller"
     ]
 

@@ -115,8 +115,8 @@ async def test_of_very_many_suites_a_refusal_names_some_and_counts_the_others(ha
 async def test_suites_of_the_installation_come_first_and_their_names_are_taken(harness: Stand) -> None:
     mine = document("suite: shades\ntasks:\n  - {task: a, include: base.yaml}\n", base_yaml=TASK)
     reading = await harness.checking.check(mine)
-    assert (reading.problems[0].line, reading.problems[0].key) == (1, "suite")
-    assert "shades is a suite of the installation" in reading.problems[0].problem
+    assert (reading.faults[0].line, reading.faults[0].field) == (1, "suite")
+    assert "shades is a suite of the installation" in reading.faults[0].problem
     await harness.stored.add("shades", SUMS, ANN, SetClock().now())
     assert (await harness.all.suite("shades")).version == 0
     assert [suite.name for suite in await harness.all.suites()] == ["shades"]

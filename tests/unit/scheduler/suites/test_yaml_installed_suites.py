@@ -73,7 +73,7 @@ def test_a_key_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 def test_a_wrong_value_is_reported_with_line_and_key(tmp_path: Path) -> None:
     error = invalid(tmp_path, metric_list=[{"metric": "acc"}, {"metric": "beauty"}])
-    assert error.key == "metric_list.1.metric"
+    assert error.field == "metric_list.1.metric"
     assert f"{error.file}, line {error.line}: metric_list.1.metric: 'beauty' is none of" in str(error)
     assert error.line == next(
         number for number, line in enumerate(error.file.read_text().splitlines(), 1) if "beauty" in line
@@ -82,7 +82,7 @@ def test_a_wrong_value_is_reported_with_line_and_key(tmp_path: Path) -> None:
 
 def test_a_template_error_is_reported_with_its_key(tmp_path: Path) -> None:
     error = invalid(tmp_path, doc_to_text="{{ thing ")
-    assert error.key == "doc_to_text"
+    assert error.field == "doc_to_text"
     assert "template error: line 1 of the template" in str(error)
 
 
@@ -138,7 +138,7 @@ def test_what_does_not_fit_together_is_refused(
 def test_a_filter_that_cannot_work_or_gives_a_default_label_is_refused(
     tmp_path: Path, step: dict[str, object]
 ) -> None:
-    assert invalid(tmp_path, **GENERATION, filter_list=[{"name": "a", "filter": [step]}]).key.startswith(
+    assert invalid(tmp_path, **GENERATION, filter_list=[{"name": "a", "filter": [step]}]).field.startswith(
         "filter_list.0.filter.0"
     )
 

@@ -7,7 +7,7 @@ import pytest
 from proctor.values.code import CodeAnswer
 from proctor.values.scoring import GroupMetric, OutputType, TaskGroup
 from services.scheduler.suites.suite import FewshotSampler, TaskDefinition
-from tests.fakes.suites.suite_documents import problems_of, suite_of
+from tests.fakes.suites.suite_documents import faults_of, suite_of
 
 CHOICES = """\
 task: hues
@@ -196,9 +196,7 @@ metadata: {version: 1}
 
 
 def test_groups_that_hold_each_other_end() -> None:
-    found = problems_of(
-        "group: a\ntask: [b]\n", b_yaml="group: b\ntask: [c]\n", c_yaml="group: c\ntask: [b]\n"
-    )
+    found = faults_of("group: a\ntask: [b]\n", b_yaml="group: b\ntask: [c]\n", c_yaml="group: c\ntask: [b]\n")
     assert ("c.yaml", 2, "task.0", "the group of b.yaml is there twice, or within itself") in found
 
 
@@ -216,9 +214,7 @@ def test_groups_that_hold_each_other_end() -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, problem: str) -> None:
-    assert [(at, where) for _, at, where, reported in problems_of(text) if problem in reported] == [
-        (line, key)
-    ]
+    assert [(at, where) for _, at, where, reported in faults_of(text) if problem in reported] == [(line, key)]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +241,7 @@ def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, 
     ],
 )  # fmt: skip
 def test_what_cannot_be_loaded_says_why_and_where(more: str, key: str, problem: str) -> None:
-    found = problems_of(WORDS + more)
+    found = faults_of(WORDS + more)
     [(_, line, reported, sentence)] = [one for one in found if one[2] == key]
     assert (line, reported) == (6, key)
     assert problem in sentence
@@ -266,25 +262,25 @@ def test_keys_without_effect_may_be_empty() -> None:
 
 @pytest.mark.parametrize("output_type", ["loglikelihood", "loglikelihood_rolling"])
 def test_other_outputs_are_refused(output_type: str) -> None:
-    assert problems_of(WORDS + f"output_type: {output_type}\n") == [
+    assert faults_of(WORDS + f"output_type: {output_type}\n") == [
         ("", 6, "output_type", f"'{output_type}' is none of multiple_choice, generate_until")
     ]
 
 
 def test_a_task_of_python_code_is_reported_to_be_one() -> None:
     text = "task: mine\ngroup: ours\nclass: !function task.Mine\n"
-    assert problems_of(text) == [("", 3, "class", "!function task.Mine: a suite holds no Python code")]
+    assert faults_of(text) == [("", 3, "class", "!function task.Mine: a suite holds no Python code")]
 
 
 def test_a_task_needs_a_split_that_can_be_asked() -> None:
     text = WORDS.replace("test_split: test", "training_split: train")
-    [(_, line, key, problem)] = problems_of(text)
+    [(_, line, key, problem)] = faults_of(text)
     assert (line, key) == (2, "dataset_path")
     assert "a test_split or validation_split is needed" in problem
 
 
 def test_rows_of_a_file_that_is_nowhere_are_reported_at_the_key_that_names_it() -> None:
     text = WORDS.replace("org/words", "json")
-    assert [(line, key) for _, line, key, _ in problems_of(text)] == [(2, "dataset_path")]
+    assert [(line, key) for _, line, key, _ in faults_of(text)] == [(2, "dataset_path")]
     named = text + "dataset_kwargs: {data_files: {test: a.jsonl}}\n"
-    assert problems_of(named) == [("", 6, "dataset_kwargs", "a.jsonl was not sent along")]
+    assert faults_of(named) == [("", 6, "dataset_kwargs", "a.jsonl was not sent along")]

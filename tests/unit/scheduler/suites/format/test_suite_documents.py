@@ -1,4 +1,4 @@
-"""Suites with inline tasks, includes and groups; and every problem with its file, line and key."""
+"""Suites with inline tasks, includes and groups; and every fault with its file, line and key."""
 
 import json
 from itertools import pairwise
@@ -10,7 +10,7 @@ from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
-from tests.fakes.suites.suite_documents import TASK, problems_of, suite_of
+from tests.fakes.suites.suite_documents import TASK, faults_of, suite_of
 
 BASE = TASK.replace("task: colours\n", "")
 
@@ -20,12 +20,12 @@ def in_suite(task: str = TASK, rest: str = "") -> str:
     return f"suite: mine\ntasks:\n  -\n{indent(task, '    ')}{rest}"
 
 
-def task_problems(changed: str, rest: str = "") -> list[tuple[int, str, str]]:
+def task_faults(changed: str, rest: str = "") -> list[tuple[int, str, str]]:
     """Line within the task, key within the task and problem, of a task with this line changed or added."""
     key = changed.partition(":")[0]
     lines = [line for line in TASK.splitlines() if not line.startswith(f"{key}:")]
     text = "\n".join([changed, *lines, rest])
-    return [(line, key, problem) for _, line, key, problem in problems_of(text)]
+    return [(line, key, problem) for _, line, key, problem in faults_of(text)]
 
 
 def test_tasks_may_be_written_in_the_suite() -> None:
@@ -97,7 +97,7 @@ groups:
     aggregate_metric_list: [{metric: mcc}]
 aggregate_metric_list: [{metric: f1}]
 """
-    assert problems_of(in_suite(rest=rest)) == [
+    assert faults_of(in_suite(rest=rest)) == [
         ("", 13, "groups.0.group", "the name colours is taken by the suite, a task or a group"),
         ("", 14, "groups.1.tasks.1", "the suite has no task shapes"),
         ("", 17, "groups.2.aggregate_metric_list.0.metric", "no task of cold has mcc"),
@@ -156,7 +156,7 @@ def test_what_a_metric_is_anyway_may_be_said_and_is_no_option() -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_given_with_its_key(changed: str, key: str, problem: str) -> None:
-    found = task_problems(changed)
+    found = task_faults(changed)
     assert (1, key) in [(line, reported) for line, reported, _ in found]
     assert any(problem in sentence for _, _, sentence in found)
 
@@ -169,13 +169,13 @@ def test_what_does_not_fit_is_given_with_its_key(changed: str, key: str, problem
     ],
 )
 def test_examples_must_come_from_somewhere(more: str, problem: str) -> None:
-    [(_, line, key, reported)] = problems_of(TASK.replace(", fewshot_split: train", "") + more)
+    [(_, line, key, reported)] = faults_of(TASK.replace(", fewshot_split: train", "") + more)
     assert (line, key) == (9, "num_fewshot")
     assert problem in reported
 
 
 def test_examples_come_from_one_source() -> None:
-    [(_, line, key, reported)] = problems_of(TASK + "fewshot_config: {samples: [{a: 1}]}")
+    [(_, line, key, reported)] = faults_of(TASK + "fewshot_config: {samples: [{a: 1}]}")
     assert (line, key) == (9, "fewshot_config.samples")
     assert "not from both" in reported
 
@@ -183,7 +183,7 @@ def test_examples_come_from_one_source() -> None:
 def test_a_metric_of_single_labels_is_refused_where_several_choices_are_right() -> None:
     listed = "metric_list: [{metric: mcc}]"
     text = TASK.replace("metric_list: [{metric: acc}]", listed).replace("label", "[0, 1]")
-    assert [problem for *_, problem in problems_of(text)] == [
+    assert [problem for *_, problem in faults_of(text)] == [
         "mcc has no figure where several choices are right"
     ]
 
@@ -213,16 +213,16 @@ metric_list: [{metric: exact_match}]
     ],
 )  # fmt: skip
 def test_what_does_not_fit_a_generation_is_reported(more: str, key: str, problem: str) -> None:
-    [(_, line, reported, sentence)] = problems_of(GENERATION + more)
+    [(_, line, reported, sentence)] = faults_of(GENERATION + more)
     assert (reported, line >= 8) == (key, True)
     assert problem in sentence
 
 
-def test_all_problems_are_reported_in_the_order_of_the_lines() -> None:
+def test_all_faults_are_reported_in_the_order_of_the_lines() -> None:
     text = in_suite(
         TASK.replace("label", "7").replace("version", "vresion").replace("{metric: acc}", "{metric: pearson}")
     )
-    found = problems_of(text + "descripton: x\n")
+    found = faults_of(text + "descripton: x\n")
     assert [(line, key) for _, line, key, _ in found] == [
         (4, "tasks.0.version"),
         (5, "tasks.0.vresion"),
@@ -235,7 +235,7 @@ def test_all_problems_are_reported_in_the_order_of_the_lines() -> None:
 
 def test_a_problem_of_an_included_file_is_reported_there_and_once() -> None:
     two = "suite: mine\ntasks:\n  - {task: a, include: base.yaml}\n  - {task: b, include: base.yaml}\n"
-    assert problems_of(two, base_yaml=BASE.replace("label", "7")) == [
+    assert faults_of(two, base_yaml=BASE.replace("label", "7")) == [
         ("base.yaml", 6, "doc_to_target", "the label 7 is none of the 2 choices, which are counted from 0")
     ]
 
@@ -252,14 +252,14 @@ def test_a_problem_of_an_included_file_is_reported_there_and_once() -> None:
 def test_an_include_that_cannot_be_had_is_the_only_problem(
     files: dict[str, str], key: str, problem: str
 ) -> None:
-    [(_, _, reported, sentence)] = problems_of("task: colours\ninclude: a.yaml\n", **files)
+    [(_, _, reported, sentence)] = faults_of("task: colours\ninclude: a.yaml\n", **files)
     assert reported == key
     assert problem in sentence
 
 
 @pytest.mark.parametrize("path", ["../other.yaml", "/etc/passwd", "a/../../b.yaml", "..\\b.yaml", ""])
 def test_an_include_stays_in_the_folder(path: str) -> None:
-    [(_, line, key, problem)] = problems_of(f"task: colours\ninclude: '{path}'\n")
+    [(_, line, key, problem)] = faults_of(f"task: colours\ninclude: '{path}'\n")
     assert (line, key) == (2, "include")
     assert "does not lie in the suite's folder" in problem or problem == "'.' is not a plain path"
 
@@ -267,8 +267,7 @@ def test_an_include_stays_in_the_folder(path: str) -> None:
 def test_files_that_include_each_other_by_the_dozen_end() -> None:
     files = {f"f{low}_yaml": f"include: [f{high}.yaml, f{high}.yaml]" for low, high in pairwise(range(40))}
     assert any(
-        "build on each other" in problem
-        for *_, problem in problems_of("task: a\ninclude: f0.yaml\n", **files)
+        "build on each other" in problem for *_, problem in faults_of("task: a\ninclude: f0.yaml\n", **files)
     )
 
 
@@ -290,45 +289,45 @@ def test_files_that_include_each_other_by_the_dozen_end() -> None:
     ],
 )
 def test_what_is_no_suite_is_reported(text: str, line: int, key: str, problem: str) -> None:
-    reported = [(at, where) for _, at, where, sentence in problems_of(text) if problem in sentence]
+    reported = [(at, where) for _, at, where, sentence in faults_of(text) if problem in sentence]
     assert reported == [(line, key)]
 
 
 def test_a_task_that_is_there_twice_is_reported_at_the_second() -> None:
     text = in_suite() + "  -\n" + indent(TASK, "    ")
-    assert problems_of(text) == [("", 13, "tasks.1.task", "the task colours is there twice")]
+    assert faults_of(text) == [("", 13, "tasks.1.task", "the task colours is there twice")]
 
 
 def test_a_key_that_is_there_twice_is_reported_and_nothing_that_follows_from_it() -> None:
-    assert problems_of(TASK + "doc_to_target: 9\n") == [("", 9, "doc_to_target", "this key is there twice")]
+    assert faults_of(TASK + "doc_to_target: 9\n") == [("", 9, "doc_to_target", "this key is there twice")]
 
 
 def test_a_file_must_be_called_as_its_task() -> None:
-    assert problems_of("suite: mine\ntasks: [shapes]\n", shapes_yaml=TASK) == [
+    assert faults_of("suite: mine\ntasks: [shapes]\n", shapes_yaml=TASK) == [
         ("shapes.yaml", 1, "task", "'colours' is not the name of its file")
     ]
 
 
 def test_a_suite_of_too_many_tasks_is_refused() -> None:
     text = "suite: mine\ntasks:\n" + "".join(f"- {{task: t{n}, include: base.yaml}}\n" for n in range(1001))
-    assert any("at most 1000 tasks" in problem for *_, problem in problems_of(text, base_yaml=BASE))
+    assert any("at most 1000 tasks" in problem for *_, problem in faults_of(text, base_yaml=BASE))
 
 
-def test_of_very_many_problems_the_first_are_reported() -> None:
+def test_of_very_many_faults_the_first_are_reported() -> None:
     many_keys = TASK + "".join(f"key{number}: 1\n" for number in range(5000))
-    assert len(problems_of(many_keys)) == 100
+    assert len(faults_of(many_keys)) == 100
     many_tasks = "suite: mine\ntasks:\n" + "".join(f"- {{task: t{number}}}\n" for number in range(300))
-    found = problems_of(many_tasks)
+    found = faults_of(many_tasks)
     assert len(found) == 201
-    assert found[-1][3] == "1600 more problems are not listed"
+    assert found[-1][3] == "1600 more faults are not listed"
 
 
 def test_a_document_that_is_too_large_is_refused_unread() -> None:
     reading = read_document(SuiteDocument("[" * (MAX_SUITE_BYTES + 1)))
-    [problem] = reading.problems
-    assert "more than 3145728 bytes" in problem.problem
+    [fault] = reading.faults
+    assert "more than 3145728 bytes" in fault.problem
     many = SuiteDocument(TASK, files={f"{number}.jsonl": b"" for number in range(501)})
-    assert "in 500 files" in read_document(many).problems[0].problem
+    assert "in 500 files" in read_document(many).faults[0].problem
 
 
 @pytest.mark.parametrize(
@@ -337,7 +336,7 @@ def test_a_document_that_is_too_large_is_refused_unread() -> None:
 def test_files_of_users_have_plain_paths_within_the_folder(path: str) -> None:
     assert path_problem(path)
     reading = read_document(SuiteDocument(TASK, files={path: b""}))
-    assert [problem.file for problem in reading.problems] == [path]
+    assert [fault.file for fault in reading.faults] == [path]
 
 
 @pytest.mark.parametrize("path", ["rows.jsonl", "data/rows.csv", "_base.yaml", "a b.jsonl", "é.jsonl"])
@@ -347,9 +346,9 @@ def test_usual_paths_are_fine(path: str) -> None:
 
 def test_a_name_of_the_installation_is_taken() -> None:
     reading = read_document(SuiteDocument(TASK), taken_names={"colours"})
-    [problem] = reading.problems
-    assert (problem.line, problem.key) == (1, "task")
-    assert problem.problem == "colours is a suite of the installation; choose another name"
+    [fault] = reading.faults
+    assert (fault.line, fault.field) == (1, "task")
+    assert fault.problem == "colours is a suite of the installation; choose another name"
 
 
 def test_the_digest_of_a_document_is_that_of_its_text_and_files() -> None:

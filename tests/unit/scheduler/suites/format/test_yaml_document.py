@@ -8,12 +8,12 @@ from services.scheduler.suites.format.yaml_document import MAX_DEPTH, read_yaml
 
 def value(text: str) -> object:
     document = read_yaml(text.encode())
-    assert not document.problems
+    assert not document.faults
     return document.root.value()
 
 
-def problems(text: str) -> list[tuple[str, int, str]]:
-    found = read_yaml(text.encode()).problems
+def faults(text: str) -> list[tuple[str, int, str]]:
+    found = read_yaml(text.encode()).faults
     return [(".".join(str(part) for part in one.path), one.line, one.problem) for one in found]
 
 
@@ -46,11 +46,11 @@ def test_anchors_and_merge_keys_work_and_the_own_key_wins() -> None:
 
 
 def test_a_key_that_is_there_twice_is_reported_with_the_line_of_the_second() -> None:
-    assert problems("a: {b: 1}\nc: 1\na: 2\n") == [("a", 3, "this key is there twice")]
+    assert faults("a: {b: 1}\nc: 1\na: 2\n") == [("a", 3, "this key is there twice")]
 
 
 def test_python_code_and_unknown_tags_are_reported_where_they_are() -> None:
-    assert problems("a:\n  - !function utils.score\nb: !mine [1]\nc: !env x\n") == [
+    assert faults("a:\n  - !function utils.score\nb: !mine [1]\nc: !env x\n") == [
         ("a.0", 2, "!function utils.score: a suite holds no Python code"),
         ("b", 3, "the tag !mine means nothing in a suite"),
         ("c", 4, "the tag !env means nothing in a suite"),
@@ -59,12 +59,12 @@ def test_python_code_and_unknown_tags_are_reported_where_they_are() -> None:
 
 @pytest.mark.parametrize("number", [".nan", ".inf", "-.inf"])
 def test_numbers_that_are_none_are_reported(number: str) -> None:
-    assert problems(f"a: {number}") == [("a", 1, f"{number} is not a finite number")]
+    assert faults(f"a: {number}") == [("a", 1, f"{number} is not a finite number")]
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "1:" + ":".join(["59"] * 5000), "!!int x", '!!int ""'])
 def test_numbers_that_cannot_be_read_are_reported(number: str) -> None:
-    [(key, _, problem)] = problems(f"a: {number}")
+    [(key, _, problem)] = faults(f"a: {number}")
     assert key == "a"
     assert problem.endswith("is not of the type int")
 

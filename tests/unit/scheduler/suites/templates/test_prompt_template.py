@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.scheduler.suites.templates.errors import InvalidTemplate, RowProblem
+from services.scheduler.suites.templates.errors import InvalidTemplate, RowFault
 from services.scheduler.suites.templates.prompt_template import compile_template
 
 
@@ -111,7 +111,7 @@ def test_only_as_many_occurrences_are_replaced_as_asked() -> None:
     ],
 )
 def test_an_unfit_row_is_reported_by_its_field(source: str, row: dict[str, object], problem: str) -> None:
-    with pytest.raises(RowProblem) as raised:
+    with pytest.raises(RowFault) as raised:
         compile_template(source).text(row)
     assert raised.value.problem.startswith(problem)
 
@@ -123,13 +123,13 @@ def test_a_broken_template_does_not_compile(source: str) -> None:
 
 
 def test_a_long_template_is_reported_by_its_beginning() -> None:
-    with pytest.raises(RowProblem) as raised:
+    with pytest.raises(RowFault) as raised:
         compile_template("x" * 1000 + "{{ 1 // 0 }}").text({})
     assert len(raised.value.problem) < 300
 
 
 def test_a_template_cannot_change_a_row() -> None:
     row = {"words": ["a"]}
-    with pytest.raises(RowProblem):
+    with pytest.raises(RowFault):
         compile_template("{{ words.append('b') or '' }}").text(row)
     assert row == {"words": ["a"]}

@@ -3,7 +3,7 @@
 import pytest
 
 from services.scheduler.suites.templates.budget import MAX_CHARACTERS, RenderingBudget
-from services.scheduler.suites.templates.errors import InvalidTemplate, RowProblem
+from services.scheduler.suites.templates.errors import InvalidTemplate, RowFault
 from services.scheduler.suites.templates.prompt_template import compile_template
 
 STEPS = "takes more than 1,000,000 steps"
@@ -141,7 +141,7 @@ def test_what_is_taken_back_is_no_gain() -> None:
 
 
 def failure_of(source: str) -> str:
-    with pytest.raises(RowProblem) as raised:
+    with pytest.raises(RowFault) as raised:
         compile_template(source).text(ROW)
     return raised.value.problem
 

@@ -1,11 +1,11 @@
-"""A problem is described so that its author can correct it, and only real problems are reported."""
+"""A fault is described so that its author can correct it, and only real faults are reported."""
 
 from pathlib import Path
 
 import pytest
 
 from services.scheduler.suites.errors import InvalidSuiteFile
-from tests.fakes.suites.suite_documents import TASK, problems_of
+from tests.fakes.suites.suite_documents import TASK, faults_of
 
 LM_EVAL = """\
 task: words
@@ -24,25 +24,25 @@ doc_to_target: answer
     ],
 )
 def test_what_yaml_takes_for_no_text_is_reported_with_the_way_out(written: str, why: str) -> None:
-    [(_, line, key, problem)] = problems_of(TASK.replace("[red, green]", written))
+    [(_, line, key, problem)] = faults_of(TASK.replace("[red, green]", written))
     assert (line, key) == (6, "doc_to_choice.0")
     assert problem.endswith(f"is not of type 'string': {why}")
 
 
 def test_of_a_filter_in_python_only_that_is_reported() -> None:
     step = "{function: !function own.Filter, group_select: 0, regex_pattern: a}"
-    found = problems_of(f"{LM_EVAL}filter_list: [{{name: a, filter: [{step}]}}]\n")
+    found = faults_of(f"{LM_EVAL}filter_list: [{{name: a, filter: [{step}]}}]\n")
     assert [problem for *_, problem in found] == ["!function own.Filter: a suite holds no Python code"]
 
 
 def test_a_filter_that_takes_no_pattern_is_reported_so() -> None:
     step = "{function: lowercase, regex_pattern: a}"
-    [(_, _, key, _)] = problems_of(f"{LM_EVAL}filter_list: [{{name: a, filter: [{step}]}}]\n")
+    [(_, _, key, _)] = faults_of(f"{LM_EVAL}filter_list: [{{name: a, filter: [{step}]}}]\n")
     assert key == "filter_list.0.filter.0.regex_pattern"
 
 
 def test_examples_in_other_words_are_reported_to_be_none_of_ours() -> None:
-    found = problems_of(f"{LM_EVAL}fewshot_config: {{sampler: first_n, doc_to_text: other}}\n")
+    found = faults_of(f"{LM_EVAL}fewshot_config: {{sampler: first_n, doc_to_text: other}}\n")
     assert [(key, problem) for _, _, key, problem in found] == [
         ("fewshot_config.doc_to_text", "examples are written as the question is")
     ]
