@@ -124,8 +124,6 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. {"batch_id": "batch_…"}"""
     ERROR_REASON_BATCH_ALREADY_ENDED: _ErrorReason.ValueType  # 51
     """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
-    ERROR_REASON_RANGE_NOT_READY: _ErrorReason.ValueType  # 52
-    """FAILED_PRECONDITION. {"run_id": "…"}: the file may still change, so a byte range is undefined."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 53
     """UNAUTHENTICATED. {}: no API key, or an unknown one."""
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 54
@@ -266,8 +264,6 @@ ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 50
 """NOT_FOUND. {"batch_id": "batch_…"}"""
 ERROR_REASON_BATCH_ALREADY_ENDED: ErrorReason.ValueType  # 51
 """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
-ERROR_REASON_RANGE_NOT_READY: ErrorReason.ValueType  # 52
-"""FAILED_PRECONDITION. {"run_id": "…"}: the file may still change, so a byte range is undefined."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 53
 """UNAUTHENTICATED. {}: no API key, or an unknown one."""
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
