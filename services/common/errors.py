@@ -124,8 +124,8 @@ class CannotListen(DomainError, kind=ErrorKind.CONFLICT):
     """Cannot listen on {address}: {problem}. Set another address."""
 
 
-class ShardKeyUnusable(DomainError, kind=ErrorKind.CONFLICT):
-    """PROCTOR_SHARD_KEY needs {minimum} characters or more at scheduler and results: openssl rand -hex 24."""
+class DispatchProofKeyUnusable(DomainError, kind=ErrorKind.CONFLICT):
+    """Scheduler and results share PROCTOR_DISPATCH_PROOF_KEY. It needs {minimum} characters or more."""
 
 
 class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):

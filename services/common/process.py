@@ -14,7 +14,7 @@ import uvloop
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict, SettingsError
 
-from services.common.errors import AddressTaken, CannotListen, DomainError, ShardKeyUnusable
+from services.common.errors import AddressTaken, CannotListen, DispatchProofKeyUnusable, DomainError
 from services.common.lifecycle import RunningService, run_service
 from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
@@ -25,7 +25,7 @@ _M_MMAP_THRESHOLD = -3
 # A chunk of an upload: larger blocks are mapped, and unmapped when they are freed.
 _LARGE_BLOCK_BYTES = 1024 * 1024
 # So many that none can be guessed.
-MIN_SHARD_KEY_CHARACTERS = 16
+MIN_DISPATCH_PROOF_KEY_CHARACTERS = 16
 
 
 class ProcessSettings(Protocol):
@@ -121,14 +121,14 @@ def read_settings(name: str, settings_class: type[S]) -> S | None:
     return settings
 
 
-def usable_shard_key(given: SecretStr) -> str:
-    """The secret of scheduler and results. Raises `ShardKeyUnusable`.
+def usable_dispatch_proof_key(given: SecretStr) -> str:
+    """The secret of scheduler and results. Raises `DispatchProofKeyUnusable`.
 
     Read where a service is wired and not with its settings: a migration needs no key.
     """
     key = given.get_secret_value()
-    if len(key) < MIN_SHARD_KEY_CHARACTERS:
-        raise ShardKeyUnusable(minimum=MIN_SHARD_KEY_CHARACTERS)
+    if len(key) < MIN_DISPATCH_PROOF_KEY_CHARACTERS:
+        raise DispatchProofKeyUnusable(minimum=MIN_DISPATCH_PROOF_KEY_CHARACTERS)
     return key
 
 

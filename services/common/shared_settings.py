@@ -115,7 +115,7 @@ class NatsServiceSettings(ServiceSettings):
 
 
 class SchemaServiceSettings(NatsServiceSettings):
-    """Settings of services with a schema in Postgres, which are also those that share the shard key."""
+    """Settings of services with a schema in Postgres, which also share the key of dispatch proofs."""
 
     postgres_dsn: str = Field(
         default="postgresql://proctor@127.0.0.1:5432/proctor",
@@ -130,7 +130,9 @@ class SchemaServiceSettings(NatsServiceSettings):
         default=DEFAULT_PATIENCE_SECONDS, validation_alias="PROCTOR_POSTGRES_PATIENCE_SECONDS", gt=0
     )
     """A call waits this long for Postgres to return before it fails as unavailable."""
-    shard_key: SecretStr = Field(default=SecretStr(""), validation_alias="PROCTOR_SHARD_KEY")
+    dispatch_proof_key: SecretStr = Field(
+        default=SecretStr(""), validation_alias="PROCTOR_DISPATCH_PROOF_KEY"
+    )
     """Secret of the scheduler and of results, of 16 characters or more. It proves that what workers send is
     of shards that were dispatched to them; neither service starts without it."""
     tls_certificate_file: TlsCertificateFile = None

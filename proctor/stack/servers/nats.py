@@ -36,7 +36,7 @@ class NatsServer:
     config_file: Path
     address: str
     passwords: Mapping[str, str] = field(repr=False)
-    shard_key: str = field(default="", repr=False)
+    dispatch_proof_key: str = field(default="", repr=False)
 
     def url(self, user: str = OPERATOR) -> str:
         return f"nats://{user}:{self.passwords[user]}@{self.address}"
@@ -57,10 +57,12 @@ def prepare_nats(folder: Path, address: str, pools: Sequence[str]) -> NatsServer
     passwords = {user: secrets.token_urlsafe(24) for user in (OPERATOR, *rights)}
     config_file = folder / "nats.conf"
     write_private(config_file, _config(address, folder / "store", passwords, rights))
-    return NatsServer(_find_program(), config_file, address, passwords, _shard_key(folder / "shard.key"))
+    return NatsServer(
+        _find_program(), config_file, address, passwords, _dispatch_proof_key(folder / "dispatch_proof.key")
+    )
 
 
-def _shard_key(file: Path) -> str:
+def _dispatch_proof_key(file: Path) -> str:
     """Kept with the store: shards that wait there were dispatched under it."""
     if not file.exists():
         write_private(file, secrets.token_hex(32))

@@ -76,7 +76,7 @@ class Wiring:
         }
         if service in _DATA_PATH:
             wired["PROCTOR_NATS_URL"] = self.nats.url(service)
-            wired["PROCTOR_SHARD_KEY"] = self.nats.shard_key
+            wired["PROCTOR_DISPATCH_PROOF_KEY"] = self.nats.dispatch_proof_key
         if service in SCHEMAS:
             wired["PROCTOR_POSTGRES_DSN"] = self.postgres.dsn_of(service)
         return wired

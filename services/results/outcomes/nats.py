@@ -69,9 +69,11 @@ class InFlightMessage:
 
 
 class NatsOutcomeConsumer:
-    def __init__(self, puller: Puller, record: Record, limits: RecordingLimits, shard_key: str) -> None:
+    def __init__(
+        self, puller: Puller, record: Record, limits: RecordingLimits, dispatch_proof_key: str
+    ) -> None:
         self._puller = puller
-        self._shard_key = shard_key
+        self._dispatch_proof_key = dispatch_proof_key
         self._record = record
         self._limits = limits
         self._collecting = asyncio.Lock()
@@ -135,7 +137,7 @@ class NatsOutcomeConsumer:
         for message in await self._puller.fetch(count, timeout_seconds):
             try:
                 sent = work_messages_pb2.OutcomeBatch.FromString(message.data)
-                if dropped := drop_unproved(sent, self._shard_key):
+                if dropped := drop_unproved(sent, self._dispatch_proof_key):
                     log.warning(
                         "outcomes without a dispatch proof dropped", run_id=sent.run_id, dropped=dropped
                     )
@@ -251,13 +253,13 @@ async def _quietly(acking: Awaitable[object]) -> None:
 
 
 class NatsProgressPublisher:
-    def __init__(self, connection: Client, shard_key: str) -> None:
+    def __init__(self, connection: Client, dispatch_proof_key: str) -> None:
         self._connection = connection
-        self._shard_key = shard_key
+        self._dispatch_proof_key = dispatch_proof_key
 
     async def publish(self, progress: RecordedProgress) -> None:
         payload = progress_to_proto(progress).SerializeToString()
-        headers = {PROGRESS_PROOF: progress_proof(payload, self._shard_key)}
+        headers = {PROGRESS_PROOF: progress_proof(payload, self._dispatch_proof_key)}
         try:
             await self._connection.publish(progress_subject(progress.run_id), payload, headers=headers)
         except TRANSIENT_NATS as error:

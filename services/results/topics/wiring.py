@@ -13,7 +13,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import outcome_consumer
 from services.common.postgres import PostgresSession
-from services.common.process import usable_shard_key
+from services.common.process import usable_dispatch_proof_key
 from services.common.structured_logs import get_logger
 from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers import grpc_results_api
@@ -112,12 +112,12 @@ class Topics:
 def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, processes: Processes) -> Topics:
     work, clock = sessions.work, SystemClock()
     recording, stores = _stores(sessions.recording, clock), _stores(work, clock)
-    shard_key = usable_shard_key(settings.shard_key)
+    dispatch_proof_key = usable_dispatch_proof_key(settings.dispatch_proof_key)
     record_outcomes = RecordOutcomes(
         records=recording.records,
         sample_sets=recording.sample_sets,
         outcomes=recording.outcomes,
-        progress=NatsProgressPublisher(connection=nats, shard_key=shard_key),
+        progress=NatsProgressPublisher(connection=nats, dispatch_proof_key=dispatch_proof_key),
         scorer=processes.scorer,
     )
     consumer = NatsOutcomeConsumer(
@@ -126,7 +126,7 @@ def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, pro
         limits=RecordingLimits(
             outcomes=settings.max_outcomes_per_write, linger_seconds=settings.linger_seconds
         ),
-        shard_key=shard_key,
+        dispatch_proof_key=dispatch_proof_key,
     )
     store_comparison = make_store_comparison(work, stores, processes.calls)
     compare_pending = make_compare_pending(work, store_comparison, clock)

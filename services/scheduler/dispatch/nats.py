@@ -44,9 +44,9 @@ class NatsShardStream:
         samples: SampleMessages,
         any_model_pools: frozenset[str],
         clock: Clock,
-        shard_key: str,
+        dispatch_proof_key: str,
     ) -> None:
-        self._shard_key = shard_key
+        self._dispatch_proof_key = dispatch_proof_key
         self._jetstream = jetstream
         self._clock = clock
         self._samples = samples
@@ -136,7 +136,7 @@ class NatsShardStream:
             if sample.HasField("code_check"):
                 work.code_check.CopyFrom(sample.code_check)
         # Last: the proof covers every field above.
-        prove_dispatch(message, self._shard_key)
+        prove_dispatch(message, self._dispatch_proof_key)
         return message.SerializeToString()
 
     async def _read_first(

@@ -8,7 +8,7 @@ from typing import NoReturn
 from proctor.values.providers.pool import Pool
 from services.common.lifecycle import every
 from services.common.nats.streams import StreamLimits, StreamMaker
-from services.common.process import release, usable_shard_key
+from services.common.process import release, usable_dispatch_proof_key
 from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
@@ -81,7 +81,7 @@ def _make_run_leader(settings: SchedulerSettings, connections: Connections, led:
         samples=led.record,
         any_model_pools=frozenset(pool.name for pool in led.pools if pool.serves_any_model),
         clock=connections.clock,
-        shard_key=usable_shard_key(settings.shard_key),
+        dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
     )
     context = _driver_context(settings, connections, led, led_runs=led_runs, stream=stream)
     return LeadRuns(

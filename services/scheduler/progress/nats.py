@@ -20,9 +20,11 @@ _WARN_SECONDS = 60.0
 class NatsProgressReports:
     """Two subscriptions; the client renews them by itself after an outage."""
 
-    def __init__(self, connection: Client, tracker: ProgressTracker, clock: Clock, shard_key: str) -> None:
+    def __init__(
+        self, connection: Client, tracker: ProgressTracker, clock: Clock, dispatch_proof_key: str
+    ) -> None:
         self._connection = connection
-        self._shard_key = shard_key
+        self._dispatch_proof_key = dispatch_proof_key
         self._tracker = tracker
         self._clock = clock
         self._dropped = 0
@@ -35,7 +37,7 @@ class NatsProgressReports:
     async def _take_report(self, message: Msg) -> None:
         # A worker can have JetStream deliver its own messages to any subject.
         proof = (message.headers or {}).get(PROGRESS_PROOF, "")
-        if not is_progress_proved(message.data, proof, self._shard_key):
+        if not is_progress_proved(message.data, proof, self._dispatch_proof_key):
             self._warn(message.subject)
             return
         report = work_messages_pb2.ProgressReport.FromString(message.data)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from services.common.process import usable_shard_key
+from services.common.process import usable_dispatch_proof_key
 from services.scheduler.postgres import Connections
 from services.scheduler.progress.nats import NatsProgressReports
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
@@ -26,6 +26,6 @@ def make_progress(settings: SchedulerSettings, connections: Connections) -> Prog
         connection=connections.jetstream.connection,
         tracker=tracker,
         clock=connections.clock,
-        shard_key=usable_shard_key(settings.shard_key),
+        dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
     )
     return ProgressParts(tracker=tracker, reports=reports, connections=connections)

@@ -6,7 +6,7 @@ from typing import NoReturn
 from uuid import uuid4
 
 from services.common.grpc.server import Registration
-from services.common.process import usable_shard_key
+from services.common.process import usable_dispatch_proof_key
 from services.scheduler.postgres import Connections
 from services.scheduler.rollouts import grpc_api
 from services.scheduler.rollouts.artifacts import grpc_api as artifacts_grpc_api
@@ -101,7 +101,7 @@ def make_rollouts(
         artifacts=NatsArtifacts(
             connection=connections.jetstream.connection,
             storing=storing,
-            shard_key=usable_shard_key(settings.shard_key),
+            dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
         ),
         budgets=_make_budgets(settings, connections),
         answers=NatsBundleAnswers(
@@ -124,7 +124,7 @@ def _make_budgets(settings: SchedulerSettings, connections: Connections) -> Nats
     return NatsBudgets(
         connection=connections.jetstream.connection,
         recording=RecordBudgetUse(budgets=stored),
-        shard_key=usable_shard_key(settings.shard_key),
+        dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
     )
 
 

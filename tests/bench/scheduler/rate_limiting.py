@@ -20,8 +20,8 @@ from rich.table import Table
 
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.values.providers.pool import Pool, Provider
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
-from tests.fakes.shard_key import SHARD_KEY
 from tests.fakes.worker.worker_harness import WorkerHarness, work_shard, worker_harness
 from tests.fakes.worker.worker_process import CONCURRENCY, worker_process
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
@@ -64,7 +64,7 @@ async def leading_scheduler(nats_url: str, postgres_dsn: str, folder: Path) -> A
         "PROCTOR_POSTGRES_DSN": postgres_dsn,
         "PROCTOR_SCHEDULER_ADDRESS": str(address),
         "PROCTOR_RESULTS_ADDRESS": "127.0.0.1:9",
-        "PROCTOR_SHARD_KEY": SHARD_KEY,
+        "PROCTOR_DISPATCH_PROOF_KEY": DISPATCH_PROOF_KEY,
         "PROCTOR_POOLS_FILE": str(folder / "pools.yaml"),
     }
     with (folder / "scheduler.log").open("ab") as log:

@@ -21,7 +21,7 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from proctor.values.priority import default_priority
 from proctor.values.rollout import RolloutAgent
-from services.common.process import MIN_SHARD_KEY_CHARACTERS
+from services.common.process import MIN_DISPATCH_PROOF_KEY_CHARACTERS
 from services.gateway.api.comparisons.routes import CompareRequest
 from services.gateway.api.dataset_runs.requests import DatasetRunRequest
 from services.gateway.api.openai import BatchRequest
@@ -131,7 +131,7 @@ MEANINGS: Mapping[str, str] = {
     "results_address": "unless PROCTOR_RESULTS_LISTEN_ADDRESS is set.",
     "metrics_address": "They are not served unless it is set.",
     "traces_endpoint": "there are none unless it is set.",
-    "shard_key": f"of {MIN_SHARD_KEY_CHARACTERS} characters or more.",
+    "dispatch_proof_key": f"of {MIN_DISPATCH_PROOF_KEY_CHARACTERS} characters or more.",
     "sandbox_max_cpus": "0 means all that the machine has, and no bound for pods and Modal.",
 }
 

@@ -50,7 +50,7 @@ def test_secrets_are_referenced_and_never_written(name: str) -> None:
     for _, pod in pods(name):
         for container in containers(pod):
             for variable in container.get("env", ()):
-                is_secret = re.search(r"(PASSWORD|SECRET|TOKEN|API_KEYS?|SHARD_KEY|DSN)$", variable["name"])
+                is_secret = re.search(r"(PASSWORD|SECRET|TOKEN|API_KEYS?|PROOF_KEY|DSN)$", variable["name"])
                 if is_secret and "$(" not in variable.get("value", ""):
                     assert "secretKeyRef" in variable["valueFrom"], variable["name"]
     secrets = [each["metadata"]["name"] for each in of_kind(name, "Secret")]

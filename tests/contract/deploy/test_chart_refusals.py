@@ -35,7 +35,7 @@ BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
     ),
     (
         {"nats": {"trial": {"enabled": False}, "url": "nats://nats:4222"}},
-        "No shard key: set shardKey.secretName",
+        "No key of dispatch proofs: set dispatchProofKey.secretName",
     ),
     ({"gateway": {"allowAnonymous": False}}, "Nobody may call the gateway"),
     ({"scheduler": {"replicas": 2}}, "scheduler.replicas is above 1, and replicas share no folder"),

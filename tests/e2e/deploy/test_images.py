@@ -27,8 +27,8 @@ import yaml
 
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.probes import grpc_serves
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
-from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.cluster.pod import http_answers
 from tests.harness.model_server_process import model_server_process
 from tests.harness.servers import nats_server, postgres_server
@@ -170,7 +170,7 @@ async def test_images_complete_a_run_as_another_user_on_read_only_roots(roots: R
             "PROCTOR_POOLS_FILE": "/mnt/pools.yaml",
             "PROCTOR_POSTGRES_DSN": postgres.address,
             "PROCTOR_NATS_URL": nats.address,
-            "PROCTOR_SHARD_KEY": SHARD_KEY,
+            "PROCTOR_DISPATCH_PROOF_KEY": DISPATCH_PROOF_KEY,
         }
         for service in SERVICES:
             await running.enter_async_context(started(service, roots[service], environment, tmp_path))

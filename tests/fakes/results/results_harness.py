@@ -40,8 +40,8 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
-from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.servers import POOLS, RunningServer, nats_server, postgres_server
 
 
@@ -157,7 +157,7 @@ def harness_settings(postgres: RunningServer, nats: RunningServer) -> ResultsSet
         postgres_dsn=postgres.address,
         nats_url=nats.address,
         results_address="127.0.0.1:0",
-        shard_key=SecretStr(SHARD_KEY),
+        dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
         linger_seconds=0.02,
         ack_wait_seconds=2.0,
     )
@@ -166,7 +166,7 @@ def harness_settings(postgres: RunningServer, nats: RunningServer) -> ResultsSet
 async def _listen(connection: Client, reports: dict[str, list[work_messages_pb2.ProgressReport]]) -> None:
     subscription = await connection.subscribe(PROGRESS_OF_ALL_RUNS)
     async for message in subscription.messages:
-        assert is_progress_proved(message.data, (message.headers or {})[PROGRESS_PROOF], SHARD_KEY)
+        assert is_progress_proved(message.data, (message.headers or {})[PROGRESS_PROOF], DISPATCH_PROOF_KEY)
         report = work_messages_pb2.ProgressReport.FromString(message.data)
         reports.setdefault(report.run_id, []).append(report)
 
@@ -214,7 +214,7 @@ def batch_to_proto(batch: OutcomeBatch) -> work_messages_pb2.OutcomeBatch:
                 attempt=each.attempt,
                 rollout=each.rollout,
                 samples=ranges_to_proto(each.samples),
-                dispatch_proof=each.dispatch_proof(SHARD_KEY),
+                dispatch_proof=each.dispatch_proof(DISPATCH_PROOF_KEY),
             )
             for each in dispatched
         ],

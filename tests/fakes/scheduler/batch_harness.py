@@ -33,9 +33,9 @@ from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import RunningScheduler, running_scheduler
 from tests.fakes.callers import OPERATOR_METADATA
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.batch_results import BatchResults, RecordedRun, batch_results
-from tests.fakes.shard_key import SHARD_KEY
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import cut
 from tests.harness.servers import nats_server, postgres_server
@@ -212,7 +212,7 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
                 "nats_url": wire.address,
                 "scheduler_address": "127.0.0.1:0",
                 "results_address": address,
-                "shard_key": SHARD_KEY,
+                "dispatch_proof_key": DISPATCH_PROOF_KEY,
                 "pools_file": folder / "pools.yaml",
                 "object_store": (folder / "objects").as_uri(),
                 "max_pending_runs_per_user": 1000,

@@ -36,7 +36,7 @@ from services.results.wiring import running_results
 from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
-from tests.fakes.shard_key import SHARD_KEY
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.storage.uploads import cut, upload
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.servers import nats_server, postgres_server
@@ -192,7 +192,7 @@ async def served_scheduler(folder: Path) -> AsyncIterator[ServedScheduler]:
                     postgres_dsn=postgres.address,
                     nats_url=wire.address,
                     results_address="127.0.0.1:0",
-                    shard_key=SecretStr(SHARD_KEY),
+                    dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
                 )
             )
         )
@@ -214,7 +214,7 @@ def _settings(folder: Path, servers: tuple[str, str], results_address: str) -> S
         pools_file=folder / "pools.yaml",
         suites_dir=folder / "suites",
         object_store=(folder / "objects").as_uri(),
-        shard_key=SecretStr(SHARD_KEY),
+        dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
         reconcile_quiet_seconds=0.5,
     )
 

@@ -45,5 +45,5 @@ def prepare_nats_cluster(folder: Path, nodes: Sequence[str], pools: Sequence[str
         write_private(config_file, json.dumps(own))
         servers[node] = replace(first, config_file=config_file, address=client)
     return NatsCluster(
-        first.program, first.config_file, first.address, first.passwords, first.shard_key, servers
+        first.program, first.config_file, first.address, first.passwords, first.dispatch_proof_key, servers
     )

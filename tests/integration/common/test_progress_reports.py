@@ -18,9 +18,9 @@ from services.results.runs.proto import progress_to_proto
 from services.results.runs.run_plan import RecordedProgress
 from services.scheduler.progress.nats import NatsProgressReports
 from services.scheduler.progress.progress_tracker import ProgressTracker
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.surroundings import SetClock
-from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.servers import nats_server
 
 
@@ -53,16 +53,16 @@ def has_recorded(tracker: ProgressTracker, recorded: int) -> bool:
         {PROGRESS_PROOF: "\u00e9"},
         {PROGRESS_PROOF: progress_proof(payload(9), "a key of its own")},
         # That of another report.
-        {PROGRESS_PROOF: progress_proof(payload(1), SHARD_KEY)},
+        {PROGRESS_PROOF: progress_proof(payload(1), DISPATCH_PROOF_KEY)},
     ],
 )
 async def test_a_report_counts_only_with_the_proof_of_results(
     connection: Client, headers: dict[str, str] | None
 ) -> None:
     tracker = ProgressTracker()
-    await NatsProgressReports(connection, tracker, SystemClock(), SHARD_KEY).start()
+    await NatsProgressReports(connection, tracker, SystemClock(), DISPATCH_PROOF_KEY).start()
     await connection.publish(progress_subject("run"), payload(9), headers=headers)
-    await NatsProgressPublisher(connection, SHARD_KEY).publish(progress(2))
+    await NatsProgressPublisher(connection, DISPATCH_PROOF_KEY).publish(progress(2))
     # Messages of one connection arrive in their order.
     await eventually(lambda: tracker.counts("run", 1) is not None, "the report of results counts")
     assert has_recorded(tracker, 2)
@@ -71,12 +71,12 @@ async def test_a_report_counts_only_with_the_proof_of_results(
 async def test_dropped_reports_are_logged_once_in_a_while_with_their_number(connection: Client) -> None:
     """As in an upgrade, while results of the release before reports all the time."""
     tracker, clock = ProgressTracker(), SetClock()
-    await NatsProgressReports(connection, tracker, clock, SHARD_KEY).start()
+    await NatsProgressReports(connection, tracker, clock, DISPATCH_PROOF_KEY).start()
     with capture_logs() as lines:
         for proved, seconds in ((3, 0), (4, 59), (5, 1)):
             clock.seconds += seconds
             for recorded in (1, 2):
                 await connection.publish(progress_subject("run"), payload(recorded))
-            await NatsProgressPublisher(connection, SHARD_KEY).publish(progress(proved))
+            await NatsProgressPublisher(connection, DISPATCH_PROOF_KEY).publish(progress(proved))
             await eventually(partial(has_recorded, tracker, proved), "the reports have arrived")
     assert [line["dropped"] for line in lines if line["log_level"] == "warning"] == [1, 4]

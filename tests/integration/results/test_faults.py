@@ -14,10 +14,10 @@ from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from services.common.nats.streams import OUTCOMES
 from services.common.postgres import retrying
 from services.results.runs.run_plan import RunPlan
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch
 from tests.fakes.results.results_harness import ResultsHarness, harness_settings, results_harness
-from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.processes import bound, output_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -95,7 +95,7 @@ async def replica(harness: ResultsHarness) -> AsyncIterator[asyncio.subprocess.P
         "PROCTOR_POSTGRES_DSN": settings.postgres_dsn,
         "PROCTOR_NATS_URL": settings.nats_url,
         "PROCTOR_RESULTS_ADDRESS": "127.0.0.1:0",
-        "PROCTOR_SHARD_KEY": SHARD_KEY,
+        "PROCTOR_DISPATCH_PROOF_KEY": DISPATCH_PROOF_KEY,
         "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "2",
     }
     process = await asyncio.create_subprocess_exec(

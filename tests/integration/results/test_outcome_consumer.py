@@ -20,10 +20,10 @@ from services.results.outcomes import nats as nats_outcome_consumer
 from services.results.outcomes.nats import WRITERS, NatsOutcomeConsumer, RecordingLimits
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.record_outcomes import Recorded
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch, new_id
 from tests.fakes.results.results_harness import batch_to_proto
-from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.servers import nats_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -88,7 +88,7 @@ def is_refused(outcome: Outcome) -> bool:
 async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[None]:
     limits = RecordingLimits(outcomes=1000, linger_seconds=0.1)
     consumer = NatsOutcomeConsumer(
-        Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits, SHARD_KEY
+        Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits, DISPATCH_PROOF_KEY
     )
     running = asyncio.ensure_future(consumer.run())
     yield

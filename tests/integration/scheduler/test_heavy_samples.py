@@ -22,7 +22,7 @@ from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, Shard
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
-from tests.fakes.shard_key import SHARD_KEY
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.harness.servers import nats_server
 
 MEBIBYTE = 1024 * 1024
@@ -66,7 +66,11 @@ async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardStream, Jet
         jetstream = JetStream(connection)
         yield (
             NatsShardStream(
-                jetstream, HeavySamples(sample_bytes), frozenset({"remote"}), SystemClock(), SHARD_KEY
+                jetstream,
+                HeavySamples(sample_bytes),
+                frozenset({"remote"}),
+                SystemClock(),
+                DISPATCH_PROOF_KEY,
             ),
             jetstream,
         )
@@ -83,7 +87,7 @@ def proved_by(work: work_messages_pb2.WorkShard) -> frozenset[int]:
         samples=work.dispatched_samples,
         dispatch_proof=work.dispatch_proof,
     )
-    return proved_samples(batch, SHARD_KEY)[work.shard, work.attempt, work.rollout]
+    return proved_samples(batch, DISPATCH_PROOF_KEY)[work.shard, work.attempt, work.rollout]
 
 
 def shards_of(count: int, size: int) -> list[Shard]:
@@ -128,7 +132,7 @@ async def test_message_over_the_limit_of_the_wire_is_reported_as_such() -> None:
 
 @pytest.mark.parametrize("sample_bytes", [100, 4000])
 async def test_light_shards_are_one_message_each(sample_bytes: int) -> None:
-    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset(), SystemClock(), SHARD_KEY)  # type: ignore[arg-type]  # sends nothing
+    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset(), SystemClock(), DISPATCH_PROOF_KEY)  # type: ignore[arg-type]  # sends nothing
     filled = await wire.fill(RUN, [TASK], shards_of(16, 64))
     assert [len(one.payloads) for one in filled] == [1] * 16
     assert all(len(one.payloads[0]) < 2 * MAX_SHARD_BYTES for one in filled)

@@ -33,10 +33,10 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.callers import OPERATOR_METADATA
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler_rules import queue_limits
-from tests.fakes.shard_key import SHARD_KEY
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.servers import nats_server, postgres_server
 
@@ -106,7 +106,7 @@ async def replicas(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Re
             postgres_dsn=postgres.address,
             nats_url=wire.address,
             results_address="127.0.0.1:0",
-            shard_key=SecretStr(SHARD_KEY),
+            dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
         )
         results = await opened.enter_async_context(running_results(settings))
         servers = (postgres.address, wire.address)
@@ -127,7 +127,7 @@ async def _replica(
         pools_file=folder / "pools.yaml",
         suites_dir=folder / "suites",
         suite_cache_dir=folder / name,
-        shard_key=SecretStr(SHARD_KEY),
+        dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
     )
     async with (
         running_scheduler(settings) as scheduler,

@@ -8,7 +8,7 @@
 {{- if and $v.nats.url $v.nats.trial.enabled }}{{ fail "Several NATS: set only one of nats.url and nats.trial.enabled." }}{{ end -}}
 {{- if contains "@" $v.nats.url }}{{ fail "nats.url contains a user or password: name a secret in nats.passwords.secretName instead." }}{{ end -}}
 {{- if and $v.nats.passwords.secretName $v.nats.credentials.secretName }}{{ fail "Two ways to log in to NATS: set only one of nats.passwords.secretName and nats.credentials.secretName." }}{{ end -}}
-{{- if and (not $v.shardKey.secretName) (not $v.nats.trial.enabled) }}{{ fail "No shard key: set shardKey.secretName to a secret with 16 characters or more, such as openssl rand -hex 24 makes." }}{{ end -}}
+{{- if and (not $v.dispatchProofKey.secretName) (not $v.nats.trial.enabled) }}{{ fail "No key of dispatch proofs: set dispatchProofKey.secretName to a secret with 16 characters or more, such as openssl rand -hex 24 makes." }}{{ end -}}
 {{- if and (not $v.gateway.apiKeys.secretName) (not $v.gateway.allowAnonymous) }}{{ fail "Nobody may call the gateway: set gateway.apiKeys.secretName, or gateway.allowAnonymous=true to let all who reach it do everything." }}{{ end -}}
 {{- $volume := or $v.objectStore.volume.existingClaim $v.objectStore.volume.size -}}
 {{- if and $v.objectStore.url $volume }}{{ fail "Two object stores: set only one of objectStore.url and objectStore.volume." }}{{ end -}}

@@ -94,11 +94,11 @@
 - {name: PROCTOR_MIGRATE_ON_START, value: {{ $postgres.migrateOnStart | quote }}}
 {{- end }}
 
-{{- define "proctor.shardKeyEnv" -}}
-{{- $given := .Values.shardKey.secretName -}}
+{{- define "proctor.dispatchProofKeyEnv" -}}
+{{- $given := .Values.dispatchProofKey.secretName -}}
 {{- if or $given .Values.nats.trial.enabled }}
-- name: PROCTOR_SHARD_KEY
-  valueFrom: {secretKeyRef: {name: {{ $given | default (include "proctor.trialSecret" .) }}, key: {{ ternary .Values.shardKey.key "shard-key" (ne $given "") }}}}
+- name: PROCTOR_DISPATCH_PROOF_KEY
+  valueFrom: {secretKeyRef: {name: {{ $given | default (include "proctor.trialSecret" .) }}, key: {{ ternary .Values.dispatchProofKey.key "dispatch-proof-key" (ne $given "") }}}}
 {{- end }}
 {{- end }}
 

@@ -15,10 +15,10 @@ from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
 
 
 class NatsArtifacts:
-    def __init__(self, connection: Client, storing: StoreArtifact, shard_key: str) -> None:
+    def __init__(self, connection: Client, storing: StoreArtifact, dispatch_proof_key: str) -> None:
         self._requests = WorkerRequests(connection, messaging.ALL_ARTIFACTS)
         self._storing = storing
-        self._shard_key = shard_key
+        self._dispatch_proof_key = dispatch_proof_key
 
     async def answer(self) -> NoReturn:
         await self._requests.answer(self)
@@ -34,7 +34,7 @@ class NatsArtifacts:
 
     def _part(self, sent: work_messages_pb2.PutArtifactRequest) -> ArtifactPart:
         """Raises `ArtifactRefused` where the worker was not sent the rollout, DecodeError for no run's id."""
-        if not is_dispatched(sent, self._shard_key):
+        if not is_dispatched(sent, self._dispatch_proof_key):
             raise ArtifactRefused(problem="the worker was not sent this rollout.")
         rollout = sent.proof.rollout
         return ArtifactPart(run_of(sent), sent.sample, rollout, sent.execution, sent.name, sent.part)

@@ -16,10 +16,10 @@ from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUs
 
 
 class NatsBudgets:
-    def __init__(self, connection: Client, recording: RecordBudgetUse, shard_key: str) -> None:
+    def __init__(self, connection: Client, recording: RecordBudgetUse, dispatch_proof_key: str) -> None:
         self._requests = WorkerRequests(connection, messaging.ALL_BUDGETS)
         self._recording = recording
-        self._shard_key = shard_key
+        self._dispatch_proof_key = dispatch_proof_key
 
     async def answer(self) -> NoReturn:
         await self._requests.answer(self)
@@ -34,7 +34,7 @@ class NatsBudgets:
 
     def _report(self, sent: work_messages_pb2.ReportBudgetUseRequest) -> BudgetReport:
         """Raises `BudgetUseRefused` for a rollout that was not sent, DecodeError for no run's id."""
-        if not is_dispatched(sent, self._shard_key):
+        if not is_dispatched(sent, self._dispatch_proof_key):
             raise BudgetUseRefused(problem="the worker was not sent this rollout.")
         used = BUDGET_USE.from_proto(sent.used)
         return BudgetReport(run_of(sent), sent.epoch, sent.sample, sent.proof.rollout, sent.execution, used)

@@ -31,7 +31,7 @@ EXECUTION = uuid4().hex
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchHarness]:
-    async with batch_harness(tmp_path_factory.mktemp("scheduler"), shard_key=KEY) as opened:
+    async with batch_harness(tmp_path_factory.mktemp("scheduler"), dispatch_proof_key=KEY) as opened:
         yield opened
 
 

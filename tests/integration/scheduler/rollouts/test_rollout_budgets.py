@@ -29,7 +29,7 @@ FIRST, SECOND = uuid4().hex, uuid4().hex
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchHarness]:
-    async with batch_harness(tmp_path_factory.mktemp("scheduler"), shard_key=KEY) as opened:
+    async with batch_harness(tmp_path_factory.mktemp("scheduler"), dispatch_proof_key=KEY) as opened:
         yield opened
 
 

@@ -33,9 +33,9 @@ from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.callers import OPERATOR_METADATA
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.upload_stores import datasets_in
-from tests.fakes.shard_key import SHARD_KEY
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import OpenUpload, cut, upload
 from tests.harness.servers import nats_server, postgres_server
@@ -85,7 +85,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
         settings = SchedulerSettings(
             postgres_dsn=postgres.address,
             nats_url=wire.address,
-            shard_key=SecretStr(SHARD_KEY),
+            dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
             scheduler_address="127.0.0.1:0",
             pools_file=folder / "pools.yaml",
             object_store=(folder / "objects").as_uri(),

@@ -23,7 +23,7 @@ from services.common.grpc.errors import remote_error
 from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
-from tests.fakes.shard_key import SHARD_KEY
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.harness.servers import nats_server, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,7 +44,7 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
         settings = SchedulerSettings(
             postgres_dsn=postgres.address,
             nats_url=wire.address,
-            shard_key=SecretStr(SHARD_KEY),
+            dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
             scheduler_address="127.0.0.1:0",
             pools_file=folder / "pools.yaml",
             object_store=(folder / "objects").as_uri(),

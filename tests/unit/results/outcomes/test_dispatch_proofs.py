@@ -5,8 +5,8 @@ from pydantic import SecretStr
 
 from proctor.v1 import work_messages_pb2
 from proctor.wire.proofs import DispatchedShard, as_ranges, ranges_to_proto
-from services.common.errors import ShardKeyUnusable
-from services.common.process import usable_shard_key
+from services.common.errors import DispatchProofKeyUnusable
+from services.common.process import usable_dispatch_proof_key
 from services.results.outcomes.proto import drop_unproved
 
 KEY, RUN = "a key of both", "11111111-1111-4111-8111-111111111111"
@@ -100,9 +100,11 @@ def test_nothing_is_proved_without_a_key() -> None:
 
 @pytest.mark.parametrize("given", ["", "short", "x" * 15])
 def test_service_without_a_long_key_does_not_start(given: str) -> None:
-    with pytest.raises(ShardKeyUnusable, match="PROCTOR_SHARD_KEY needs 16 characters or more"):
-        usable_shard_key(SecretStr(given))
-    assert usable_shard_key(SecretStr("x" * 16)) == "x" * 16
+    with pytest.raises(
+        DispatchProofKeyUnusable, match=r"PROCTOR_DISPATCH_PROOF_KEY.*needs 16 characters or more"
+    ):
+        usable_dispatch_proof_key(SecretStr(given))
+    assert usable_dispatch_proof_key(SecretStr("x" * 16)) == "x" * 16
 
 
 def test_samples_become_the_fewest_ranges() -> None:

@@ -14,7 +14,7 @@ from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
-from tests.fakes.shard_key import SHARD_KEY
+from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 
 CHOICE, TEXT = OutputType.MULTIPLE_CHOICE, OutputType.GENERATE_UNTIL
 
@@ -43,7 +43,7 @@ async def message_of(
     order = RunOrder("toy", "openai/fake", prompt_form=prompt_form)
     run = Run(RunId("run-1"), order, "local", "remote", method, datetime(2026, 1, 1, tzinfo=UTC))
     task = task_of(output_type)
-    wire = NatsShardStream(None, Samples(), frozenset(), SystemClock(), SHARD_KEY)  # type: ignore[arg-type]  # sends nothing
+    wire = NatsShardStream(None, Samples(), frozenset(), SystemClock(), DISPATCH_PROOF_KEY)  # type: ignore[arg-type]  # sends nothing
     [filled] = await wire.fill(run, [task], [Shard(0, 0, 0, range(1), 1, attempt=1)])
     return work_messages_pb2.WorkShard.FromString(filled.payloads[0])
 
@@ -99,7 +99,7 @@ async def test_rows_travel_with_what_they_say_themselves_and_leave_the_rest_to_t
     run = Run(
         RunId("run-1"), order, "local", "remote", ScoringMethod.GENERATE, datetime(2026, 1, 1, tzinfo=UTC)
     )
-    wire = NatsShardStream(None, Rows(), frozenset(), SystemClock(), SHARD_KEY)  # type: ignore[arg-type]  # sends nothing
+    wire = NatsShardStream(None, Rows(), frozenset(), SystemClock(), DISPATCH_PROOF_KEY)  # type: ignore[arg-type]  # sends nothing
     [filled] = await wire.fill(run, [task_of(TEXT)], [Shard(0, 0, 0, range(1), 1, attempt=1)])
     message = work_messages_pb2.WorkShard.FromString(filled.payloads[0])
     assert message.use_engine_defaults

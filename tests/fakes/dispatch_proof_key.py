@@ -1,3 +1,3 @@
 """The secret of scheduler and results in tests that start one of them."""
 
-SHARD_KEY = "of scheduler and results"
+DISPATCH_PROOF_KEY = "of scheduler and results"
