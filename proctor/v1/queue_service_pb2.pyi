@@ -180,14 +180,14 @@ class ProviderRate(_message.Message):
 
     POOLS_FIELD_NUMBER: _builtins.int
     REQUESTS_PER_SECOND_FIELD_NUMBER: _builtins.int
-    WAITING_REQUESTS_FIELD_NUMBER: _builtins.int
+    REQUESTS_WAITING_FOR_QUOTA_FIELD_NUMBER: _builtins.int
     RATE_LIMITED_FIELD_NUMBER: _builtins.int
     ALLOWED_REQUESTS_PER_SECOND_FIELD_NUMBER: _builtins.int
     ALLOWED_TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
     RESUME_AT_FIELD_NUMBER: _builtins.int
     requests_per_second: _builtins.float
     """Accepted requests per second of all workers together, over the last seconds."""
-    waiting_requests: _builtins.int
+    requests_waiting_for_quota: _builtins.int
     """Requests that wait in workers."""
     rate_limited: _builtins.int
     """Requests that it refused with status 429, as long as it is asked."""
@@ -208,7 +208,7 @@ class ProviderRate(_message.Message):
         *,
         pools: _abc.Iterable[_builtins.str] | None = ...,
         requests_per_second: _builtins.float = ...,
-        waiting_requests: _builtins.int = ...,
+        requests_waiting_for_quota: _builtins.int = ...,
         rate_limited: _builtins.int = ...,
         allowed_requests_per_second: _builtins.float | None = ...,
         allowed_tokens_per_second: _builtins.float | None = ...,
@@ -216,7 +216,7 @@ class ProviderRate(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "resume_at", b"resume_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "pools", b"pools", "rate_limited", b"rate_limited", "requests_per_second", b"requests_per_second", "resume_at", b"resume_at", "waiting_requests", b"waiting_requests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "pools", b"pools", "rate_limited", b"rate_limited", "requests_per_second", b"requests_per_second", "requests_waiting_for_quota", b"requests_waiting_for_quota", "resume_at", b"resume_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allowed_requests_per_second: _TypeAlias = _typing.Literal["allowed_requests_per_second"]  # noqa: Y015
     _WhichOneofArgType__allowed_requests_per_second: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second"]  # noqa: Y015

@@ -762,7 +762,7 @@ class RateReport(_message.Message):
     RATE_LIMIT_KEY_FIELD_NUMBER: _builtins.int
     SENT_FIELD_NUMBER: _builtins.int
     RATE_LIMITED_FIELD_NUMBER: _builtins.int
-    WAITING_REQUESTS_FIELD_NUMBER: _builtins.int
+    REQUESTS_WAITING_FOR_QUOTA_FIELD_NUMBER: _builtins.int
     RESUME_AT_FIELD_NUMBER: _builtins.int
     ALLOWED_REQUESTS_PER_SECOND_FIELD_NUMBER: _builtins.int
     ALLOWED_TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
@@ -775,7 +775,7 @@ class RateReport(_message.Message):
     """Requests sent since the worker started."""
     rate_limited: _builtins.int
     """Requests that the provider answered with 429."""
-    waiting_requests: _builtins.int
+    requests_waiting_for_quota: _builtins.int
     """Requests that wait for the rate limiter."""
     allowed_requests_per_second: _builtins.float
     """Requests per second that the provider's headers allow; unset when they do not say."""
@@ -796,7 +796,7 @@ class RateReport(_message.Message):
         rate_limit_key: _builtins.str = ...,
         sent: _builtins.int = ...,
         rate_limited: _builtins.int = ...,
-        waiting_requests: _builtins.int = ...,
+        requests_waiting_for_quota: _builtins.int = ...,
         resume_at: _timestamp_pb2.Timestamp | None = ...,
         allowed_requests_per_second: _builtins.float | None = ...,
         allowed_tokens_per_second: _builtins.float | None = ...,
@@ -804,7 +804,7 @@ class RateReport(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "resume_at", b"resume_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "rate_limit_key", b"rate_limit_key", "rate_limited", b"rate_limited", "request_retries", b"request_retries", "resume_at", b"resume_at", "sent", b"sent", "waiting_requests", b"waiting_requests", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second", "_allowed_tokens_per_second", b"_allowed_tokens_per_second", "allowed_requests_per_second", b"allowed_requests_per_second", "allowed_tokens_per_second", b"allowed_tokens_per_second", "rate_limit_key", b"rate_limit_key", "rate_limited", b"rate_limited", "request_retries", b"request_retries", "requests_waiting_for_quota", b"requests_waiting_for_quota", "resume_at", b"resume_at", "sent", b"sent", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allowed_requests_per_second: _TypeAlias = _typing.Literal["allowed_requests_per_second"]  # noqa: Y015
     _WhichOneofArgType__allowed_requests_per_second: _TypeAlias = _typing.Literal["_allowed_requests_per_second", b"_allowed_requests_per_second"]  # noqa: Y015

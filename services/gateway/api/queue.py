@@ -164,7 +164,7 @@ class ProviderRate(BaseModel):
 
     pools: list[str] = Field(description="Pools whose workers ask it")
     requests_per_second: float = Field(description="Accepted ones of all workers together")
-    waiting_requests: int = Field(description="Requests that wait in workers")
+    requests_waiting_for_quota: int = Field(description="Requests that wait in workers")
     rate_limited: int = Field(description="Requests refused with status 429")
     allowed_requests_per_second: float | None = Field(description="Null where it announces no limit")
     allowed_tokens_per_second: float | None = Field(description="Null where it announces no limit")

@@ -60,7 +60,7 @@ class AdaptiveLimit:
             # Without a rate yet, what was accepted says how many requests one per cent is.
             if self._is_too_much(self._rate or measured.accepted_per_second):
                 self._cut(measured.accepted_per_second, now)
-        elif self._rate is not None and measured.waiting_requests and now >= self._probe_at:
+        elif self._rate is not None and measured.requests_waiting_for_quota and now >= self._probe_at:
             self._rate *= 1 + self._step(now - self._rate_limited_at)
             # Five seconds without a 429 from here, whatever was planned before.
             self._probe_at = now + _PROBE_SECONDS

@@ -29,7 +29,7 @@ class RateReport:
     rate_limit_key: str
     sent: int = 0
     rate_limited: int = 0
-    waiting_requests: int = 0
+    requests_waiting_for_quota: int = 0
     resume_at: datetime | None = None
     allowed_requests_per_second: float | None = None
     allowed_tokens_per_second: float | None = None
@@ -62,7 +62,7 @@ class Measured:
 
     accepted_per_second: float = 0.0
     rate_limited: int = 0
-    waiting_requests: int = 0
+    requests_waiting_for_quota: int = 0
     allowed_requests_per_second: float | None = None
     allowed_tokens_per_second: float | None = None
     resume_at: datetime | None = None
@@ -113,7 +113,7 @@ class RateMeter:
         return Measured(
             accepted_per_second=sum(worker.accepted_per_second() for worker in live.values()),
             rate_limited=self._rate_limited,
-            waiting_requests=sum(report.waiting_requests for report in reports),
+            requests_waiting_for_quota=sum(report.requests_waiting_for_quota for report in reports),
             # The least: a lower limit was announced last, or to a part of the workers only.
             allowed_requests_per_second=_least(report.allowed_requests_per_second for report in reports),
             allowed_tokens_per_second=_least(report.allowed_tokens_per_second for report in reports),
@@ -125,7 +125,7 @@ class RateMeter:
         """The demand of each worker: what it sends in a second and what waits there."""
         return {
             worker_id: max(0.0, worker.accepted_per_second())
-            + (worker.latest.waiting_requests if worker.latest else 0)
+            + (worker.latest.requests_waiting_for_quota if worker.latest else 0)
             for worker_id, worker in self.forget_silent(now).items()
         }
 
@@ -200,7 +200,7 @@ class ProviderRate:
 
     pools: tuple[str, ...]
     requests_per_second: float
-    waiting_requests: int
+    requests_waiting_for_quota: int
     rate_limited: int
     allowed_requests_per_second: float | None
     allowed_tokens_per_second: float | None
@@ -221,7 +221,7 @@ def _rate(meter: RateMeter, pool_of: Mapping[str, str], now: float, clock_time: 
     return ProviderRate(
         pools=tuple(sorted({pool_of[name] for name in meter.demands(now) if name in pool_of})),
         requests_per_second=max(measured.accepted_per_second, 0.0),
-        waiting_requests=measured.waiting_requests,
+        requests_waiting_for_quota=measured.requests_waiting_for_quota,
         rate_limited=measured.rate_limited,
         allowed_requests_per_second=measured.allowed_requests_per_second,
         allowed_tokens_per_second=measured.allowed_tokens_per_second,

@@ -63,7 +63,7 @@ class ProviderRateLimiter:
         self.key = key
         self.sent = 0
         self.rate_limited = 0
-        self.waiting_requests = 0
+        self.requests_waiting_for_quota = 0
         self.request_retries: Counter[str] = Counter()
         self.advertised = AdvertisedLimits()
         # The provider's own Retry-After, capped.
@@ -86,13 +86,13 @@ class ProviderRateLimiter:
         # Without a limit no lock: this is on the path of every request.
         if not (self._throttled_until or self._requests.rate or self._tokens.rate):
             return
-        self.waiting_requests += 1
+        self.requests_waiting_for_quota += 1
         try:
             # Waiters are served in their order, and `TokenBucket.take` allows one at a time.
             async with self._queue:
                 await self._wait()
         finally:
-            self.waiting_requests -= 1
+            self.requests_waiting_for_quota -= 1
 
     def on_sent(self) -> None:
         self.sent += 1

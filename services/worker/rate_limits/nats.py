@@ -53,7 +53,7 @@ class NatsRateLimits:
 
     def _is_due(self, limiter: ProviderRateLimiter, now: float) -> bool:
         at, sent, rate_limited = self._reported.get(limiter.key, (float("-inf"), 0, 0))
-        has_news = limiter.sent > sent or limiter.waiting_requests > 0
+        has_news = limiter.sent > sent or limiter.requests_waiting_for_quota > 0
         return has_news and (limiter.rate_limited > rate_limited or now >= at + _REPORT_SECONDS)
 
     async def _report(self, limiter: ProviderRateLimiter) -> None:
@@ -72,7 +72,7 @@ class NatsRateLimits:
             rate_limit_key=limiter.key,
             sent=limiter.sent,
             rate_limited=limiter.rate_limited,
-            waiting_requests=limiter.waiting_requests,
+            requests_waiting_for_quota=limiter.requests_waiting_for_quota,
             allowed_requests_per_second=limiter.advertised.requests,
             allowed_tokens_per_second=limiter.advertised.tokens,
             request_retries=limiter.request_retries,

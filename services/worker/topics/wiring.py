@@ -92,7 +92,7 @@ def _watch(concurrency: ConcurrencyLimit, loader: ModelLoader, limiters: RateLim
     """These are read with the metrics."""
     metrics.SAMPLES_IN_FLIGHT.set_function(lambda: concurrency.in_use)
     metrics.CONCURRENCY.set(concurrency.limit)
-    metrics.QUOTA_WAITS.set_function(lambda: sum(limiter.waiting_requests for limiter in limiters))
+    metrics.QUOTA_WAITS.set_function(lambda: sum(limiter.requests_waiting_for_quota for limiter in limiters))
     if not loader.serves_any:
         load = partial(_engine_load, loader)
         metrics.KV_CACHE.set_function(lambda: load().kv_cache_usage)

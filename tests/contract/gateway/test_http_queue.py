@@ -104,7 +104,7 @@ async def test_providers_that_are_asked_are_shown_with_what_they_allow(harness: 
         {
             "pools": ["remote"],
             "requests_per_second": 2.5,
-            "waiting_requests": 0,
+            "requests_waiting_for_quota": 0,
             "rate_limited": 4,
             "allowed_requests_per_second": 3.0,
             "allowed_tokens_per_second": None,

@@ -54,7 +54,7 @@ class RateRow:
 
     pools: Sequence[str]
     rate: float
-    waiting_requests: int
+    requests_waiting_for_quota: int
     refused: int
     max_requests: float | None
     max_tokens: float | None
@@ -213,7 +213,7 @@ def _rate(rate: queue_pb2.ProviderRate, now: datetime) -> RateRow:
     return RateRow(
         pools=list(rate.pools),
         rate=rate.requests_per_second,
-        waiting_requests=rate.waiting_requests,
+        requests_waiting_for_quota=rate.requests_waiting_for_quota,
         refused=rate.rate_limited,
         max_requests=optional(rate, "allowed_requests_per_second"),
         max_tokens=optional(rate, "allowed_tokens_per_second"),

@@ -65,7 +65,12 @@ def test_a_provider_that_refuses_no_request_is_not_limited() -> None:
 
 
 def measured(rate_limited: int, accepted: float = 100.0, **more: float) -> Measured:
-    return Measured(accepted_per_second=accepted, rate_limited=rate_limited, waiting_requests=1, **more)  # type: ignore[arg-type]  # names are checked by Measured
+    return Measured(
+        accepted_per_second=accepted,
+        rate_limited=rate_limited,
+        requests_waiting_for_quota=1,
+        **more,  # type: ignore[arg-type]  # names are checked by Measured
+    )
 
 
 def test_the_headers_of_the_provider_are_the_upper_limit() -> None:

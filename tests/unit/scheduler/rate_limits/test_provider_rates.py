@@ -26,10 +26,15 @@ def test_workers_of_one_key_are_added_up_and_keys_stand_by_themselves() -> None:
         (
             10.0,
             RateReport(
-                "w1", "key", sent=20, rate_limited=4, waiting_requests=3, allowed_requests_per_second=9.0
+                "w1",
+                "key",
+                sent=20,
+                rate_limited=4,
+                requests_waiting_for_quota=3,
+                allowed_requests_per_second=9.0,
             ),
         ),
-        (10.0, RateReport("w2", "key", waiting_requests=1, allowed_requests_per_second=7.0)),
+        (10.0, RateReport("w2", "key", requests_waiting_for_quota=1, allowed_requests_per_second=7.0)),
         (10.0, RateReport("w3", "second key")),
     )
     assert [rate.pools for rate in found] == [("other",), ("remote",)]

@@ -65,7 +65,7 @@ async def test_a_rate_that_rises_meanwhile_applies(limiter: ProviderRateLimiter)
     await seconds_of(limiter, 1)
     limiter.apply_quota(QuotaShare(requests=0.01))
     waiting = asyncio.create_task(limiter.acquire())
-    await eventually(lambda: limiter.waiting_requests == 1, "it waits", 2)
+    await eventually(lambda: limiter.requests_waiting_for_quota == 1, "it waits", 2)
     limiter.apply_quota(QuotaShare(requests=1000.0))
     await asyncio.wait_for(waiting, 2)
 
@@ -98,11 +98,11 @@ async def test_resume_at_of_a_quota_throttles_this_worker(limiter: ProviderRateL
 async def test_waiting_requests_can_be_cancelled(limiter: ProviderRateLimiter) -> None:
     limiter.on_rate_limited(30.0)
     waiting = [asyncio.create_task(limiter.acquire()) for _ in range(5)]
-    await eventually(lambda: limiter.waiting_requests == 5, "all of them wait", 2)
+    await eventually(lambda: limiter.requests_waiting_for_quota == 5, "all of them wait", 2)
     for task in waiting:
         task.cancel()
     await asyncio.wait(waiting)
-    assert limiter.waiting_requests == 0
+    assert limiter.requests_waiting_for_quota == 0
     limiter._throttled_until = 0.0
     assert await seconds_of(limiter, 3) < 0.5
 

@@ -65,7 +65,7 @@ class Leader:
         resume_at = limiter.resume_at
         reported = resume_at if resume_at and resume_at > CLOCK.now() else None
         report = RateReport(
-            limiter.key, "p", limiter.sent, limiter.rate_limited, limiter.waiting_requests, reported
+            limiter.key, "p", limiter.sent, limiter.rate_limited, limiter.requests_waiting_for_quota, reported
         )
         self._meter.record(report, CLOCK.monotonic())
 
