@@ -98,7 +98,7 @@ def settings_page() -> str:
 
 
 def _keys(provider: Any) -> str:
-    return ", ".join(f"`{name}`" for name in provider.key_variables)
+    return ", ".join(f"`{name}`" for name in provider.api_key_envs)
 
 
 def _setting_rows() -> dict[str, list[tuple[str, ...]]]:

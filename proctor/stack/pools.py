@@ -10,8 +10,8 @@ from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.supervision.child import Report
 from proctor.stack.vllm import ensure_starter_model, find_vllm_python
 from proctor.values.names.model_name import provider_of, split_model
+from proctor.values.providers.api_key_envs import API_KEY_ENVS
 from proctor.values.providers.base_urls import is_http_address
-from proctor.values.providers.key_variables import KEY_VARIABLES
 from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider
 
 STARTER_MODEL = "vllm/starter"
@@ -28,8 +28,8 @@ class RemoteProvider:
     takes_schema: bool = False
 
     @property
-    def key_variables(self) -> tuple[str, ...]:
-        return KEY_VARIABLES[self.name]
+    def api_key_envs(self) -> tuple[str, ...]:
+        return API_KEY_ENVS[self.name]
 
     @property
     def url_variable(self) -> str:
@@ -37,15 +37,15 @@ class RemoteProvider:
 
     def is_configured(self, environ: Mapping[str, str]) -> bool:
         return bool(environ.get(self.url_variable)) or any(
-            _has_key(each, environ) for each in self.key_variables
+            _has_key(each, environ) for each in self.api_key_envs
         )
 
     def address(self, environ: Mapping[str, str]) -> str:
         return environ.get(self.url_variable) or self.base_url
 
-    def key_variable(self, environ: Mapping[str, str]) -> str:
-        set_variables = (variable for variable in self.key_variables if _has_key(variable, environ))
-        return next(set_variables, self.key_variables[0])
+    def api_key_env(self, environ: Mapping[str, str]) -> str:
+        set_variables = (variable for variable in self.api_key_envs if _has_key(variable, environ))
+        return next(set_variables, self.api_key_envs[0])
 
 
 def _has_key(variable: str, environ: Mapping[str, str]) -> bool:
@@ -69,7 +69,7 @@ def pool_of(provider: RemoteProvider, base_url: str, environ: Mapping[str, str])
     is_any_server = provider.name == "openai" and base_url.rstrip("/") != provider.base_url
     can_constrain = provider.takes_schema and not is_any_server
     field = ConstrainedField.RESPONSE_FORMAT if can_constrain else None
-    called = Provider(provider.name, base_url, provider.key_variable(environ), field)
+    called = Provider(provider.name, base_url, provider.api_key_env(environ), field)
     return remote_pool(called, name=f"remote-{provider.name}", engine=provider.engine)
 
 

@@ -741,7 +741,7 @@ class ModelSource(_message.Message):
     ENGINE_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     LISTED_AT_FIELD_NUMBER: _builtins.int
-    KEY_VARIABLE_FIELD_NUMBER: _builtins.int
+    API_KEY_ENV_FIELD_NUMBER: _builtins.int
     HAS_KEY_FIELD_NUMBER: _builtins.int
     pool: _builtins.str
     """Name of the pool whose worker listed the models."""
@@ -751,7 +751,7 @@ class ModelSource(_message.Message):
     """Engine: "vllm", "openai"."""
     problem: _builtins.str
     """Why its models could not be listed, in one sentence; empty when they were."""
-    key_variable: _builtins.str
+    api_key_env: _builtins.str
     """The environment variable of its workers that holds the provider's key; empty for a pool that names none."""
     has_key: _builtins.bool
     """Whether the worker that was asked has the key, which no response holds; unset where none has answered."""
@@ -767,12 +767,12 @@ class ModelSource(_message.Message):
         engine: _builtins.str = ...,
         problem: _builtins.str = ...,
         listed_at: _timestamp_pb2.Timestamp | None = ...,
-        key_variable: _builtins.str = ...,
+        api_key_env: _builtins.str = ...,
         has_key: _builtins.bool | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "has_key", b"has_key", "listed_at", b"listed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "engine", b"engine", "has_key", b"has_key", "key_variable", b"key_variable", "listed_at", b"listed_at", "pool", b"pool", "problem", b"problem", "provider", b"provider"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "api_key_env", b"api_key_env", "engine", b"engine", "has_key", b"has_key", "listed_at", b"listed_at", "pool", b"pool", "problem", b"problem", "provider", b"provider"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__has_key: _TypeAlias = _typing.Literal["has_key"]  # noqa: Y015
     _WhichOneofArgType__has_key: _TypeAlias = _typing.Literal["_has_key", b"_has_key"]  # noqa: Y015

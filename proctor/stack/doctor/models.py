@@ -80,7 +80,7 @@ async def examine_providers(environ: Mapping[str, str]) -> list[Finding]:
 
 async def _examine(provider: RemoteProvider, environ: Mapping[str, str]) -> Finding:
     name, address = f"provider {provider.name}", provider.address(environ)
-    keys = [key for key in provider.key_variables if environ.get(key) or environ.get(f"{key}_FILE")]
+    keys = [key for key in provider.api_key_envs if environ.get(key) or environ.get(f"{key}_FILE")]
     key = f"key in {keys[0]}" if keys else "no key"
     if not address:
         return warning(name, f"{key}, but no address", f"set {provider.url_variable} to its server")
@@ -91,7 +91,7 @@ async def _examine(provider: RemoteProvider, environ: Mapping[str, str]) -> Find
         says = f"{address} does not answer: {problem}; {key}"
         return warning(name, says, f"{cure}, or correct {provider.url_variable}")
     if not keys and address == provider.base_url and address.startswith("https://"):
-        return warning(name, f"{address} answers; no key", f"set {provider.key_variables[0]}")
+        return warning(name, f"{address} answers; no key", f"set {provider.api_key_envs[0]}")
     return fine(name, f"{address} answers; {key}")
 
 
@@ -114,4 +114,4 @@ async def _why_silent(address: str) -> str:
 
 
 def _way_of(provider: RemoteProvider) -> str:
-    return provider.key_variables[0] if provider.base_url.startswith("https://") else provider.url_variable
+    return provider.api_key_envs[0] if provider.base_url.startswith("https://") else provider.url_variable

@@ -30,14 +30,14 @@ class PoolListing:
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A pool that was asked for its models. `key_variable` holds the provider's key in its workers."""
+    """A pool that was asked for its models. `api_key_env` holds the provider's key in its workers."""
 
     pool: str
     provider: str
     engine: str
     problem: str = ""
     listed_at: datetime | None = None
-    key_variable: str = ""
+    api_key_env: str = ""
     has_key: bool | None = None
 
 
@@ -82,7 +82,7 @@ def _source(pool: Pool, listing: PoolListing) -> ModelSource:
         engine=pool.engine,
         problem=listing.problem,
         listed_at=listing.listed_at,
-        key_variable=pool.provider.api_key_env if pool.provider else "",
+        api_key_env=pool.provider.api_key_env if pool.provider else "",
         has_key=listing.has_key,
     )
 

@@ -44,6 +44,6 @@ def _source_to_proto(source: ModelSource) -> scheduler_pb2.ModelSource:
         engine=source.engine,
         problem=source.problem,
         listed_at=time_to_proto(source.listed_at),
-        key_variable=source.key_variable,
+        api_key_env=source.api_key_env,
         has_key=source.has_key,
     )

@@ -77,7 +77,7 @@ def _make_remote(pool: Pool, provider: Provider, settings: WorkerSettings, limit
         base_url=provider.base_url,
         provider=provider.name,
         api_key=read_key(provider.api_key_env, os.environ),
-        api_key_variable=provider.api_key_env,
+        api_key_env=provider.api_key_env,
         timeout_seconds=settings.request_timeout_seconds,
         connections=pool.concurrency,
         on_advertised=limiters.on_advertised,

@@ -73,8 +73,8 @@ async def stack() -> AsyncIterator[StackHarness]:
         yield await opened.enter_async_context(stack_harness(state_dir.parent, order))
 
 
-def pool_of(native: Native, address: str, provider: str, key_variable: str) -> Pool:
-    called = Provider(provider, address, key_variable)
+def pool_of(native: Native, address: str, provider: str, api_key_env: str) -> Pool:
+    called = Provider(provider, address, api_key_env)
     return remote_pool(called, name=provider, engine=native.name, concurrency=8)
 
 

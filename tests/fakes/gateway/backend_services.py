@@ -246,7 +246,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         remote = scheduler_pb2.ModelSource(
             pool="remote", provider="gemini", engine="gemini", has_key=self.has_gemini_key
         )
-        remote.problem, remote.key_variable = "No answer within 2 s.", "MY_GEMINI_KEY"
+        remote.problem, remote.api_key_env = "No answer within 2 s.", "MY_GEMINI_KEY"
         aliases = {"small": "vllm/starter", "bare": "vllm/none"}
         return scheduler_pb2.ListModelsResponse(
             models=[starter, bare], sources=[local, remote], aliases=aliases

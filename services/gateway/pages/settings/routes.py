@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
-from proctor.values.providers.key_variables import KEY_VARIABLES
+from proctor.values.providers.api_key_envs import API_KEY_ENVS
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import CallerOf, Identity, Member, Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
@@ -38,12 +38,12 @@ router = APIRouter(prefix="/settings", include_in_schema=False)
 class PoolShown:
     """A pool, and whether its provider lists models now, or a known provider without one.
 
-    `key_variables` are the environment variables of its workers that may hold its key; no key is shown.
+    `api_key_envs` are the environment variables of its workers that may hold its key; no key is shown.
     `has_key` is None where no worker says whether it has one.
     """
 
     provider: str
-    key_variables: Sequence[str]
+    api_key_envs: Sequence[str]
     pool: str = ""
     engine: str = ""
     models: int = 0
@@ -114,7 +114,7 @@ def _pools(listed: scheduler_pb2.ListModelsResponse) -> list[PoolShown]:
     pools = [
         PoolShown(
             provider=each.provider,
-            key_variables=[each.key_variable] if each.key_variable else [],
+            api_key_envs=[each.api_key_env] if each.api_key_env else [],
             pool=each.pool,
             engine=each.engine,
             models=counts[each.pool],
@@ -125,7 +125,7 @@ def _pools(listed: scheduler_pb2.ListModelsResponse) -> list[PoolShown]:
         for each in listed.sources
     ]
     served = {name for pool in pools for name in pool.provider.split(", ")}
-    others = [PoolShown(name, keys) for name, keys in KEY_VARIABLES.items() if name not in served]
+    others = [PoolShown(name, keys) for name, keys in API_KEY_ENVS.items() if name not in served]
     return [*pools, *others] if pools else []
 
 

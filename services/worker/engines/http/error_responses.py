@@ -71,11 +71,11 @@ class ProviderError:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """`key_variable` is the environment variable with the key; empty where the pool names none."""
+    """`api_key_env` is the environment variable with the key; empty where the pool names none."""
 
     status: int
     error: ProviderError
-    key_variable: str = ""
+    api_key_env: str = ""
     retry_after_seconds: float | None = None
     # It came in the middle of a stream, so the status is the one that its code stands for.
     is_midway: bool = False
@@ -129,7 +129,7 @@ def _is_about_model(response: ErrorResponse) -> bool:
 
 
 def _advice(response: ErrorResponse) -> str:
-    where = f" in {response.key_variable}" if response.key_variable else " of the provider"
+    where = f" in {response.api_key_env}" if response.api_key_env else " of the provider"
     if response.status == 401 or response.error.meaning is ErrorMeaning.WRONG_KEY:
         return f"check the API key{where}"
     if response.status == 403:

@@ -34,7 +34,7 @@ class Endpoint:
     provider: str
     api_key: str | None = field(default=None, repr=False)
     # The environment variable that the key came from, or should have come from.
-    api_key_variable: str = ""
+    api_key_env: str = ""
     timeout_seconds: float = field(kw_only=True)
     connect_timeout_seconds: float = 10.0
     # The longest pause in the middle of a streamed answer.
@@ -96,7 +96,7 @@ class Server:
         self.headers = {"Content-Type": "application/json", **key_headers}
 
     def require_key(self) -> None:
-        provider, variable = self._dialect.needs_key_of, self.endpoint.api_key_variable
+        provider, variable = self._dialect.needs_key_of, self.endpoint.api_key_env
         if provider and not self.endpoint.api_key:
             advice = f"set {variable} where the worker runs" if variable else "name its variable in the pool"
             raise ModelRefused(f"API key not configured for {provider}: {advice}.")
@@ -119,7 +119,7 @@ class Server:
     ) -> EngineFailure:
         error = self._dialect.parse_error(self._redactor.redact(body))
         wait = parse_retry_after(headers, time.time())
-        variable = self.endpoint.api_key_variable
+        variable = self.endpoint.api_key_env
         return failure_of(
             ErrorResponse(status, error, variable, wait, is_midway=is_midway, had_tools=had_tools)
         )

@@ -161,7 +161,7 @@ async def test_refused_key_is_reported_by_its_variable(harness: NativeStand, sta
     harness.server.error = harness.native.error(status, f"the key {SECRET} may not do that")
     failure = await failure_of(harness.asked, harness.model)
     assert failure.failure_class is FailureClass.REFUSED
-    assert f"the API key in {harness.endpoint.api_key_variable}" in str(failure)
+    assert f"the API key in {harness.endpoint.api_key_env}" in str(failure)
     assert SECRET not in str(failure)
 
 

@@ -98,7 +98,7 @@ async def test_answers_are_limited_by_the_field_that_the_server_takes(
 async def test_a_server_that_is_known_to_need_a_key_is_not_asked_without_one(
     endpoint: Endpoint, state: ModelServer
 ) -> None:
-    endpoint = replace(endpoint, api_key=None, api_key_variable="OPENAI_API_KEY")
+    endpoint = replace(endpoint, api_key=None, api_key_env="OPENAI_API_KEY")
     openai = HttpEngine(OpenAIApi(server=OPENAI), endpoint)
     with pytest.raises(ModelRefused) as refused:
         await openai.generate(MODEL, QUESTION, SAMPLING)

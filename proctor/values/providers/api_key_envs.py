@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 # The first variable that is set is taken.
-KEY_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+API_KEY_ENVS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "openai": ("OPENAI_API_KEY",),
         "grok": ("GROK_API_KEY", "XAI_API_KEY"),
