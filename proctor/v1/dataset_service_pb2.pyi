@@ -291,14 +291,14 @@ class DatasetRow(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ROW_FIELD_NUMBER: _builtins.int
-    ID_FIELD_NUMBER: _builtins.int
+    DOC_ID_FIELD_NUMBER: _builtins.int
+    ROW_ID_FIELD_NUMBER: _builtins.int
     BODY_JSON_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
     METADATA_JSON_FIELD_NUMBER: _builtins.int
-    row: _builtins.int
+    doc_id: _builtins.int
     """Number of the row, from 0."""
-    id: _builtins.str
+    row_id: _builtins.str
     """"custom_id" or "id"; the number of the row when the line has neither."""
     body_json: _builtins.str
     """The request as JSON: a body of /v1/chat/completions or /v1/completions."""
@@ -309,15 +309,15 @@ class DatasetRow(_message.Message):
     def __init__(
         self,
         *,
-        row: _builtins.int = ...,
-        id: _builtins.str = ...,
+        doc_id: _builtins.int = ...,
+        row_id: _builtins.str = ...,
         body_json: _builtins.str = ...,
         target: _builtins.str | None = ...,
         metadata_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_target", b"_target", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_target", b"_target", "body_json", b"body_json", "id", b"id", "metadata_json", b"metadata_json", "row", b"row", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_target", b"_target", "body_json", b"body_json", "doc_id", b"doc_id", "metadata_json", b"metadata_json", "row_id", b"row_id", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__target: _TypeAlias = _typing.Literal["target"]  # noqa: Y015
     _WhichOneofArgType__target: _TypeAlias = _typing.Literal["_target", b"_target"]  # noqa: Y015

@@ -271,14 +271,14 @@ class ShowSampleRequest(_message.Message):
 
     SUITE_FIELD_NUMBER: _builtins.int
     TASK_FIELD_NUMBER: _builtins.int
-    ROW_FIELD_NUMBER: _builtins.int
+    DOC_ID_FIELD_NUMBER: _builtins.int
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """Name of the suite, as in an order."""
     task: _builtins.str
     """Name of the task."""
-    row: _builtins.int
-    """0-based row of the split."""
+    doc_id: _builtins.int
+    """Number of the row in its split, from 0."""
     num_fewshot: _builtins.int
     """Examples in the prompt; unset means the task's default."""
     def __init__(
@@ -286,12 +286,12 @@ class ShowSampleRequest(_message.Message):
         *,
         suite: _builtins.str = ...,
         task: _builtins.str = ...,
-        row: _builtins.int = ...,
+        doc_id: _builtins.int = ...,
         num_fewshot: _builtins.int | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "num_fewshot", b"num_fewshot"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "num_fewshot", b"num_fewshot", "row", b"row", "suite", b"suite", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "doc_id", b"doc_id", "num_fewshot", b"num_fewshot", "suite", b"suite", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015

@@ -135,7 +135,7 @@ def print_dataset(console: Console, dataset: dataset_pb2.Dataset) -> None:
 
 def print_rows(console: Console, rows: Sequence[dataset_pb2.DatasetRow]) -> None:
     for row in rows:
-        console.rule(f"row {row.row} · {row.id}", align="left", style="dim")
+        console.rule(f"row {row.doc_id} · {row.row_id}", align="left", style="dim")
         write_verbatim(console, json.dumps(json.loads(row.body_json), indent=2, ensure_ascii=False))
         if row.HasField("target"):
             say(console, Text.assemble(("target: ", "bold"), quoted(row.target)))

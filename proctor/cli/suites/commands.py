@@ -67,7 +67,7 @@ async def show(
 ) -> None:
     """Print exactly what a model would be asked."""
     named = suite or _suite_of(task, await session.client.list_suites())
-    request = suite_pb2.ShowSampleRequest(suite=named, task=task, row=row, num_fewshot=num_fewshot)
+    request = suite_pb2.ShowSampleRequest(suite=named, task=task, doc_id=row, num_fewshot=num_fewshot)
     shown = await session.client.suites.show_sample(request)
     if not session.terminal.is_json:
         say(session.terminal.out, f"{named} · {task} · row {row}", style="bold")

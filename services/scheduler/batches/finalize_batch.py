@@ -54,7 +54,7 @@ def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> 
     for row in rows:
         line = {
             # Derived and not random: a file that is written again has the same ids.
-            "id": f"batch_req_{uuid5(namespace, str(row.row)).hex}",
+            "id": f"batch_req_{uuid5(namespace, str(row.doc_id)).hex}",
             "custom_id": row.row_id,
             "response": None,
             "error": error,

@@ -21,11 +21,11 @@ TIMEOUT_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """`row` counts from 0; `num_fewshot` None means the task's default."""
+    """`doc_id` counts from 0; `num_fewshot` None means the task's default."""
 
     suite: str
     task: str
-    row: int
+    doc_id: int
     num_fewshot: int | None = None
 
 
@@ -53,19 +53,22 @@ class ShowSample:
             return await self.threads.run(self._rendered, task, wanted)
         except TimeoutError as error:
             seconds = self.threads.limit_seconds or 0.0
-            raise ShowingTooLong(task=wanted.task, row=wanted.row, seconds=f"{seconds:g}") from error
+            raise ShowingTooLong(task=wanted.task, row=wanted.doc_id, seconds=f"{seconds:g}") from error
 
     def _rendered(self, task: TaskDefinition, wanted: SampleRequest) -> SamplePreview:
-        rendered = open_task(task, self.rows, wanted.num_fewshot, wanted.row + 1)
+        rendered = open_task(task, self.rows, wanted.num_fewshot, wanted.doc_id + 1)
         [sample] = deque(rendered.samples, maxlen=1)
-        if sample.position < wanted.row:
-            raise RowNotFound(task=task.name, row=wanted.row, rows=sample.position + 1)
+        if sample.position < wanted.doc_id:
+            raise RowNotFound(task=task.name, row=wanted.doc_id, rows=sample.position + 1)
         location = rendered.provenance.location
         return SamplePreview(task, sample, location, rendered.revision, rendered.is_stand_in)
 
 
 def _check(wanted: SampleRequest) -> None:
-    ranges = {"row": (wanted.row, LAST_PREVIEWED_ROW), "num_fewshot": (wanted.num_fewshot or 0, MAX_FEWSHOT)}
+    ranges = {
+        "doc_id": (wanted.doc_id, LAST_PREVIEWED_ROW),
+        "num_fewshot": (wanted.num_fewshot or 0, MAX_FEWSHOT),
+    }
     for name, (value, highest) in ranges.items():
         if not 0 <= value <= highest:
             sentence = f"{name} is {value}, but must be at least 0 and at most {highest}."

@@ -112,7 +112,7 @@ def is_dataset_id(text: str) -> bool:
 class DatasetRow:
     """A stored row, counted from 0. `body_json` is the body of a chat or completions request."""
 
-    row: int
+    doc_id: int
     row_id: str
     body_json: bytes
     target: str | None = None
@@ -124,11 +124,11 @@ class DatasetRow:
         return len(self.body_json) + len(self.metadata_json) + texts
 
 
-def row_from_line(row: int, line: bytes) -> DatasetRow:
+def row_from_line(doc_id: int, line: bytes) -> DatasetRow:
     fields = orjson.loads(line)
     metadata = fields.get("metadata")
     return DatasetRow(
-        row=row,
+        doc_id=doc_id,
         row_id=fields["id"],
         body_json=orjson.dumps(fields["body"]),
         target=fields.get("target"),

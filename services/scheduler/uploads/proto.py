@@ -86,8 +86,8 @@ def dataset_to_proto(dataset: Dataset) -> dataset_pb2.Dataset:
 
 def row_to_proto(row: DatasetRow) -> dataset_pb2.DatasetRow:
     return dataset_pb2.DatasetRow(
-        row=row.row,
-        id=row.row_id,
+        doc_id=row.doc_id,
+        row_id=row.row_id,
         body_json=row.body_json.decode(),
         target=row.target,
         metadata_json=row.metadata_json.decode(),

@@ -53,6 +53,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("previous_job_id", "previous_run_id"): "a run is a job in these bodies, as promised",
     ("document", "doc_json"): "lm-eval's doc is the document of a sample",
     ("row", "doc_id"): "the number of the row, which lm-eval calls doc_id",
+    ("id", "row_id"): "the key in a line of a data set",
     ("document", "text"): "the text of the YAML document, which has files beside it",
     ("metric", "name"): "the key of a metric in a suite file, as in what a rescoring is sent",
     ("force", "is_forced"): "an instruction in a request",

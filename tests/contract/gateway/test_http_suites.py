@@ -137,7 +137,7 @@ async def test_sample_is_shown_to_the_last_blank(harness: GatewayHarness) -> Non
     assert body["metrics"] == [{"metric": "f1", "options": {"average": "macro"}}]
     assert (body["max_tokens"], body["filters"], body["stop"]) == (None, None, ["\n"])
     [asked] = harness.scheduler.suites.shown
-    assert (asked.suite, asked.row, asked.num_fewshot) == ("starter", 3, 2)
+    assert (asked.suite, asked.doc_id, asked.num_fewshot) == ("starter", 3, 2)
 
 
 @pytest.mark.parametrize(

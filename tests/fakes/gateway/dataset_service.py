@@ -158,7 +158,9 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
 
 
 def _row(number: int) -> dataset_pb2.DatasetRow:
-    row = dataset_pb2.DatasetRow(row=number, id=f"request-{number}", body_json='{"prompt": "One and one?"}')
+    row = dataset_pb2.DatasetRow(
+        doc_id=number, row_id=f"request-{number}", body_json='{"prompt": "One and one?"}'
+    )
     if number % 2:
         row.target, row.metadata_json = "two", '{"level": 1}'
     return row

@@ -65,7 +65,7 @@ class FakeSuites(suite_grpc.SuiteServiceServicer):
         self.shown.append(request)
         if request.task != "sentiment":
             raise refused(ErrorKind.INVALID, "UNKNOWN_TASK", f"There is no task {request.task}.")
-        if request.row >= ROWS:
+        if request.doc_id >= ROWS:
             raise refused(ErrorKind.INVALID, "ROW_NOT_FOUND", f"The task has {ROWS} rows.", rows=str(ROWS))
         scoring = sample_pb2.TaskScoring(
             output_type=sample_pb2.OUTPUT_TYPE_MULTIPLE_CHOICE,

@@ -39,7 +39,7 @@ async def test_file_is_uploaded_listed_shown_and_deleted(
     assert '"prompt": "One and one?"' in shown.out
     assert 'target: "two"\nmetadata: {"level": 1}\n' in shown.out
     reported = await proctor("datasets", "show", ID, "--json")
-    assert [row["row"] for row in reported.document["rows"]] == [0, 1]
+    assert [row["doc_id"] for row in reported.document["rows"]] == [0, 1]
 
     beyond = await proctor("datasets", "show", ID, "--row", "2")
     assert (beyond.code, beyond.err) == (4, "There is no row 2: rows are 0 to 1.\n")

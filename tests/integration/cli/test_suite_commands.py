@@ -69,7 +69,7 @@ async def test_sample_is_shown_of_the_suite_that_has_the_task(
     shown = await proctor("suites", "show", "sentiment", "--row", "3", "--num-fewshot", "2")
     assert "Review: fine \nSentiment:\n" in shown.out
     [asked] = harness.scheduler.suites.shown
-    assert (asked.suite, asked.row, asked.num_fewshot) == ("starter", 3, 2)
+    assert (asked.suite, asked.doc_id, asked.num_fewshot) == ("starter", 3, 2)
     assert (await proctor("suites", "show", "nothing")).code == 4
     assert (await proctor("suites", "show", "nothing", "--suite", "starter")).code == 4
     beyond = await proctor("suites", "show", "sentiment", "--row", "99")

@@ -72,7 +72,7 @@ class Replica:
 
     async def prompt(self, suite: str, row: int = 0) -> str:
         task = suite.partition("@")[0]
-        request = suite_pb2.ShowSampleRequest(suite=suite, task=task, row=row)
+        request = suite_pb2.ShowSampleRequest(suite=suite, task=task, doc_id=row)
         return (await self.suites.ShowSample(request)).sample.prompt.text
 
     async def submit(self, suite: str) -> run_pb2.Run:

@@ -94,7 +94,12 @@ def dataset_listed(dataset: dataset_pb2.Dataset) -> DatasetListed:
 
 def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRowShown:
     return present(
-        DatasetRowShown, row, body=json_value(row.body_json), metadata=json_value(row.metadata_json)
+        DatasetRowShown,
+        row,
+        row=row.doc_id,
+        id=row.row_id,
+        body=json_value(row.body_json),
+        metadata=json_value(row.metadata_json),
     )
 
 

@@ -115,7 +115,7 @@ async def add(
 async def show(
     scheduler: SchedulerCalls, suite: str, task: str, row: RowPath, num_fewshot: ShotsQuery = None
 ) -> SampleShown:
-    request = suite_pb2.ShowSampleRequest(suite=suite, task=task, row=row, num_fewshot=num_fewshot)
+    request = suite_pb2.ShowSampleRequest(suite=suite, task=task, doc_id=row, num_fewshot=num_fewshot)
     with _not_found_in_path():
         return sample_shown(request, await scheduler.suites.ShowSample(request))
 

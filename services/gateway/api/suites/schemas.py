@@ -172,6 +172,7 @@ def sample_shown(request: suite_pb2.ShowSampleRequest, response: suite_pb2.ShowS
         response,
         sample,
         scoring,
+        row=request.doc_id,
         prompt=sample.prompt.text if sample.prompt.HasField("text") else None,
         messages=[present(ChatTurn, turn) for turn in sample.prompt.messages],
         expected=present(Expected, sample.target),

@@ -134,8 +134,8 @@ def _preview_row(row: dataset_pb2.DatasetRow) -> PreviewRow:
         turns.append(Turn("prompt", _text(body["prompt"])))
     rest = {name: value for name, value in body.items() if name not in _SHOWN}
     return PreviewRow(
-        number=row.row + 1,
-        row_id=row.id,
+        number=row.doc_id + 1,
+        row_id=row.row_id,
         turns=turns,
         rest=_json(rest) if rest else "",
         target=row.target if row.HasField("target") else None,

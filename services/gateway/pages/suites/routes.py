@@ -151,7 +151,7 @@ async def _sample(scheduler: Scheduler, suite: str, chosen: SampleChoice) -> tup
     if not chosen.task:
         return None, ""
     request = suite_pb2.ShowSampleRequest(
-        suite=suite, task=chosen.task, row=chosen.row, num_fewshot=chosen.num_fewshot
+        suite=suite, task=chosen.task, doc_id=chosen.row, num_fewshot=chosen.num_fewshot
     )
     try:
         return sample_shown(request, await scheduler.suites.ShowSample(request)), ""

@@ -193,7 +193,7 @@ class LoadRows:
     objects: ObjectStore
 
     def rows_from(self, content: DatasetContent, first_row: int) -> Iterator[DatasetRow]:
-        return (row_from_line(row, line) for row, line in self.lines_from(content, first_row))
+        return (row_from_line(doc_id, line) for doc_id, line in self.lines_from(content, first_row))
 
     def lines_from(self, content: DatasetContent, first_row: int) -> Iterator[tuple[int, bytes]]:
         """Yields each row's number and its stored line, in order to the last one."""

@@ -29,7 +29,9 @@ def kept(harness: GatewayHarness) -> dataset_pb2.Dataset:
 
 def row(number: int, **body: object) -> dataset_pb2.DatasetRow:
     asked = body or {"messages": [{"role": "user", "content": f"question {number}?"}], "max_tokens": 5}
-    return dataset_pb2.DatasetRow(row=number, id=f"r-{number}", body_json=json.dumps(asked), target="two")
+    return dataset_pb2.DatasetRow(
+        doc_id=number, row_id=f"r-{number}", body_json=json.dumps(asked), target="two"
+    )
 
 
 async def sent(harness: GatewayHarness, content: str, *, is_script: bool = False) -> Shown:
@@ -145,7 +147,7 @@ async def test_hostile_text_is_text(harness: GatewayHarness, kept: dataset_pb2.D
     kept.name = kept.user = kept.endpoint = HOSTILE
     kept.models.append(HOSTILE)
     hostile = row(0, messages=[{"role": HOSTILE, "content": HOSTILE}], prompt=HOSTILE)
-    hostile.id = hostile.target = HOSTILE
+    hostile.row_id = hostile.target = HOSTILE
     hostile.metadata_json = json.dumps({"x": HOSTILE})
     harness.scheduler.datasets.rows[DATASET][0] = hostile
     for path in ("/datasets", f"/datasets/{DATASET}"):

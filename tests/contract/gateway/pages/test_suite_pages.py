@@ -45,7 +45,7 @@ async def test_suites_are_listed_and_found_by_name(harness: GatewayHarness) -> N
 async def test_sample_is_shown_as_a_model_gets_it_with_shots(harness: GatewayHarness) -> None:
     shown = await show(harness, "/suites/starter?row=2&num_fewshot=3")
     asked = harness.scheduler.suites.shown[-1]
-    assert (asked.suite, asked.task, asked.row, asked.num_fewshot) == ("starter", "sentiment", 2, 3)
+    assert (asked.suite, asked.task, asked.doc_id, asked.num_fewshot) == ("starter", "sentiment", 2, 3)
     assert "Review: good. Sentiment:" in shown.html
     assert '<code> positive</code> <span class="outcome right">target</span>' in shown.html
     assert "f1" in shown.html

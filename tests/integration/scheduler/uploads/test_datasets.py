@@ -124,7 +124,7 @@ async def test_uploaded_file_is_listed_shown_and_deleted(harness: Stand) -> None
     assert (got.name, got.user, got.row_count, got.target_count) == ("sums.jsonl", "ann", 2500, 2500)
     assert (got.size_bytes, got.format) == (len(content), dataset_pb2.DATASET_FORMAT_JSONL)
     rows = await harness.preview(got.dataset_id, 1998, 4)
-    assert [(row.row, row.id, row.target) for row in rows] == [
+    assert [(row.doc_id, row.row_id, row.target) for row in rows] == [
         (number, f"q{number}", str(number + 1)) for number in range(1998, 2002)
     ]
     assert json.loads(rows[0].body_json) == {"prompt": "1998 + 1?"}

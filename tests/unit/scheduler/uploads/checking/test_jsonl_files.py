@@ -31,7 +31,7 @@ def test_rows_are_kept_as_they_would_be_asked() -> None:
     checked = files.check(jsonl(lines))
     assert checked.facts == RowFacts(2, 2, (), "")
     first, second = files.rows(checked)
-    assert (first.row, first.row_id, first.target) == (0, "0", "2")
+    assert (first.doc_id, first.row_id, first.target) == (0, "0", "2")
     assert json.loads(first.body_json) == {"prompt": "One and one?"}
     assert json.loads(first.metadata_json) == {"level": 1}
     assert (second.row_id, json.loads(second.body_json), second.metadata_json) == (

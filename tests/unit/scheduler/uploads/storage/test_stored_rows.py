@@ -13,7 +13,7 @@ def test_rows_are_read_from_any_row_on() -> None:
     count = 2 * FRAME_ROWS + 5
     checked = files.check(jsonl({"prompt": f"question {number}"} for number in range(count)))
     whole = files.rows(checked)
-    assert [row.row for row in whole] == list(range(count))
+    assert [row.doc_id for row in whole] == list(range(count))
     for first in (0, 1, FRAME_ROWS - 1, FRAME_ROWS, count - 1, count, count + 7):
         assert files.rows(checked, first) == whole[first:]
 
