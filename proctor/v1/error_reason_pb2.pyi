@@ -37,7 +37,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INVALID_SUITE_FILE: _ErrorReason.ValueType  # 6
     """FAILED_PRECONDITION. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
-    """FAILED_PRECONDITION. {"suite": "glue", "dataset": "nyu-mll/glue"}"""
+    """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
     """FAILED_PRECONDITION. {"task": "sst2", "row": "17", "field": "sentence"}"""
     ERROR_REASON_SAMPLE_TOO_LARGE: _ErrorReason.ValueType  # 9
@@ -177,7 +177,7 @@ ERROR_REASON_UNKNOWN_PROVIDER: ErrorReason.ValueType  # 5
 ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
 """FAILED_PRECONDITION. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
-"""FAILED_PRECONDITION. {"suite": "glue", "dataset": "nyu-mll/glue"}"""
+"""FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
 """FAILED_PRECONDITION. {"task": "sst2", "row": "17", "field": "sentence"}"""
 ERROR_REASON_SAMPLE_TOO_LARGE: ErrorReason.ValueType  # 9

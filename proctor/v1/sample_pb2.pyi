@@ -429,8 +429,8 @@ class PlannedTask(_message.Message):
     SCORING_FIELD_NUMBER: _builtins.int
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
     IS_STAND_IN_FIELD_NUMBER: _builtins.int
-    DATASET_FIELD_NUMBER: _builtins.int
-    DATASET_REVISION_FIELD_NUMBER: _builtins.int
+    ROW_SOURCE_FIELD_NUMBER: _builtins.int
+    ROW_SOURCE_REVISION_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     TEMPERATURE_FIELD_NUMBER: _builtins.int
@@ -449,9 +449,9 @@ class PlannedTask(_message.Message):
     """Examples in each prompt."""
     is_stand_in: _builtins.bool
     """The rows are not the complete official split."""
-    dataset: _builtins.str
+    row_source: _builtins.str
     """Source of the rows: "nyu-mll/glue sst2 validation" or a file."""
-    dataset_revision: _builtins.str
+    row_source_revision: _builtins.str
     """Revision or digest of the rows."""
     max_tokens: _builtins.int
     """Maximum number of generated tokens, from the order or the task; 0 for multiple choice."""
@@ -480,8 +480,8 @@ class PlannedTask(_message.Message):
         scoring: Global___TaskScoring | None = ...,
         num_fewshot: _builtins.int = ...,
         is_stand_in: _builtins.bool = ...,
-        dataset: _builtins.str = ...,
-        dataset_revision: _builtins.str = ...,
+        row_source: _builtins.str = ...,
+        row_source_revision: _builtins.str = ...,
         stop: _abc.Iterable[_builtins.str] | None = ...,
         max_tokens: _builtins.int = ...,
         temperature: _builtins.float | None = ...,
@@ -489,7 +489,7 @@ class PlannedTask(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "scoring", b"scoring", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "dataset", b"dataset", "dataset_revision", b"dataset_revision", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "request_digest", b"request_digest", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "request_digest", b"request_digest", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015

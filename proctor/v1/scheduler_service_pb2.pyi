@@ -606,14 +606,14 @@ class TaskInfo(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     OUTPUT_TYPE_FIELD_NUMBER: _builtins.int
     METRICS_FIELD_NUMBER: _builtins.int
-    DATASET_FIELD_NUMBER: _builtins.int
+    ROW_SOURCE_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task, unique in its suite."""
     version: _builtins.str
     """Version of its definition."""
     output_type: _sample_pb2.OutputType.ValueType
     """Whether the model chooses or generates a text."""
-    dataset: _builtins.str
+    row_source: _builtins.str
     """Source of its rows."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -626,11 +626,11 @@ class TaskInfo(_message.Message):
         version: _builtins.str = ...,
         output_type: _sample_pb2.OutputType.ValueType = ...,
         metrics: _abc.Iterable[_builtins.str] | None = ...,
-        dataset: _builtins.str = ...,
+        row_source: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "metrics", b"metrics", "output_type", b"output_type", "task", b"task", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metrics", b"metrics", "output_type", b"output_type", "row_source", b"row_source", "task", b"task", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -309,14 +309,14 @@ class ShowSampleResponse(_message.Message):
     SCORING_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
-    DATASET_FIELD_NUMBER: _builtins.int
-    DATASET_REVISION_FIELD_NUMBER: _builtins.int
+    ROW_SOURCE_FIELD_NUMBER: _builtins.int
+    ROW_SOURCE_REVISION_FIELD_NUMBER: _builtins.int
     IS_STAND_IN_FIELD_NUMBER: _builtins.int
     max_tokens: _builtins.int
     """Maximum number of generated tokens; 0 for multiple choice."""
-    dataset: _builtins.str
+    row_source: _builtins.str
     """Source of the row."""
-    dataset_revision: _builtins.str
+    row_source_revision: _builtins.str
     """Revision or digest of the rows."""
     is_stand_in: _builtins.bool
     """The rows are not the complete official split."""
@@ -339,13 +339,13 @@ class ShowSampleResponse(_message.Message):
         scoring: _sample_pb2.TaskScoring | None = ...,
         stop: _abc.Iterable[_builtins.str] | None = ...,
         max_tokens: _builtins.int = ...,
-        dataset: _builtins.str = ...,
-        dataset_revision: _builtins.str = ...,
+        row_source: _builtins.str = ...,
+        row_source_revision: _builtins.str = ...,
         is_stand_in: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sample", b"sample", "scoring", b"scoring"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "dataset_revision", b"dataset_revision", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "sample", b"sample", "scoring", b"scoring", "stop", b"stop"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "sample", b"sample", "scoring", b"scoring", "stop", b"stop"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -114,8 +114,8 @@ class TaskSummary(_message.Message):
     FAILED_FIELD_NUMBER: _builtins.int
     UNPARSED_FIELD_NUMBER: _builtins.int
     METRICS_FIELD_NUMBER: _builtins.int
-    DATASET_FIELD_NUMBER: _builtins.int
-    DATASET_REVISION_FIELD_NUMBER: _builtins.int
+    ROW_SOURCE_FIELD_NUMBER: _builtins.int
+    ROW_SOURCE_REVISION_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     version: _builtins.str
@@ -134,9 +134,9 @@ class TaskSummary(_message.Message):
     """Failed samples × rollouts; they have no score."""
     unparsed: _builtins.int
     """Answers that could not be parsed."""
-    dataset: _builtins.str
+    row_source: _builtins.str
     """Source of the rows."""
-    dataset_revision: _builtins.str
+    row_source_revision: _builtins.str
     """Revision or digest of the rows."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricFigure]:
@@ -155,12 +155,12 @@ class TaskSummary(_message.Message):
         failed: _builtins.int = ...,
         unparsed: _builtins.int = ...,
         metrics: _abc.Iterable[Global___MetricFigure] | None = ...,
-        dataset: _builtins.str = ...,
-        dataset_revision: _builtins.str = ...,
+        row_source: _builtins.str = ...,
+        row_source_revision: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "dataset", b"dataset", "dataset_revision", b"dataset_revision", "failed", b"failed", "is_stand_in", b"is_stand_in", "metrics", b"metrics", "num_fewshot", b"num_fewshot", "scoring_method", b"scoring_method", "task", b"task", "total", b"total", "unparsed", b"unparsed", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "failed", b"failed", "is_stand_in", b"is_stand_in", "metrics", b"metrics", "num_fewshot", b"num_fewshot", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "scoring_method", b"scoring_method", "task", b"task", "total", b"total", "unparsed", b"unparsed", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -133,8 +133,8 @@ def _planned(task: TaskDefinition, sample_set_id: str, numbers: range) -> Planne
         output_type=task.scoring.output_type,
         num_fewshot=task.fewshot.num_fewshot,
         is_stand_in=False,
-        dataset=str(task.rows),
-        dataset_revision="",
+        row_source=str(task.rows),
+        row_source_revision="",
         generation=task.generation,
     )
 

@@ -139,9 +139,9 @@ _OF_DATA_SETS: dict[str, dict[str, SourceRow]] = {
 
 
 def made_row(reference: RowsReference) -> SourceRow:
-    if reference.dataset_id == "cais/mmlu":
+    if reference.hub_id == "cais/mmlu":
         return _MMLU
-    return _OF_DATA_SETS[reference.dataset_id][reference.config]
+    return _OF_DATA_SETS[reference.hub_id][reference.config]
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def _caveats(summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
     """Conditions under which a figure means something else than its name says."""
     stand_ins = [task for task in summary.tasks if task.is_stand_in]
     if stand_ins:
-        names = (f"{task.task} ({task.dataset})" if task.dataset else task.task for task in stand_ins)
+        names = (f"{task.task} ({task.row_source})" if task.row_source else task.task for task in stand_ins)
         yield "Stand-in rows, not the official split", "; ".join(names)
     for group in summary.groups:
         if group.missing_tasks:

@@ -174,7 +174,7 @@ def _facts(shown: suite_pb2.ShowSampleResponse) -> Iterator[tuple[str, str]]:
     yield "at most", f"{shown.max_tokens} tokens" if shown.max_tokens else ""
     yield "shares its passage with", shown.sample.cluster
     stand_in = " (stand-in rows, not the official split)" if shown.is_stand_in else ""
-    yield "row from", f"{shown.dataset}, {shown.dataset_revision}{stand_in}"
+    yield "row from", f"{shown.row_source}, {shown.row_source_revision}{stand_in}"
 
 
 def _all_quoted(texts: Sequence[str]) -> str:

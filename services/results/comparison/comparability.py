@@ -74,7 +74,7 @@ def _dataset_warnings(plans: Sequence[RunPlan]) -> Iterator[str]:
     if not facts[0].is_of_dataset or len({one.suite for one in facts}) == 1:
         return
     named = ", ".join(dict.fromkeys(f"{one.dataset_name} ({one.suite})" for one in facts))
-    contents = {task.provenance.dataset_revision for plan in plans for task in plan.tasks}
+    contents = {task.provenance.row_source_revision for plan in plans for task in plan.tasks}
     if len(contents) == 1:
         yield f"The runs are over uploads of the same content: {named}."
     else:
@@ -95,7 +95,7 @@ def _task_warnings(name: str, plans: Sequence[RunPlan]) -> Iterator[str]:
         f"{name}: other numbers of examples", [str(origin.num_fewshot) for origin in origins]
     )
     if not plans[0].facts.is_of_dataset:
-        rows = [f"{one.dataset} {one.dataset_revision}" for one in origins]
+        rows = [f"{one.row_source} {one.row_source_revision}" for one in origins]
         yield from _differing(f"{name}: other rows", rows)
         if any(one.scoring != other.scoring for one, other in pairwise(tasks)):
             yield f"{name}: scored by other rules."

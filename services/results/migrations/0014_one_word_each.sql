@@ -23,3 +23,16 @@ ALTER TABLE leaderboard_entries RENAME COLUMN project TO project_id;
 
 -- A rollout is the number of a repetition. This is the message RolloutSpec.
 ALTER TABLE samples RENAME COLUMN rollout TO rollout_spec;
+
+-- A data set is what a user uploads: what the rows of a task come from is their source. Text of a summary is replaced, since
+-- figures keep their order; a quotation mark within a text has a backslash.
+UPDATE run_tasks
+SET provenance = (provenance - ARRAY['dataset', 'dataset_revision']) || jsonb_build_object(
+    'row_source', provenance -> 'dataset', 'row_source_revision', provenance -> 'dataset_revision'
+)
+WHERE provenance ? 'dataset';
+UPDATE run_summaries
+SET summary = replace(
+    replace(summary::text, '"dataset":', '"row_source":'), '"dataset_revision":', '"row_source_revision":'
+)::json
+WHERE summary::text LIKE '%"dataset":%';

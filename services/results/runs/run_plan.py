@@ -23,8 +23,8 @@ class TaskProvenance:
     version: str = ""
     num_fewshot: int = 0
     is_stand_in: bool = False
-    dataset: str = ""
-    dataset_revision: str = ""
+    row_source: str = ""
+    row_source_revision: str = ""
     stop: tuple[str, ...] = ()
     max_tokens: int = 0
     temperature: float | None = None

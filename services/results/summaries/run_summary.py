@@ -19,8 +19,8 @@ class TaskSummary:
     num_fewshot: int
     scoring_method: ScoringMethod | None
     is_stand_in: bool
-    dataset: str
-    dataset_revision: str
+    row_source: str
+    row_source_revision: str
     total: int
     answered: int
     failed: int

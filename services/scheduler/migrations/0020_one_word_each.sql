@@ -29,3 +29,13 @@ WHERE ordered ? 'rollouts_group';
 ALTER TABLE runs RENAME COLUMN step TO phase;
 ALTER VIEW run_rows RENAME COLUMN step TO phase;
 ALTER VIEW batch_rows RENAME COLUMN step TO phase;
+
+-- A data set is what a user uploads: what the rows of a task come from is their source.
+ALTER TABLE run_tasks RENAME COLUMN dataset TO row_source;
+ALTER TABLE run_tasks RENAME COLUMN dataset_revision TO row_source_revision;
+UPDATE runs
+SET environment = (
+    SELECT jsonb_object_agg(regexp_replace(name, '^(task\..+\.)dataset(_revision)?$', '\1row_source\2'), value)
+    FROM jsonb_each(environment) AS fact (name, value)
+)
+WHERE environment::text LIKE '%.dataset%';

@@ -106,8 +106,8 @@ class FindTasks:
             task=TASK,
             version=VERSION,
             output_type=OutputType.GENERATE_UNTIL,
-            dataset=named.name,
-            dataset_revision=named.content.digest,
+            row_source=named.name,
+            row_source_revision=named.content.digest,
         )
         return OpenedTask(planned, self._samples(named, limit), {})
 
@@ -129,8 +129,8 @@ def _planned_task(task: TaskDefinition, ordered_shots: int | None, rendered: Ren
         output_type=task.scoring.output_type,
         num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
         is_stand_in=rendered.is_stand_in,
-        dataset=str(task.rows),
-        dataset_revision=rendered.revision,
+        row_source=str(task.rows),
+        row_source_revision=rendered.revision,
         generation=task.generation,
     )
 

@@ -241,8 +241,8 @@ def _chunks(samples: Iterator[RenderedSample], clock: Clock) -> Iterator[list[Re
 def _environment_of(planned: PlannedTask, facts: Mapping[str, str]) -> dict[str, str]:
     known = {
         "version": planned.version,
-        "dataset": planned.dataset,
-        "dataset_revision": planned.dataset_revision,
+        "row_source": planned.row_source,
+        "row_source_revision": planned.row_source_revision,
         **facts,
     }
     return {f"task.{planned.task}.{name}": fact for name, fact in known.items()}

@@ -27,7 +27,7 @@ DELETE FROM run_tasks WHERE run_id = $1;
 -- name: add_task: Store a planned task ($1 run, $2 index, $3 task, $4 version, $5 sample set, $6 first sample, $7 samples, $8 output type, $9 few-shot examples, $10 stand-in, $11 data set, $12 revision, $13 generation)
 INSERT INTO run_tasks (
     run_id, task_index, task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot,
-    is_stand_in, dataset, dataset_revision, generation
+    is_stand_in, row_source, row_source_revision, generation
 )
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 

@@ -46,11 +46,11 @@ class InvalidSuiteFile(SuiteError, kind=ErrorKind.CONFLICT, reason="INVALID_SUIT
         self.line = line
 
 
-class DatasetUnavailable(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILABLE"):
-    """Failed to load {suite} dataset: {dataset}: {reasons}."""
+class RowsUnavailable(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILABLE"):
+    """Failed to load {suite} dataset: {row_source}: {reasons}."""
 
-    def __init__(self, suite: str, dataset: str, reasons: Sequence[str]) -> None:
-        super().__init__(suite=suite.upper(), dataset=dataset, reasons="; ".join(reasons))
+    def __init__(self, suite: str, row_source: str, reasons: Sequence[str]) -> None:
+        super().__init__(suite=suite.upper(), row_source=row_source, reasons="; ".join(reasons))
 
 
 class InvalidRow(SuiteError, kind=ErrorKind.CONFLICT, reason="INVALID_ROW"):

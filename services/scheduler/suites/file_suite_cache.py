@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.scheduler.suites.errors import DatasetUnavailable
+from services.scheduler.suites.errors import RowsUnavailable
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.own_folder import make_own_folder
@@ -40,7 +40,7 @@ class FileSuiteCache:
         return cached.suite
 
     def put(self, digest: str, document: SuiteDocument) -> SuiteDefinition:
-        """Raises `InvalidSuiteFile` if only an older Proctor accepted the document, `DatasetUnavailable`."""
+        """Raises `InvalidSuiteFile` if only an older Proctor accepted the document, `RowsUnavailable`."""
         folder = self._folder / digest
         reading = read_document(document, folder=folder)
         if reading.suite is None:
@@ -49,7 +49,7 @@ class FileSuiteCache:
             self._unpack(folder, document)
         except OSError as error:
             reason = f"they cannot be unpacked ({error.strerror})"
-            raise DatasetUnavailable(reading.suite.name, "the suite's files", [reason]) from error
+            raise RowsUnavailable(reading.suite.name, "the suite's files", [reason]) from error
         sizes = tuple((path, len(content)) for path, content in document.files.items())
         self._cached[digest] = _Cached(reading.suite, sizes)
         while len(self._cached) > MAX_CACHED:

@@ -46,8 +46,8 @@ def shown_to_proto(shown: SamplePreview) -> suite_pb2.ShowSampleResponse:
         scoring=SCORING.to_proto(shown.task.scoring),
         stop=generation.until if generation else (),
         max_tokens=generation.max_tokens if generation else 0,
-        dataset=shown.dataset,
-        dataset_revision=shown.revision,
+        row_source=shown.row_source,
+        row_source_revision=shown.row_source_revision,
         is_stand_in=shown.is_stand_in,
     )
 

@@ -60,7 +60,7 @@ class SuiteCache(Protocol):
         ...
 
     def put(self, digest: str, document: SuiteDocument) -> SuiteDefinition:
-        """Raises `InvalidSuiteFile`, or `DatasetUnavailable` if its files cannot be stored."""
+        """Raises `InvalidSuiteFile`, or `RowsUnavailable` if its files cannot be stored."""
         ...
 
 

@@ -33,8 +33,8 @@ class SampleRequest:
 class SamplePreview:
     task: TaskDefinition
     sample: RenderedSample
-    dataset: str
-    revision: str
+    row_source: str
+    row_source_revision: str
     is_stand_in: bool
 
 

@@ -126,7 +126,7 @@ class TaskListing:
     version: str
     output_type: OutputType
     metrics: tuple[str, ...]
-    dataset: str
+    row_source: str
 
 
 @dataclass(frozen=True, slots=True)

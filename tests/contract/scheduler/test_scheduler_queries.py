@@ -131,7 +131,7 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
                '{{}}'
           FROM generate_series(1, 20000) AS run;
         INSERT INTO run_tasks (run_id, task_index, task, version, sample_set_id, first_sample, sample_count,
-                               output_type, num_fewshot, is_stand_in, dataset, dataset_revision)
+                               output_type, num_fewshot, is_stand_in, row_source, row_source_revision)
         SELECT run_id, 0, 'say', '1', '1', 0, 1, 'generate_until', 0, false, 'x', '1' FROM runs;
         INSERT INTO shards (run_id, shard, epoch, task_index, rollout, samples, size, state)
         SELECT {RUN}, shard, 1, 0, 0, '{{1,2}}', 2,

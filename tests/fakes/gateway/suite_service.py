@@ -72,7 +72,11 @@ class FakeSuites(suite_grpc.SuiteServiceServicer):
             metrics=[sample_pb2.MetricUse(name="f1", options_json='{"average": "macro"}')],
         )
         return suite_pb2.ShowSampleResponse(
-            sample=self.sample, scoring=scoring, stop=["\n"], dataset="own rows", dataset_revision="ab12"
+            sample=self.sample,
+            scoring=scoring,
+            stop=["\n"],
+            row_source="own rows",
+            row_source_revision="ab12",
         )
 
 
@@ -90,7 +94,7 @@ def _suite(document: suite_pb2.SuiteDocument, version: int) -> scheduler_pb2.Sui
         task="sentiment",
         version="1",
         metrics=["f1"],
-        dataset=", ".join(sorted(document.files)),
+        row_source=", ".join(sorted(document.files)),
         output_type=sample_pb2.OUTPUT_TYPE_MULTIPLE_CHOICE,
     )
     return scheduler_pb2.SuiteInfo(suite="mine", version=version, digest=_digest(document), tasks=[task])

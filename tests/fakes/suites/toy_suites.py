@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
-from services.scheduler.suites.errors import DatasetUnavailable, InvalidSuiteFile, UnknownSuite
+from services.scheduler.suites.errors import InvalidSuiteFile, RowsUnavailable, UnknownSuite
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 from services.scheduler.suites.suite import (
@@ -59,7 +59,7 @@ class ToyRows:
         if self.broken is not None:
             raise self.broken
         if self.count is None:
-            raise DatasetUnavailable(SUITE, str(reference), ["the mirror has it not", "the hub is away"])
+            raise RowsUnavailable(SUITE, str(reference), ["the mirror has it not", "the hub is away"])
         return RowSet(self._rows(self.count), Provenance("memory", "here", "revision 1", is_stand_in=True))
 
     def _rows(self, count: int) -> Iterator[SourceRow]:
@@ -91,8 +91,8 @@ def _task(
     return TaskDefinition(
         name=name,
         version="1",
-        rows=RowsReference(suite=SUITE, dataset_id=f"toys/{name}", split="test"),
-        fewshot_rows=RowsReference(suite=SUITE, dataset_id=f"toys/{name}", split="train"),
+        rows=RowsReference(suite=SUITE, hub_id=f"toys/{name}", split="test"),
+        fewshot_rows=RowsReference(suite=SUITE, hub_id=f"toys/{name}", split="train"),
         templates=templates,
         scoring=scoring,
         generation=generation,

@@ -60,7 +60,10 @@ RESULTS_ROWS = f"""
     INSERT INTO run_tasks (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance)
     SELECT
         '{RUN}', 0, 'sst2', '{SET}', 0, 3,
-        '{{"output_type": "multiple_choice", "metrics": [], "target_delimiter": " "}}', '{{}}';
+        '{{"output_type": "multiple_choice", "metrics": [], "target_delimiter": " "}}',
+        '{{"dataset": "rows", "dataset_revision": "1"}}';
+    INSERT INTO run_summaries (run_id, epoch, summary)
+    VALUES ('{RUN}', 1, '{{"tasks":[{{"task":"sst2","dataset":"rows","dataset_revision":"1"}}]}}');
     INSERT INTO outcomes (
         run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_message, answer_text,
         finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
@@ -86,7 +89,8 @@ SCHEDULER_ROWS = f"""
     SELECT
         run_id, 'ann', 7, 'toy', 'openai/m', 'remote', 2,
         '{{"suite": "toy", "model": "openai/m", "project_id": 7, "rollouts": 2}}'::jsonb || own,
-        'generate', 'running', 1, '{AT}', '{AT}', '{{}}', batch_id, 'planning say'
+        'generate', 'running', 1, '{AT}', '{AT}',
+        '{{"engine": "vllm", "task.say.dataset": "rows", "task.say.dataset_revision": "1"}}', batch_id, 'planning say'
     FROM (
         VALUES
             ('{RUN}'::uuid, '{{"rollouts_group": "ann/1", "max_parallel": 3}}'::jsonb, NULL),
@@ -153,7 +157,13 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         record = await records.get(RUN)
         assert record.is_frozen
         assert record.plan.facts.limit == 3
-        assert [(task.task, task.sample_set_id) for task in record.plan.tasks] == [("sst2", SET)]
+        [task] = record.plan.tasks
+        assert (task.task, task.sample_set_id) == ("sst2", SET)
+        assert (task.provenance.row_source, task.provenance.row_source_revision) == ("rows", "1")
+        stored = await session.fetchrow("read_summary", RUN, 1)
+        assert stored is not None
+        renamed = '{"tasks":[{"task":"sst2","row_source":"rows","row_source_revision":"1"}]}'
+        assert stored["summary"] == renamed
         chunks = PostgresExportRows(session).chunks(RowQuery(RowKind.RECORD, record, 0), (-1, -1))
         exported = [row async for chunk in chunks for row in chunk.rows]
         shown = [(row["prompt"], row["target"], row["prediction"]) for row in exported]
@@ -178,7 +188,10 @@ async def test_runs_tasks_and_demands_are_read_by_their_new_names(server: str, t
         bounds = [(order.parallel_group, order.parallel) for order in orders]
         assert bounds == [("ann/1", 3), ("", None), ("", None)]
         assert [(order.rollouts, order.project_id) for order in orders] == [(2, 7)] * 3
-        assert [task.task for task in await runs.planned_tasks(RunId(RUN))] == ["say"]
+        [task] = await runs.planned_tasks(RunId(RUN))
+        assert (task.task, task.row_source, task.row_source_revision) == ("say", "rows", "1")
+        renamed = {"engine": "vllm", "task.say.row_source": "rows", "task.say.row_source_revision": "1"}
+        assert [run.environment for run in stored] == [renamed] * 3
         with pytest.raises(RunOfBatch, match="batch_1"):
             await runs.requeue(RunId(SET), by())
 

@@ -94,7 +94,7 @@ class Api:
             plan.tasks[0],
             task="rows",
             scoring=TaskScoring(OutputType.GENERATE_UNTIL, uses),
-            provenance=TaskProvenance("1", dataset=uploaded.name, dataset_revision=uploaded.digest),
+            provenance=TaskProvenance("1", row_source=uploaded.name, row_source_revision=uploaded.digest),
         )
         facts = RunFacts(uploaded.dataset_id, 0, model, 1, "ann", dataset_name=uploaded.name)
         plan = await self.harness.open(

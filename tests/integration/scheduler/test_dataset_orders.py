@@ -100,7 +100,7 @@ async def test_rows_reach_the_wire_in_order_and_the_run_ends(entry: ServedSchedu
     assert sorted(entry.worker.asked) == list(range(len(ROWS)))
     assert (ended.order.dataset_id, ended.order.suite, ended.dataset_name) == (dataset_id, "", "rows.jsonl")
     assert (ended.order.model, ended.order.metrics[0].name) == (MODEL, "exact_match")
-    assert ended.environment["task.rows.dataset"] == "rows.jsonl"
+    assert ended.environment["task.rows.row_source"] == "rows.jsonl"
 
 
 async def test_an_order_over_more_rows_than_were_asked_is_estimated_by_their_number(

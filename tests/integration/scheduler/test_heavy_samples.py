@@ -33,8 +33,8 @@ TASK = PlannedTask(
     sample_set_id="set",
     sample_count=1024,
     output_type=OutputType.GENERATE_UNTIL,
-    dataset="rows",
-    dataset_revision="1",
+    row_source="rows",
+    row_source_revision="1",
 )
 RUN = Run(
     RunId(str(uuid4())),

@@ -22,7 +22,7 @@ import sys
 from services.scheduler.suites.rows.hub_rows import HubRows
 from services.scheduler.suites.rows.row_source import RowsMissing, RowsReference
 try:
-    found = HubRows(max_bytes=2**20).open(RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2]))
+    found = HubRows(max_bytes=2**20).open(RowsReference("suite", hub_id=sys.argv[1], split=sys.argv[2]))
     print(found.provenance.source, list(found.rows))
 except RowsMissing as error:
     print(error)
@@ -34,7 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from services.scheduler.suites.rows.hub_rows import HubRows
 from services.scheduler.suites.rows.row_source import RowsReference
 source = HubRows(max_bytes=2**20)
-reference = RowsReference("suite", dataset_id=sys.argv[1], split=sys.argv[2])
+reference = RowsReference("suite", hub_id=sys.argv[1], split=sys.argv[2])
 with ThreadPoolExecutor(2) as pool:
     found = list(pool.map(lambda _: source.open(reference), range(2)))
 print([list(one.rows) for one in found], len({one.provenance.revision for one in found}))

@@ -44,8 +44,8 @@ TASK = PlannedTask(
     output_type=OutputType.GENERATE_UNTIL,
     num_fewshot=2,
     is_stand_in=True,
-    dataset="rows",
-    dataset_revision="1",
+    row_source="rows",
+    row_source_revision="1",
     generation=Generation(("\n",), 8),
 )
 COUNTS = RunCounts(1, (TaskCounts("say", 67, 1, 2),), {"timeout": 1}, {"engine": "fake 1"})

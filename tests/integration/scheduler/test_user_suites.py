@@ -152,7 +152,7 @@ async def test_what_one_replica_takes_the_other_has(replicas: Replicas) -> None:
     versions = {suite.suite: suite.version for suite in listed.suites}
     assert (versions[SUITE], versions["shared"]) == (0, 2)
     [info] = [suite for suite in listed.suites if suite.suite == "shared"]
-    assert [(task.task, task.dataset) for task in info.tasks] == [("shared", "shared/rows.jsonl")]
+    assert [(task.task, task.row_source) for task in info.tasks] == [("shared", "shared/rows.jsonl")]
     assert (info.user, first.suite.user, again.suite.user) == ("ann", "ann", "ann")
 
 

@@ -211,8 +211,8 @@ def sample() -> suite_pb2.ShowSampleResponse:
         ),
         scoring=sample_pb2.TaskScoring(metrics=[sample_pb2.MetricUse(name="acc")]),
         stop=["\n\n"],
-        dataset="own rows",
-        dataset_revision="ab12",
+        row_source="own rows",
+        row_source_revision="ab12",
         is_stand_in=True,
     )
 

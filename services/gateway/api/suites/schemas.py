@@ -100,7 +100,7 @@ class TaskListed(BaseModel):
     version: str
     output_type: str
     metrics: list[str]
-    dataset: str
+    row_source: str
 
 
 class SuiteListed(BaseModel):
@@ -159,8 +159,8 @@ class SampleShown(BaseModel):
     cluster: str | None
     digest: str
     document: JsonValue = Field(description="The source row")
-    dataset: str
-    dataset_revision: str
+    row_source: str
+    row_source_revision: str
     is_stand_in: bool
 
 

@@ -33,7 +33,7 @@ class SuiteTaskRow:
     version: str
     output_type: str
     metrics: Sequence[str]
-    dataset: str
+    row_source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class SuiteView:
             "Stops at": ", ".join(json.dumps(text, ensure_ascii=False) for text in sample.stop),
             "Most tokens": str(sample.max_tokens or ""),
             "Filters": _json(sample.filters) if sample.filters else "",
-            "Rows from": f"{sample.dataset} {sample.dataset_revision[:12]}".strip(),
+            "Rows from": f"{sample.row_source} {sample.row_source_revision[:12]}".strip(),
             "Split": "not the official one" if sample.is_stand_in else "",
         }
         return {name: value for name, value in facts.items() if value}
@@ -143,7 +143,7 @@ def suite_row(suite: scheduler_pb2.SuiteInfo) -> SuiteRow:
                 version=task.version,
                 output_type=word_of(sample_pb2.OutputType, task.output_type) if task.output_type else "",
                 metrics=list(task.metrics),
-                dataset=task.dataset,
+                row_source=task.row_source,
             )
             for task in suite.tasks
         ],

@@ -71,8 +71,8 @@ RETURNING run_id;
 
 -- name: list_planned_tasks: Return the tasks of a run in order ($1 run)
 SELECT
-    task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in, dataset,
-    dataset_revision, generation
+    task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in, row_source,
+    row_source_revision, generation
 FROM run_tasks
 WHERE run_id = $1
 ORDER BY task_index;

@@ -164,8 +164,8 @@ class PlannedTask:
     output_type: OutputType
     num_fewshot: int = 0
     is_stand_in: bool = False
-    dataset: str
-    dataset_revision: str
+    row_source: str
+    row_source_revision: str
     generation: Generation | None = None
 
     @property

@@ -91,7 +91,7 @@ def _rows(dataset: Mapping[str, str], location: SuiteLocation) -> tuple[RowsRefe
 def _hub_rows(dataset: Mapping[str, str], suite: str, split: str) -> RowsReference:
     return RowsReference(
         suite,
-        dataset_id=dataset["id"],
+        hub_id=dataset["id"],
         config=dataset.get("config", ""),
         split=split,
         revision=dataset.get("revision"),

@@ -74,7 +74,7 @@ class MirrorRows:
         return RowSet(rows, provenance)
 
     def _entry(self, index: Path, reference: RowsReference) -> Mapping[str, object]:
-        wanted = (reference.dataset_id, reference.config, reference.split)
+        wanted = (reference.hub_id, reference.config, reference.split)
         for entry in _entries(index):
             if (entry.get("id"), entry.get("config") or "", entry.get("split")) == wanted:
                 return entry

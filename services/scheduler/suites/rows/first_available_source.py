@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from services.scheduler.suites.errors import DatasetUnavailable
+from services.scheduler.suites.errors import RowsUnavailable
 from services.scheduler.suites.rows.errors import RowsMissing
 from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.rows.row_source import RowSet, RowsReference
@@ -22,4 +22,4 @@ class FirstAvailableSource:
                 return source.open(reference)
             except RowsMissing as reason:
                 reasons.append(str(reason))
-        raise DatasetUnavailable(reference.suite, str(reference), reasons)
+        raise RowsUnavailable(reference.suite, str(reference), reasons)

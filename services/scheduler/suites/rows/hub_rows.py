@@ -44,7 +44,7 @@ class HubRows:
 
     def open(self, reference: RowsReference) -> RowSet:
         """Downloads the whole split once; rows are then read from the cache, a few at a time."""
-        folder = Path(reference.dataset_id)
+        folder = Path(reference.hub_id)
         if folder.exists() and not folder.is_absolute():
             # The library would read a folder of the working directory.
             raise RowsMissing("a local data set is named by its absolute path, and this is one of the hub's")
@@ -58,20 +58,20 @@ class HubRows:
             from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415  # an optional extra
         except ImportError as error:
             raise RowsMissing("the hub needs the package 'datasets' (pip install 'proctor[hub]')") from error
-        if reference.dataset_id in {module.name for module in iter_modules(packaged_modules.__path__)}:
+        if reference.hub_id in {module.name for module in iter_modules(packaged_modules.__path__)}:
             # The library would read files of the working directory.
             raise RowsMissing("this names a way to read files, and files of a suite are named by `file`")
         if self._cache_dir is not None:
             make_own_folder(self._cache_dir, "PROCTOR_SCHEDULER_HUB_CACHE_DIR")
         try:
-            with self._fetching[reference.dataset_id]:
+            with self._fetching[reference.hub_id]:
                 builder = datasets.load_dataset_builder(
-                    reference.dataset_id,
+                    reference.hub_id,
                     reference.config or None,
                     revision=reference.revision,
                     cache_dir=None if self._cache_dir is None else str(self._cache_dir),
                     # None uses HF_TOKEN, False uses no token at all.
-                    token=None if reference.dataset_id in self._token_datasets else False,
+                    token=None if reference.hub_id in self._token_datasets else False,
                 )
                 if not folder.is_dir():
                     files = builder.config.data_files or {}

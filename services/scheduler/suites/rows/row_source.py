@@ -24,11 +24,11 @@ FILE_READERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RowsReference:
-    """Refers to one split: a file of the suite's folder (`file`), or a hub data set (`dataset_id`)."""
+    """Refers to one split: a file of the suite's folder (`file`), or a hub data set (`hub_id`)."""
 
     suite: str
     file: Path | None = None
-    dataset_id: str = ""
+    hub_id: str = ""
     config: str = ""
     split: str = ""
     revision: str | None = None
@@ -38,7 +38,7 @@ class RowsReference:
         if self.file is not None:
             return f"{self.suite}/{self.file.name}"
         parts = [f"config {self.config!r}"] if self.config else []
-        return f"{self.dataset_id} ({', '.join([*parts, f'split {self.split!r}'])})"
+        return f"{self.hub_id} ({', '.join([*parts, f'split {self.split!r}'])})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def finished() -> tuple[run_pb2.Run, summary_pb2.RunSummary]:
     task = summary_pb2.TaskSummary(
         task="sst2",
         is_stand_in=True,
-        dataset="nyu-mll/glue sst2",
+        row_source="nyu-mll/glue sst2",
         failed=3,
         unparsed=1,
         scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,

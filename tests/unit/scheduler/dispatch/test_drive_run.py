@@ -33,7 +33,7 @@ async def test_environment_says_what_is_needed_to_repeat_the_run() -> None:
     run, driver = await harness.start()
     ended = await harness.finish(run.run_id, driver)
     assert ended.environment["proctor"] == "0.1.0"
-    assert ended.environment["task.choose.dataset_revision"] == "revision 1"
+    assert ended.environment["task.choose.row_source_revision"] == "revision 1"
     assert "task.choose.fewshot_seed" not in ended.environment
     assert ended.environment["engine"] == "fake 1"
 

@@ -32,8 +32,8 @@ def task_of(output_type: OutputType) -> PlannedTask:
         sample_set_id="set",
         sample_count=1,
         output_type=output_type,
-        dataset="",
-        dataset_revision="",
+        row_source="",
+        row_source_revision="",
     )
 
 

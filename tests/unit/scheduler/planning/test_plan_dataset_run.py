@@ -40,15 +40,15 @@ async def test_rows_are_samples_of_one_task_in_their_order() -> None:
     [task] = await harness.runs.planned_tasks(run.run_id)
     digest = harness.datasets.contents[dataset_id].content.digest
     assert (task.task, task.version, task.sample_count) == ("rows", "1", 2500)
-    assert (task.dataset, task.dataset_revision) == ("sums.jsonl", digest)
+    assert (task.row_source, task.row_source_revision) == ("sums.jsonl", digest)
     assert (task.num_fewshot, task.generation, task.is_stand_in) == (0, None, False)
     samples = await samples_of(harness, run)
     assert [sample.row_id for sample in samples] == [row["id"] for row in ROWS]
     assert [sample.position for sample in samples] == list(range(2500))
     shards = await harness.runs.planned(run, -1, 100)
     assert [shard.size for shard in shards] == [64] * 39 + [4]
-    assert run.environment["task.rows.dataset_revision"] == digest
-    assert run.environment["task.rows.dataset"] == "sums.jsonl"
+    assert run.environment["task.rows.row_source_revision"] == digest
+    assert run.environment["task.rows.row_source"] == "sums.jsonl"
 
 
 async def test_limit_takes_the_first_rows_and_rollouts_repeat_them() -> None:
@@ -169,8 +169,8 @@ TEXT = PlannedTask(
     sample_set_id="set",
     sample_count=1,
     output_type=OutputType.GENERATE_UNTIL,
-    dataset="",
-    dataset_revision="",
+    row_source="",
+    row_source_revision="",
 )
 
 

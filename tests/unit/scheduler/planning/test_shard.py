@@ -28,8 +28,8 @@ def planned(name: str, first_sample: int, sample_count: int) -> PlannedTask:
         output_type=OutputType.MULTIPLE_CHOICE,
         num_fewshot=0,
         is_stand_in=False,
-        dataset="rows",
-        dataset_revision="1",
+        row_source="rows",
+        row_source_revision="1",
     )
 
 

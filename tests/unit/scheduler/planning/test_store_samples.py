@@ -12,7 +12,7 @@ from services.scheduler.planning import plan_run
 from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.plan_run import CHUNKS_ON_THEIR_WAY, NOTE_SECONDS, storing_samples
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.suites.errors import DatasetUnavailable
+from services.scheduler.suites.errors import RowsUnavailable
 from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.fakes.callers import OPERATOR
 from tests.fakes.eventually import eventually
@@ -126,7 +126,7 @@ async def test_row_that_cannot_be_read_ends_what_is_on_its_way() -> None:
     def break_in_the_second_chunk() -> None:
         read.append(1)
         if len(read) == CHUNK_SAMPLES + 10:
-            raise DatasetUnavailable("toy", "its rows", ["the mirror has it not"])
+            raise RowsUnavailable("toy", "its rows", ["the mirror has it not"])
 
     harness.rows.on_row = break_in_the_second_chunk
     run, _ = await harness.start(one_task())

@@ -11,10 +11,10 @@ from proctor.values.sample import LAST_PREVIEWED_ROW
 from services.common.errors import BelongsToAnother, DomainError, ErrorKind, InvalidParameter
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
 from services.scheduler.suites.errors import (
-    DatasetUnavailable,
     FewshotPoolTooSmall,
     InvalidSuiteFile,
     RowNotFound,
+    RowsUnavailable,
     SuiteInUse,
     SuiteOfInstallation,
     SuiteVersionNotFound,
@@ -174,7 +174,7 @@ async def test_files_that_cannot_be_unpacked_spoil_no_list(harness: Stand) -> No
     await harness.adding.add(SUMS, ANN)
     harness.cache.write_text("a file where the folder should be")
     assert [suite.name for suite in await harness.all.suites()] == ["shades", "sums"]
-    with pytest.raises(DatasetUnavailable, match=r"the suite's files: they cannot be unpacked \(.+\)"):
+    with pytest.raises(RowsUnavailable, match=r"the suite's files: they cannot be unpacked \(.+\)"):
         await harness.prompt("sums")
 
 
@@ -184,7 +184,7 @@ async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(harness:
     )
     await harness.adding.add(empty, ANN)
     harness.showing = ShowSample(harness.all, FirstAvailableSource(FileRows(), []))
-    with pytest.raises(DatasetUnavailable) as refused:
+    with pytest.raises(RowsUnavailable) as refused:
         await harness.prompt("sums")
     reported = "Failed to load SUMS dataset: sums/rows.csv: rows.csv has no header."
     assert refused.value.message == reported
@@ -251,8 +251,8 @@ async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
     assert example.startswith("What is ")
     assert example != "What is 3 + 1? 4"
     assert shown.sample.target.texts == ("4",)
-    assert shown.dataset == "sums/rows.jsonl"
-    assert shown.revision.startswith("sha256:")
+    assert shown.row_source == "sums/rows.jsonl"
+    assert shown.row_source_revision.startswith("sha256:")
     assert not shown.is_stand_in
 
 

@@ -55,7 +55,7 @@ def test_a_task_loads_as_it_is() -> None:
     [task] = suite.tasks
     assert (suite.name, suite.groups) == ("hues", (TaskGroup("hues", ("hues",)),))
     assert (task.name, task.version) == ("hues", "2.0")
-    assert (task.rows.dataset_id, task.rows.config, task.rows.split) == ("org/colours", "warm", "validation")
+    assert (task.rows.hub_id, task.rows.config, task.rows.split) == ("org/colours", "warm", "validation")
     assert task.templates.choices == ("red", "green")
     assert task.scoring.output_type is OutputType.MULTIPLE_CHOICE
     assert task.scoring.target_delimiter == " "

@@ -54,7 +54,7 @@ def test_included_mappings_merge_and_all_else_is_replaced_along_the_chain() -> N
         base_yaml=BASE,
     )
     [task] = suite.tasks
-    assert (task.rows.dataset_id, task.rows.config, task.rows.split) == ("org/colours", "warm", "test")
+    assert (task.rows.hub_id, task.rows.config, task.rows.split) == ("org/colours", "warm", "test")
     assert (task.version, [metric.name for metric in task.scoring.metrics]) == ("2", ["f1"])
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.suites.errors import DatasetUnavailable
+from services.scheduler.suites.errors import RowsUnavailable
 from services.scheduler.suites.rows import hub_rows
 from services.scheduler.suites.rows.errors import RowsMissing, UnreadableRow
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
@@ -13,7 +13,7 @@ from services.scheduler.suites.rows.first_available_source import FirstAvailable
 from services.scheduler.suites.rows.row_source import RowSet, RowsReference
 
 LINES = '{"text": "a\\u2028b", "label": 1}\n\n{"text": "c", "label": 0}'
-HUB = RowsReference("glue", dataset_id="org/set", config="one", split="validation")
+HUB = RowsReference("glue", hub_id="org/set", config="one", split="validation")
 
 
 def mirror(folder: Path, entries: str) -> MirrorRows:
@@ -45,7 +45,7 @@ def test_rows_that_stand_in_for_others_say_so(tmp_path: Path) -> None:
 
 def test_a_data_set_without_config_is_found(tmp_path: Path) -> None:
     source = mirror(tmp_path, '  - {id: org/set, config: "", split: test, file: rows.jsonl}\n')
-    assert source.open(RowsReference("x", dataset_id="org/set", split="test")).provenance.source == "mirror"
+    assert source.open(RowsReference("x", hub_id="org/set", split="test")).provenance.source == "mirror"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_first_source_that_has_the_rows_gives_them(tmp_path: Path) -> None:
 
 def test_rows_that_are_nowhere_are_reported_in_one_sentence_that_names_every_source() -> None:
     chain = FirstAvailableSource(FileRows(), [MirrorRows(None), Nowhere("the hub cannot be reached")])
-    with pytest.raises(DatasetUnavailable) as raised:
+    with pytest.raises(RowsUnavailable) as raised:
         chain.open(HUB)
     assert str(raised.value) == (
         "Failed to load GLUE dataset: org/set (config 'one', split 'validation'): "
@@ -95,9 +95,7 @@ def test_rows_that_are_nowhere_are_reported_in_one_sentence_that_names_every_sou
 
 def test_a_missing_file_of_a_suite_is_reported(tmp_path: Path) -> None:
     chain = FirstAvailableSource(FileRows(), [])
-    with pytest.raises(
-        DatasetUnavailable, match=r"Failed to load OWN dataset: .*gone.jsonl: the file cannot"
-    ):
+    with pytest.raises(RowsUnavailable, match=r"Failed to load OWN dataset: .*gone.jsonl: the file cannot"):
         chain.open(RowsReference("own", file=tmp_path / "gone.jsonl"))
 
 
@@ -114,5 +112,5 @@ def test_a_missing_file_of_a_suite_is_reported(tmp_path: Path) -> None:
 def test_the_revision_of_a_hub_data_set_is_the_commit_that_was_fetched(
     asked: str | None, fetched: str | None, revision: str
 ) -> None:
-    reference = RowsReference("own", dataset_id="org/set", split="test", revision=asked)
+    reference = RowsReference("own", hub_id="org/set", split="test", revision=asked)
     assert hub_rows.pinned_revision(reference, fetched, "f00") == revision
