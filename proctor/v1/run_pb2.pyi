@@ -743,7 +743,7 @@ class Run(_message.Message):
     scoring_method: Global___ScoringMethod.ValueType
     """Scoring method of multiple-choice tasks, chosen by the scheduler."""
     suite_version: _builtins.int
-    """Version of a user's suite, resolved at submission; 0 for a built-in suite."""
+    """Version of a user's suite, resolved at submission; 0 for an installed suite."""
     reused_answers: _builtins.int
     """Answers reused from earlier runs."""
     ran_seconds: _builtins.float

@@ -198,7 +198,7 @@ class RunFacts(_message.Message):
     suite: _builtins.str
     """Name of the suite without version, or the id of the data set."""
     suite_version: _builtins.int
-    """Version of a user's suite; 0 for a built-in suite."""
+    """Version of a user's suite; 0 for an installed suite."""
     model: _builtins.str
     """"provider/name"."""
     project_id: _builtins.int

@@ -656,11 +656,11 @@ class SuiteInfo(_message.Message):
     problem: _builtins.str
     """The problem with its files; empty when it is valid."""
     version: _builtins.int
-    """Latest version of a user's suite; 0 for a built-in suite."""
+    """Latest version of a user's suite; 0 for an installed suite."""
     digest: _builtins.str
-    """SHA-256 of the document and its files in hexadecimal digits; empty for a built-in suite."""
+    """SHA-256 of the document and its files in hexadecimal digits; empty for an installed suite."""
     user: _builtins.str
-    """Who added this version of a user's suite; empty for a built-in suite."""
+    """Who added this version of a user's suite; empty for an installed suite."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskInfo]:
         """Tasks in order."""

@@ -38,7 +38,7 @@ class SchedulerSettings(SchemaServiceSettings):
     prices_file: Path = _OWN_PRICES
     """YAML file with the prices of models per million tokens. It is read again when it changes."""
     suites_dir: Path = _OWN_SUITES
-    """Folder with the suites of the installation."""
+    """Folder with the installed suites."""
     hub_token_datasets: frozenset[str] = frozenset()
     """JSON list of hub data sets that suites may read with `HF_TOKEN`; others are read without a token."""
     max_hub_bytes: int = Field(default=8 * 1024**3, ge=1)

@@ -8,7 +8,7 @@ from services.common.clock import Clock
 from services.common.requests.request_fields import check_owner, hidden_problem, project_problem, user_problem
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.changes.user_change import Author
-from services.scheduler.suites.errors import SuiteOfInstallation, SuiteVersionNotFound, listed
+from services.scheduler.suites.errors import SuiteInstalled, SuiteVersionNotFound, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteFault, SuiteReading
 from services.scheduler.suites.ports import InstalledSuites, ReadDocument, UserSuiteStore
 from services.scheduler.suites.suite import SuiteDefinition, SuiteOwner
@@ -73,7 +73,7 @@ class DeleteSuite:
     clock: Clock
 
     async def delete(self, suite: str, version: int, caller: Caller) -> None:
-        """Raises `BelongsToAnother`, `SuiteInUse`, `SuiteVersionNotFound`, `SuiteOfInstallation`."""
+        """Raises `BelongsToAnother`, `SuiteInUse`, `SuiteVersionNotFound`, `SuiteInstalled`."""
         checked_text("suite", suite)
         owner = await self.stored.owner(suite, version)
         if owner is not None:
@@ -81,6 +81,6 @@ class DeleteSuite:
         if await self.stored.delete(suite, version, Author(caller.name, self.clock.now())):
             return
         if suite in self.installed.names():
-            raise SuiteOfInstallation(suite=suite)
+            raise SuiteInstalled(suite=suite)
         others = listed([stored.full_name for stored in await self.stored.latest()])
         raise SuiteVersionNotFound(suite=suite, version=version, others=others)

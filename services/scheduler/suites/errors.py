@@ -93,8 +93,8 @@ class SuiteVersionNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOW
     """There is no version {version} of {suite} to delete. Of users' suites there are: {others}."""
 
 
-class SuiteOfInstallation(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
-    """{suite} is a suite of the installation; only its files in the folder of suites can be removed."""
+class SuiteInstalled(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
+    """{suite} is an installed suite; only its files in the folder of suites can be removed."""
 
 
 class RowNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):

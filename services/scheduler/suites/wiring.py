@@ -1,4 +1,4 @@
-"""Joins the parts of suites: those of the installation and those of users."""
+"""Joins the parts of suites: installed ones and those of users."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

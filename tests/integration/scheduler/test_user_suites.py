@@ -243,7 +243,7 @@ async def test_every_problem_of_a_document_is_reported_and_nothing_is_kept(repli
 async def test_a_suite_of_the_installation_cannot_be_replaced(replicas: Replicas) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await replicas.one.add(document(name=SUITE))
-    assert "is a suite of the installation" in remote_error(refused.value).message
+    assert "is an installed suite" in remote_error(refused.value).message
 
 
 async def test_a_row_behind_the_last_is_reported_with_how_many_there_are(replicas: Replicas) -> None:

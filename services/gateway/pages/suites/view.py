@@ -38,7 +38,7 @@ class SuiteTaskRow:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRow:
-    """`version` is that of a user's suite, 0 for one that comes with Proctor; `user` added it."""
+    """`version` is that of a user's suite, 0 for an installed one; `user` added it."""
 
     name: str
     description: str

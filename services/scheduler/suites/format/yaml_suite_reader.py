@@ -40,7 +40,7 @@ class NameRule:
     def problem(self, name: str) -> str:
         if self.must_be and name != self.must_be:
             return f"{name!r} is not the name of its folder or file, {self.must_be!r}"
-        return f"{name} is a suite of the installation; choose another name" if name in self.taken else ""
+        return f"{name} is an installed suite; choose another name" if name in self.taken else ""
 
 
 def read_suite(files: SuiteFiles, folder: Path, rule: NameRule) -> SuiteReading:

@@ -15,8 +15,8 @@ from services.scheduler.suites.errors import (
     InvalidSuiteFile,
     RowNotFound,
     RowsUnavailable,
+    SuiteInstalled,
     SuiteInUse,
-    SuiteOfInstallation,
     SuiteVersionNotFound,
     UnknownSuite,
     UnknownTask,
@@ -116,7 +116,7 @@ async def test_suites_of_the_installation_come_first_and_their_names_are_taken(h
     mine = document("suite: shades\ntasks:\n  - {task: a, include: base.yaml}\n", base_yaml=TASK)
     reading = await harness.checking.check(mine)
     assert (reading.faults[0].line, reading.faults[0].field) == (1, "suite")
-    assert "shades is a suite of the installation" in reading.faults[0].problem
+    assert "shades is an installed suite" in reading.faults[0].problem
     await harness.stored.add("shades", SUMS, ANN, SetClock().now())
     assert (await harness.all.suite("shades")).version == 0
     assert [suite.name for suite in await harness.all.suites()] == ["shades"]
@@ -233,7 +233,7 @@ async def test_what_is_not_there_to_delete_is_reported(harness: Stand) -> None:
     assert refused.value.kind is ErrorKind.NOT_FOUND
     reported = "There is no version 9 of sums to delete. Of users' suites there are: sums@1."
     assert refused.value.message == reported
-    with pytest.raises(SuiteOfInstallation, match=r"^shades is a suite of the installation"):
+    with pytest.raises(SuiteInstalled, match=r"^shades is an installed suite"):
         await harness.deleting.delete("shades", 1, OPERATOR)
 
 

@@ -348,7 +348,7 @@ def test_a_name_of_the_installation_is_taken() -> None:
     reading = read_document(SuiteDocument(TASK), taken_names={"colours"})
     [fault] = reading.faults
     assert (fault.line, fault.field) == (1, "task")
-    assert fault.problem == "colours is a suite of the installation; choose another name"
+    assert fault.problem == "colours is an installed suite; choose another name"
 
 
 def test_the_digest_of_a_document_is_that_of_its_text_and_files() -> None:
