@@ -10,7 +10,7 @@ from services.common.errors import DomainError
 from services.common.structured_logs import get_logger
 
 # A call may swallow a cancellation, so tasks are cancelled again until they have ended. Not sooner: they
-# clean up, and claims are given back within 2 s.
+# clean up, and leases are given back within 2 s.
 _CANCEL_AGAIN_SECONDS = 3.0
 
 log = get_logger()

@@ -14,8 +14,8 @@ from services.results.leaderboard.baseline import (
     undefined_baselines,
 )
 from services.results.leaderboard.closed_run import SuiteBaselines, SuiteFigures, suite_figures
-from services.results.leaderboard.ports import BaselineStore, Claim, ClaimStore, Work
-from services.results.leaderboard.process_claims import MAX_TRIES, process_claims
+from services.results.leaderboard.ports import BaselineStore, Lease, LeaseStore, Work
+from services.results.leaderboard.process_leases import MAX_STARTS, process_leases
 from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
@@ -46,7 +46,7 @@ class AddBaselines:
     sample_sets: SampleSetStore
     summaries: SummaryStore
     baselines: BaselineStore
-    claims: ClaimStore
+    leases: LeaseStore
     calls: Calls
     scorer: AnswerScorer
 
@@ -56,26 +56,26 @@ class AddBaselines:
         A run that takes long is put off until the others have theirs, and given more time then. One that
         cannot have any shows the reason among the problems of its summary.
         """
-        await process_claims(self.claims, Work.BASELINES, self._add)
+        await process_leases(self.leases, Work.BASELINES, self._add)
 
-    async def _add(self, claim: Claim) -> bool:
-        record = await self.records.find(claim.run_id)
+    async def _add(self, lease: Lease) -> bool:
+        record = await self.records.find(lease.run_id)
         if record is None:
             return True
-        if claim.tries > MAX_TRIES:
-            await self._give_up(record, f"computing them was cut short {MAX_TRIES} times")
+        if lease.starts > MAX_STARTS:
+            await self._give_up(record, f"computing them was cut short {MAX_STARTS} times")
             return True
-        seconds = RUN_SECONDS if claim.tries == 1 else SLOW_RUN_SECONDS
+        seconds = RUN_SECONDS if lease.starts == 1 else SLOW_RUN_SECONDS
         try:
             async with asyncio.timeout(seconds):
                 found = await self._of_suite(record.plan)
         except (TimeoutError, TookTooLong):
-            log.warning("baselines took too long", run_id=claim.run_id, seconds=seconds)
-            if claim.tries == 1:
+            log.warning("baselines took too long", run_id=lease.run_id, seconds=seconds)
+            if lease.starts == 1:
                 return False
             await self._give_up(record, f"they take longer than {seconds:g} s")
         else:
-            await self.baselines.keep_for_run(claim.run_id, found)
+            await self.baselines.keep_for_run(lease.run_id, found)
         return True
 
     async def _give_up(self, record: RunRecord, reason: str) -> None:

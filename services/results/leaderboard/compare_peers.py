@@ -10,8 +10,8 @@ from services.results.comparison.compare_runs import StoreComparison
 from services.results.comparison.ports import ComparisonStore
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import Claim, ClaimStore, LeaderboardStore, PeerStore, Work
-from services.results.leaderboard.process_claims import MAX_TRIES, process_claims
+from services.results.leaderboard.ports import LeaderboardStore, Lease, LeaseStore, PeerStore, Work
+from services.results.leaderboard.process_leases import MAX_STARTS, process_leases
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metrics import SCORE
@@ -29,7 +29,7 @@ class ComparePeers:
     leaderboard: LeaderboardStore
     comparisons: ComparisonStore
     peers: PeerStore
-    claims: ClaimStore
+    leases: LeaseStore
     store_comparison: StoreComparison
 
     async def compare(self) -> None:
@@ -37,27 +37,27 @@ class ComparePeers:
 
         A pair that takes long is put off until the other runs are compared, and given more time then.
         """
-        await process_claims(self.claims, Work.COMPARISON, self._compare)
+        await process_leases(self.leases, Work.COMPARISON, self._compare)
 
-    async def _compare(self, claim: Claim) -> bool:
-        record = await self.records.find(claim.run_id)
+    async def _compare(self, lease: Lease) -> bool:
+        record = await self.records.find(lease.run_id)
         if record is None:
             return True
         peers = await self._peers(record)
-        known = await self.comparisons.compared_with(claim.run_id, peers)
+        known = await self.comparisons.compared_with(lease.run_id, peers)
         missing = [peer for peer in peers if peer not in known]
-        slow = missing if claim.tries > MAX_TRIES else await self._slow(claim, missing)
-        if slow and claim.tries == 1:
+        slow = missing if lease.starts > MAX_STARTS else await self._slow(lease, missing)
+        if slow and lease.starts == 1:
             return False
         for peer in slow:
-            await self.store_comparison.give_up(claim.run_id, peer)
+            await self.store_comparison.give_up(lease.run_id, peer)
         await self.peers.mark_compared(record)
         return True
 
-    async def _slow(self, claim: Claim, peers: Sequence[str]) -> list[str]:
+    async def _slow(self, lease: Lease, peers: Sequence[str]) -> list[str]:
         """Compares with them; gives those that took too long."""
-        seconds = PAIR_SECONDS if claim.tries == 1 else SLOW_PAIR_SECONDS
-        return [peer for peer in peers if not await self.store_comparison.store(claim.run_id, peer, seconds)]
+        seconds = PAIR_SECONDS if lease.starts == 1 else SLOW_PAIR_SECONDS
+        return [peer for peer in peers if not await self.store_comparison.store(lease.run_id, peer, seconds)]
 
     async def _peers(self, record: RunRecord) -> list[str]:
         """The model's previous run, and the latest runs of all other models under the same conditions.

@@ -120,29 +120,29 @@ class Work(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """`tries`: how often the run was claimed for the work, with this time."""
+class Lease:
+    """`starts`: how often the work on the run was started, with this time."""
 
     run_id: str
     work: Work
-    tries: int
+    starts: int
 
 
-class ClaimStore(Protocol):
-    """Gives each work to one replica. Claims end by the store's clock."""
+class LeaseStore(Protocol):
+    """Gives each work to one replica. Leases end by the store's clock."""
 
-    async def claim(self, work: Work, seconds: float) -> Claim | None:
-        """A run that waits for the work, those that were tried less often first; None where none waits."""
+    async def acquire(self, work: Work, seconds: float) -> Lease | None:
+        """A run that waits for the work, those that began it less often first; None where none waits."""
         ...
 
-    async def renew(self, claim: Claim, seconds: float) -> None:
-        """Holds it from now on for so long; with 0 it is given back, and another may claim it."""
+    async def renew(self, lease: Lease, seconds: float) -> None:
+        """Holds it from now on for so long; with 0 it is given back, and another may acquire it."""
         ...
 
-    async def give_back(self, claim: Claim) -> None:
-        """Undo a claim, so that another may claim the run at once."""
+    async def give_back(self, lease: Lease) -> None:
+        """Ends it as if it had not begun, so that another may acquire it at once."""
         ...
 
-    async def drop(self, claim: Claim) -> None:
+    async def drop(self, lease: Lease) -> None:
         """The work is done."""
         ...

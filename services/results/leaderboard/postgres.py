@@ -21,7 +21,7 @@ from services.results.leaderboard.closed_run import (
 )
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import Claim, HistoryRange, HistoryTotals, Work
+from services.results.leaderboard.ports import HistoryRange, HistoryTotals, Lease, Work
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.statistics.metrics import SCORE
@@ -151,22 +151,22 @@ class PostgresPeers:
         await self._session.fetch("mark_compared", run.plan.run_id, run.epoch)
 
 
-class PostgresClaims:
+class PostgresLeases:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def claim(self, work: Work, seconds: float) -> Claim | None:
-        row = await self._session.fetchrow("claim_run", work, seconds)
-        return None if row is None else Claim(row["run_id"], work, row["tries"])
+    async def acquire(self, work: Work, seconds: float) -> Lease | None:
+        row = await self._session.fetchrow("lease_run", work, seconds)
+        return None if row is None else Lease(row["run_id"], work, row["starts"])
 
-    async def renew(self, claim: Claim, seconds: float) -> None:
-        await self._session.fetch("renew_claim", claim.run_id, claim.work, seconds)
+    async def renew(self, lease: Lease, seconds: float) -> None:
+        await self._session.fetch("renew_lease", lease.run_id, lease.work, seconds)
 
-    async def give_back(self, claim: Claim) -> None:
-        await self._session.fetch("give_back_claim", claim.run_id, claim.work)
+    async def give_back(self, lease: Lease) -> None:
+        await self._session.fetch("give_back_lease", lease.run_id, lease.work)
 
-    async def drop(self, claim: Claim) -> None:
-        await self._session.fetch("drop_claim", claim.run_id, claim.work)
+    async def drop(self, lease: Lease) -> None:
+        await self._session.fetch("drop_lease", lease.run_id, lease.work)
 
 
 class PostgresBaselines:

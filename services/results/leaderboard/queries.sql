@@ -152,17 +152,17 @@ FROM history_entries AS h
 JOIN closed_runs AS c USING (run_id)
 WHERE h.suite = $1 AND h.model = $2 AND $3 IN ('', c.state) AND h.closed_at >= $4;
 
--- name: claim_run: Claim a completed run that waits for a work; those that were tried less often come first ($1 comparison or baselines, $2 seconds)
+-- name: lease_run: Lease a completed run that waits for a work; those whose work was started less often come first ($1 comparison or baselines, $2 seconds)
 -- Of two that find the same run, the second gets none.
-INSERT INTO closed_run_claims AS claimed (run_id, work, epoch, tries, claimed_until)
+INSERT INTO closed_run_leases AS held (run_id, work, epoch, starts, leased_until)
 SELECT waiting.run_id, $1, waiting.epoch, 1, now() + make_interval(secs => $2)
 FROM (
     (
-        -- A run with a claim of this epoch is left to the third part, which knows how often it was tried.
-        SELECT run_id, epoch, 0 AS tries
+        -- A run with a lease of this epoch is left to the third part, which knows how often it was started.
+        SELECT run_id, epoch, 0 AS starts
         FROM run_records AS r
         WHERE $1 = 'comparison' AND state = 'completed' AND compared_epoch < epoch
-            AND NOT EXISTS (SELECT FROM closed_run_claims AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
+            AND NOT EXISTS (SELECT FROM closed_run_leases AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
         ORDER BY closed_at
         LIMIT 1
     )
@@ -171,40 +171,40 @@ FROM (
         SELECT run_id, epoch, 0
         FROM closed_runs AS r
         WHERE $1 = 'baselines' AND state = 'completed' AND baselines IS NULL
-            AND NOT EXISTS (SELECT FROM closed_run_claims AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
+            AND NOT EXISTS (SELECT FROM closed_run_leases AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
         ORDER BY closed_at
         LIMIT 1
     )
     UNION ALL
     (
-        SELECT run_id, epoch, c.tries
-        FROM closed_run_claims AS c
+        SELECT run_id, epoch, c.starts
+        FROM closed_run_leases AS c
         JOIN run_records AS r USING (run_id, epoch)
-        WHERE c.work = $1 AND c.claimed_until <= now() AND r.state = 'completed'
-        ORDER BY c.tries, r.closed_at
+        WHERE c.work = $1 AND c.leased_until <= now() AND r.state = 'completed'
+        ORDER BY c.starts, r.closed_at
         LIMIT 1
     )
 ) AS waiting
-ORDER BY tries
+ORDER BY starts
 LIMIT 1
 ON CONFLICT (run_id, work) DO UPDATE SET
-    tries = CASE WHEN claimed.epoch = excluded.epoch THEN claimed.tries + 1 ELSE 1 END,
+    starts = CASE WHEN held.epoch = excluded.epoch THEN held.starts + 1 ELSE 1 END,
     epoch = excluded.epoch,
-    claimed_until = excluded.claimed_until
-WHERE claimed.claimed_until <= now() OR claimed.epoch < excluded.epoch
-RETURNING run_id::text AS run_id, tries;
+    leased_until = excluded.leased_until
+WHERE held.leased_until <= now() OR held.epoch < excluded.epoch
+RETURNING run_id::text AS run_id, starts;
 
--- name: renew_claim: Hold a claim for some more seconds, or give it back with 0 ($1 run, $2 work, $3 seconds)
-UPDATE closed_run_claims
-SET claimed_until = now() + make_interval(secs => $3)
+-- name: renew_lease: Hold a lease for some more seconds, or give it back with 0 ($1 run, $2 work, $3 seconds)
+UPDATE closed_run_leases
+SET leased_until = now() + make_interval(secs => $3)
 WHERE run_id = $1 AND work = $2;
 
--- name: give_back_claim: End a claim as if it had not been made ($1 run, $2 work)
-UPDATE closed_run_claims SET claimed_until = now(), tries = tries - 1
+-- name: give_back_lease: End a lease as if it had not begun ($1 run, $2 work)
+UPDATE closed_run_leases SET leased_until = now(), starts = starts - 1
 WHERE run_id = $1 AND work = $2;
 
--- name: drop_claim: Delete a claim ($1 run, $2 work)
-DELETE FROM closed_run_claims WHERE run_id = $1 AND work = $2;
+-- name: drop_lease: Delete a lease ($1 run, $2 work)
+DELETE FROM closed_run_leases WHERE run_id = $1 AND work = $2;
 
 -- name: keep_run_baselines: Store the baselines of a run's suite ($1 run, $2 baselines)
 UPDATE closed_runs SET baselines = $2 WHERE run_id = $1;

@@ -12,8 +12,8 @@ from services.results.leaderboard.grpc_api import GrpcLeaderboardApi
 from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.postgres import (
     PostgresBaselines,
-    PostgresClaims,
     PostgresLeaderboard,
+    PostgresLeases,
     PostgresPeers,
 )
 from services.results.leaderboard.rank_models import RankModels
@@ -41,7 +41,7 @@ def make_add_baselines(
         sample_sets=stores.sample_sets,
         summaries=stores.summaries,
         baselines=PostgresBaselines(session=session),
-        claims=PostgresClaims(session=session),
+        leases=PostgresLeases(session=session),
         calls=calls,
         scorer=scorer,
     )
@@ -55,7 +55,7 @@ def make_compare_peers(
         leaderboard=PostgresLeaderboard(session=session),
         comparisons=PostgresComparisons(session=session),
         peers=PostgresPeers(session=session),
-        claims=PostgresClaims(session=session),
+        leases=PostgresLeases(session=session),
         store_comparison=store_comparison,
     )
 

@@ -36,3 +36,15 @@ SET summary = replace(
     replace(summary::text, '"dataset":', '"row_source":'), '"dataset_revision":', '"row_source_revision":'
 )::json
 WHERE summary::text LIKE '%"dataset":%';
+
+-- Who works on a closed run, and until when. A try is a request of a worker, an attempt the dispatch of a shard.
+ALTER TABLE close_claims RENAME TO close_leases;
+ALTER TABLE close_leases RENAME COLUMN tries TO starts;
+ALTER TABLE close_leases RENAME COLUMN claimed_until TO leased_until;
+ALTER TABLE close_leases RENAME CONSTRAINT close_claims_pkey TO close_leases_pkey;
+ALTER TABLE close_leases RENAME CONSTRAINT close_claims_run_id_fkey TO close_leases_run_id_fkey;
+ALTER TABLE closed_run_claims RENAME TO closed_run_leases;
+ALTER TABLE closed_run_leases RENAME COLUMN tries TO starts;
+ALTER TABLE closed_run_leases RENAME COLUMN claimed_until TO leased_until;
+ALTER TABLE closed_run_leases RENAME CONSTRAINT closed_run_claims_pkey TO closed_run_leases_pkey;
+ALTER TABLE closed_run_leases RENAME CONSTRAINT closed_run_claims_run_id_fkey TO closed_run_leases_run_id_fkey;

@@ -13,7 +13,7 @@ from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.summaries.errors import RunNotClosed
-from services.results.summaries.ports import CloseClaim, CloseClaimStore, SummaryStore
+from services.results.summaries.ports import CloseLease, CloseLeaseStore, SummaryStore
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.summarize_run import SummarizeRun
 from services.results.summaries.summary_work import SummaryWork
@@ -21,11 +21,11 @@ from services.results.summaries.summary_work import SummaryWork
 # Small runs are closed within one call; for others the leader shows the share and calls again.
 ANSWER_SECONDS = 3.0
 # An outage passes within two; what fails a third time is one query that never ends, or ends its process.
-TRIES = 3
-# Without figures there is little that can fail: results does not close what is tried more often.
-MAX_TRIES = 6
+FULL_STARTS = 3
+# Without figures there is little that can fail: a close that is started more often has no summary.
+MAX_STARTS = 6
 # So soon after a crash another replica goes on. It is renewed in time while the figures are computed.
-CLAIM_SECONDS = 6.0
+LEASE_SECONDS = 6.0
 # Often enough that a slow one is still in time.
 RENEWALS = 3
 
@@ -54,7 +54,7 @@ class CloseRun:
 
     records: RunRecordStore
     summaries: SummaryStore
-    claims: CloseClaimStore
+    leases: CloseLeaseStore
     summarize_run: SummarizeRun
     limit_seconds: float
     computing: dict[_Epoch, _Computing] = field(default_factory=dict)
@@ -98,61 +98,63 @@ class CloseRun:
         for key in stopped:
             with suppress(DependencyUnavailable, TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    await self.claims.release(*key, counts=False)
+                    await self.leases.release(*key, counts=False)
 
     async def _withdraw(self, key: _Epoch) -> None:
-        await self.claims.withdraw(*key)
+        await self.leases.withdraw(*key)
         computing = self.computing.get(key)
         if computing is not None:
-            # Another replica ends its computation when it renews its claim.
+            # Another replica ends its computation when it renews its lease.
             computing.task.cancel()
             await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
 
     async def _computed(self, record: RunRecord) -> Closing:
-        """Waits a moment for the figures, which are computed here, or by the replica that claimed them."""
+        """Waits a moment for the figures, which are computed here, or by the replica that holds the lease."""
         key = (record.plan.run_id, record.epoch)
         computing = self.computing.get(key)
         if computing is None:
-            claim = await self.claims.claim(*key, CLAIM_SECONDS)
-            if claim is None:
-                return Closing(None, await self.claims.share(*key))
-            computing = self._start(record, claim)
+            lease = await self.leases.acquire(*key, LEASE_SECONDS)
+            if lease is None:
+                return Closing(None, await self.leases.share(*key))
+            computing = self._start(record, lease)
         # `wait` leaves the task running: the next call finds it.
         await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
         if not computing.task.done() or computing.task.cancelled():
             return Closing(None, computing.work.share)
         return Closing(computing.task.result())
 
-    def _start(self, record: RunRecord, claim: CloseClaim) -> _Computing:
+    def _start(self, record: RunRecord, lease: CloseLease) -> _Computing:
         key = (record.plan.run_id, record.epoch)
-        work = SummaryWork(is_last_try=claim.tries >= TRIES, limit_seconds=self.limit_seconds)
-        if claim.is_withdrawn:
+        work = SummaryWork(is_last_start=lease.starts >= FULL_STARTS, limit_seconds=self.limit_seconds)
+        if lease.is_withdrawn:
             work.skip("Figures were not computed: the run was cancelled while it was closing.")
-        elif claim.tries > TRIES:
-            work.skip(f"Figures were not computed: {TRIES} tries failed; the log of results has the details.")
-        task = asyncio.create_task(self._compute(record, claim, work), name=f"close {key[0]}")
+        elif lease.starts > FULL_STARTS:
+            work.skip(
+                f"Figures were not computed: it failed {FULL_STARTS} times; the log of results has details."
+            )
+        task = asyncio.create_task(self._compute(record, lease, work), name=f"close {key[0]}")
         self.computing[key] = _Computing(work, task)
         task.add_done_callback(lambda _: self._forget(key, task))
         return self.computing[key]
 
-    async def _compute(self, record: RunRecord, claim: CloseClaim, work: SummaryWork) -> RunSummary:
-        """Cancelled where the claim is taken away. A failure counts as a try."""
+    async def _compute(self, record: RunRecord, lease: CloseLease, work: SummaryWork) -> RunSummary:
+        """Cancelled where the lease is taken away. A failure counts as a start."""
         key = (record.plan.run_id, record.epoch)
         try:
             async with self._renewed(key, work):
-                kept = await self._kept_summary(record, claim, work)
+                kept = await self._kept_summary(record, lease, work)
         except Exception as error:
-            log.warning("run not closed", run_id=key[0], tries=claim.tries, error=repr(error))
+            log.warning("run not closed", run_id=key[0], starts=lease.starts, error=repr(error))
             with suppress(DependencyUnavailable):
-                await self.claims.release(*key, counts=True)
+                await self.leases.release(*key, counts=True)
             raise
         with suppress(DependencyUnavailable):
-            await self.claims.drop(*key)
+            await self.leases.drop(*key)
         return kept
 
-    async def _kept_summary(self, record: RunRecord, claim: CloseClaim, work: SummaryWork) -> RunSummary:
-        if claim.tries > MAX_TRIES:
-            raise RunNotClosed(run_id=record.plan.run_id, tries=claim.tries - 1)
+    async def _kept_summary(self, record: RunRecord, lease: CloseLease, work: SummaryWork) -> RunSummary:
+        if lease.starts > MAX_STARTS:
+            raise RunNotClosed(run_id=record.plan.run_id, starts=lease.starts - 1)
         with CLOSE_SECONDS.time():
             summary = await self.summarize_run.summarize(record, work)
             return await self.summaries.keep(record.plan, summary)
@@ -164,15 +166,15 @@ class CloseRun:
         async def renew() -> None:
             is_held = True
             while is_held:
-                await asyncio.sleep(CLAIM_SECONDS / RENEWALS)
+                await asyncio.sleep(LEASE_SECONDS / RENEWALS)
                 # While Postgres is away no other replica can take it.
                 with suppress(DependencyUnavailable):
-                    is_held = await self.claims.renew(*key, work.share, CLAIM_SECONDS)
+                    is_held = await self.leases.renew(*key, work.share, LEASE_SECONDS)
             log.info("close was taken away", run_id=key[0])
             if computing is not None:
                 computing.cancel()
 
-        renewing = asyncio.create_task(renew(), name=f"renew claim of close {key[0]}")
+        renewing = asyncio.create_task(renew(), name=f"renew lease of close {key[0]}")
         try:
             yield
         finally:
@@ -180,7 +182,7 @@ class CloseRun:
             await asyncio.gather(renewing, return_exceptions=True)
 
     def _forget(self, key: _Epoch, task: asyncio.Task[RunSummary]) -> None:
-        """The next call finds the summary, or the tries, in the store."""
+        """The next call finds the summary, or the starts, in the store."""
         if not task.cancelled():
             # A failure for which no call waited was logged.
             task.exception()

@@ -4,4 +4,4 @@ from services.common.errors import DomainError, ErrorKind
 
 
 class RunNotClosed(DomainError, kind=ErrorKind.CONFLICT):
-    """Run {run_id} cannot be closed: {tries} tries failed (see the log of results). Retry it."""
+    """Run {run_id} cannot be closed: it failed {starts} times (see the log of results). Retry it."""

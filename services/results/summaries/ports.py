@@ -35,25 +35,25 @@ class SummaryStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CloseClaim:
-    """`tries`: how often the close of the epoch was begun, this time included.
+class CloseLease:
+    """`starts`: how often the close of the epoch was begun, this time included.
 
     Withdrawn: the run was cancelled meanwhile, so no figures are to be computed.
     """
 
-    tries: int
+    starts: int
     is_withdrawn: bool = False
 
 
-class CloseClaimStore(Protocol):
-    """Gives the close of an epoch to one replica. Claims end by the store's clock."""
+class CloseLeaseStore(Protocol):
+    """Gives the close of an epoch to one replica. Leases end by the store's clock."""
 
-    async def claim(self, run_id: str, epoch: int, seconds: float) -> CloseClaim | None:
-        """None while it is claimed, also by this replica."""
+    async def acquire(self, run_id: str, epoch: int, seconds: float) -> CloseLease | None:
+        """None while it is leased, also by this replica."""
         ...
 
     async def share(self, run_id: str, epoch: int) -> float:
-        """How far the replica is that claimed it."""
+        """How far the replica is that holds it."""
         ...
 
     async def renew(self, run_id: str, epoch: int, share: float, seconds: float) -> bool:
@@ -61,15 +61,15 @@ class CloseClaimStore(Protocol):
         ...
 
     async def withdraw(self, run_id: str, epoch: int) -> None:
-        """Takes it from the replica that holds it, if one does; the next claim is withdrawn."""
+        """Takes it from the replica that holds it, if one does; the next lease is withdrawn."""
         ...
 
     async def release(self, run_id: str, epoch: int, *, counts: bool) -> None:
-        """Ends this replica's claim; the try counts, or is forgotten."""
+        """Ends this replica's lease; the start counts, or is forgotten."""
         ...
 
     async def drop(self, run_id: str, epoch: int) -> None:
-        """Ends this replica's claim: the summary is stored."""
+        """Ends this replica's lease: the summary is stored."""
         ...
 
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from proctor.values.run import RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.runs.run_plan import RunPlan
-from services.results.summaries.ports import CloseClaim
+from services.results.summaries.ports import CloseLease
 from services.results.summaries.run_summary import RunSummary
 
 AddClosedRun = Callable[[PostgresTransaction, RunPlan, RunSummary], Awaitable[None]]
@@ -60,31 +60,31 @@ class PostgresSummaries:
         return None if row is None else SUMMARY.validate_json(row["summary"])
 
 
-class PostgresCloseClaims:
+class PostgresCloseLeases:
     """`holder`: the UUID of this replica."""
 
     def __init__(self, session: PostgresSession, holder: str) -> None:
         self._session = session
         self._holder = holder
 
-    async def claim(self, run_id: str, epoch: int, seconds: float) -> CloseClaim | None:
-        row = await self._session.fetchrow("claim_close", run_id, epoch, self._holder, seconds)
-        return None if row is None else CloseClaim(row["tries"], row["is_withdrawn"])
+    async def acquire(self, run_id: str, epoch: int, seconds: float) -> CloseLease | None:
+        row = await self._session.fetchrow("lease_close", run_id, epoch, self._holder, seconds)
+        return None if row is None else CloseLease(row["starts"], row["is_withdrawn"])
 
     async def share(self, run_id: str, epoch: int) -> float:
         share: float | None = await self._session.fetchval("read_close_share", run_id, epoch)
-        # Without a claim it was stored just now: the next call finds the summary.
+        # Without a lease it was stored just now: the next call finds the summary.
         return 1.0 if share is None else share
 
     async def renew(self, run_id: str, epoch: int, share: float, seconds: float) -> bool:
         arguments = (run_id, epoch, self._holder, share, seconds)
-        return await self._session.fetchrow("renew_close_claim", *arguments) is not None
+        return await self._session.fetchrow("renew_close_lease", *arguments) is not None
 
     async def withdraw(self, run_id: str, epoch: int) -> None:
         await self._session.execute("withdraw_close", run_id, epoch, self._holder)
 
     async def release(self, run_id: str, epoch: int, *, counts: bool) -> None:
-        await self._session.execute("release_close_claim", run_id, epoch, self._holder, counts)
+        await self._session.execute("release_close_lease", run_id, epoch, self._holder, counts)
 
     async def drop(self, run_id: str, epoch: int) -> None:
-        await self._session.execute("drop_close_claim", run_id, epoch, self._holder)
+        await self._session.execute("drop_close_lease", run_id, epoch, self._holder)

@@ -22,39 +22,39 @@ RETURNING run_id;
 -- A retry opens a new epoch: it waits, or this summary is not stored.
 SELECT epoch FROM run_records WHERE run_id = $1 AND epoch = $2 AND is_frozen FOR SHARE;
 
--- name: claim_close: Claim the close of an epoch, unless another replica holds it ($1 run, $2 epoch, $3 holder, $4 seconds)
-INSERT INTO close_claims AS claimed (run_id, epoch, holder, tries, claimed_until)
+-- name: lease_close: Lease the close of an epoch, unless another replica holds it ($1 run, $2 epoch, $3 holder, $4 seconds)
+INSERT INTO close_leases AS held (run_id, epoch, holder, starts, leased_until)
 VALUES ($1, $2, $3, 1, now() + make_interval(secs => $4))
 ON CONFLICT (run_id) DO UPDATE SET
     epoch = excluded.epoch,
     holder = excluded.holder,
-    tries = CASE WHEN claimed.epoch = excluded.epoch THEN claimed.tries + 1 ELSE 1 END,
+    starts = CASE WHEN held.epoch = excluded.epoch THEN held.starts + 1 ELSE 1 END,
     share = 0,
-    is_withdrawn = claimed.is_withdrawn AND claimed.epoch = excluded.epoch,
-    claimed_until = excluded.claimed_until
-WHERE claimed.claimed_until <= now() OR claimed.epoch < excluded.epoch
-RETURNING tries, is_withdrawn;
+    is_withdrawn = held.is_withdrawn AND held.epoch = excluded.epoch,
+    leased_until = excluded.leased_until
+WHERE held.leased_until <= now() OR held.epoch < excluded.epoch
+RETURNING starts, is_withdrawn;
 
 -- name: read_close_share: Return how far the close of an epoch is ($1 run, $2 epoch)
-SELECT share FROM close_claims WHERE run_id = $1 AND epoch = $2;
+SELECT share FROM close_leases WHERE run_id = $1 AND epoch = $2;
 
 -- name: withdraw_close: Take the close of an epoch from who holds it: no figures are to be computed ($1 run, $2 epoch, $3 holder)
-INSERT INTO close_claims AS claimed (run_id, epoch, holder, tries, is_withdrawn, claimed_until)
+INSERT INTO close_leases AS held (run_id, epoch, holder, starts, is_withdrawn, leased_until)
 VALUES ($1, $2, $3, 0, true, now())
 ON CONFLICT (run_id) DO UPDATE SET
-    epoch = excluded.epoch, holder = excluded.holder, tries = 0, is_withdrawn = true, claimed_until = now()
-WHERE claimed.epoch <= excluded.epoch;
+    epoch = excluded.epoch, holder = excluded.holder, starts = 0, is_withdrawn = true, leased_until = now()
+WHERE held.epoch <= excluded.epoch;
 
--- name: renew_close_claim: Hold a claim for some more seconds; no row where it was taken away ($1 run, $2 epoch, $3 holder, $4 share, $5 seconds)
-UPDATE close_claims
-SET share = $4, claimed_until = now() + make_interval(secs => $5)
+-- name: renew_close_lease: Hold a lease for some more seconds; no row where it was taken away ($1 run, $2 epoch, $3 holder, $4 share, $5 seconds)
+UPDATE close_leases
+SET share = $4, leased_until = now() + make_interval(secs => $5)
 WHERE run_id = $1 AND epoch = $2 AND holder = $3
 RETURNING run_id;
 
--- name: release_close_claim: End a claim; its try counts, or not ($1 run, $2 epoch, $3 holder, $4 whether it counts)
-UPDATE close_claims
-SET claimed_until = now(), tries = tries - CASE WHEN $4 THEN 0 ELSE 1 END
+-- name: release_close_lease: End a lease; its start counts, or not ($1 run, $2 epoch, $3 holder, $4 whether it counts)
+UPDATE close_leases
+SET leased_until = now(), starts = starts - CASE WHEN $4 THEN 0 ELSE 1 END
 WHERE run_id = $1 AND epoch = $2 AND holder = $3;
 
--- name: drop_close_claim: Delete a claim whose summary is stored ($1 run, $2 epoch, $3 holder)
-DELETE FROM close_claims WHERE run_id = $1 AND epoch = $2 AND holder = $3;
+-- name: drop_close_lease: Delete a lease whose summary is stored ($1 run, $2 epoch, $3 holder)
+DELETE FROM close_leases WHERE run_id = $1 AND epoch = $2 AND holder = $3;

@@ -17,11 +17,11 @@ log = get_logger()
 class SummaryWork:
     """The work on a summary. Names figures that cannot be computed; the others are shown nevertheless.
 
-    A store that does not answer ends the work, which is tried again. On the last try its part is left out.
-    A figure that is not computed after `limit_seconds` is left out, and so are those after it.
+    A store that does not answer ends the work, which is started again. On the last start its part is
+    left out. A figure that is not computed after `limit_seconds` is left out, and so are those after it.
     """
 
-    is_last_try: bool = False
+    is_last_start: bool = False
     limit_seconds: float | None = None
     total: int = 0
     read: int = 0
@@ -47,7 +47,7 @@ class SummaryWork:
     def note(self, what: str, error: Exception) -> None:
         """Names what cannot be computed. Raises what may pass if it is tried again, or is not a failure."""
         if isinstance(error, WorkCancelled) or (
-            isinstance(error, DependencyUnavailable) and not self.is_last_try
+            isinstance(error, DependencyUnavailable) and not self.is_last_start
         ):
             raise error
         incident = uuid4().hex[:12]

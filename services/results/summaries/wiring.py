@@ -15,7 +15,7 @@ from services.results.settings import ResultsSettings
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.grpc_api import GrpcRecordApi
 from services.results.summaries.ports import Stores
-from services.results.summaries.postgres import PostgresCloseClaims
+from services.results.summaries.postgres import PostgresCloseLeases
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 
@@ -26,7 +26,7 @@ def make_close_run(
     return CloseRun(
         records=stores.records,
         summaries=stores.summaries,
-        claims=PostgresCloseClaims(session=session, holder=str(uuid4())),
+        leases=PostgresCloseLeases(session=session, holder=str(uuid4())),
         summarize_run=SummarizeRun(stores=stores, clock=clock),
         limit_seconds=settings.close_seconds,
     )

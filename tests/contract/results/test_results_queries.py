@@ -58,7 +58,7 @@ HOT = {
     "count_history": "'', 'p/7', now() - interval '1 day'",
     "read_comparisons": f"ARRAY[{RUN}, {SET}]::uuid[], 'acc'",
     "find_previous_run": f"{RUN}, 'glue', 'p/7', 'conditions'",
-    "claim_run": "'comparison', 60",
+    "lease_run": "'comparison', 60",
     "delete_run_record": RUN,
     "delete_task_counts": RUN,
     "delete_shard_counts": RUN,
@@ -108,7 +108,7 @@ JUST_RECORDED = f"""
         INSERT INTO wrong_answers
         SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
 """
-SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments", "closed_run_claims"}
+SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments", "closed_run_leases"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -10,10 +10,10 @@ from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import (
     BaselineStore,
-    ClaimStore,
     HistoryRange,
     HistoryStore,
     LeaderboardStore,
+    LeaseStore,
 )
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.summaries.ports import Stores
@@ -39,7 +39,7 @@ class World:
     stores: Stores
     kept: Kept
     baselines: BaselineStore
-    claims: ClaimStore
+    leases: LeaseStore
     suite: str
 
     async def run(
@@ -73,7 +73,7 @@ class World:
             self.stores.sample_sets,
             self.stores.summaries,
             self.baselines,
-            self.claims,
+            self.leases,
             ThreadCalls(),
             InlineScorer(),
         )

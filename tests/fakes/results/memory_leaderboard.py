@@ -13,7 +13,7 @@ from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import Claim, HistoryRange, HistoryTotals, Work
+from services.results.leaderboard.ports import HistoryRange, HistoryTotals, Lease, Work
 from services.results.processes.errors import TookTooLong
 from services.results.runs.run_plan import PlannedTask
 from tests.fakes.results.memory_results import MemoryRows
@@ -109,30 +109,30 @@ class MemoryBaselines:
         self._rows.task_baselines.setdefault(_scored(task, method), baselines)
 
 
-class MemoryClaims:
-    """Claims of one replica: runs that wait for baselines, those that were tried less often first."""
+class MemoryLeases:
+    """Leases of one replica: runs that wait for baselines, those that were started less often first."""
 
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
-        self._tries: Counter[str] = Counter()
+        self._starts: Counter[str] = Counter()
 
-    async def claim(self, work: Work, seconds: float) -> Claim | None:  # noqa: ARG002  # the port's
+    async def acquire(self, work: Work, seconds: float) -> Lease | None:  # noqa: ARG002  # the port's
         complete = [run for run in self._rows.closed.values() if run.state is RunState.COMPLETED]
         waiting = [run for run in complete if run.run_id not in self._rows.run_baselines]
         if not waiting:
             return None
-        run_id = min(waiting, key=lambda run: (self._tries[run.run_id], run.closed_at)).run_id
-        self._tries[run_id] += 1
-        return Claim(run_id, work, self._tries[run_id])
+        run_id = min(waiting, key=lambda run: (self._starts[run.run_id], run.closed_at)).run_id
+        self._starts[run_id] += 1
+        return Lease(run_id, work, self._starts[run_id])
 
-    async def renew(self, claim: Claim, seconds: float) -> None:
+    async def renew(self, lease: Lease, seconds: float) -> None:
         """There is no other replica."""
 
-    async def give_back(self, claim: Claim) -> None:
-        self._tries[claim.run_id] -= 1
+    async def give_back(self, lease: Lease) -> None:
+        self._starts[lease.run_id] -= 1
 
-    async def drop(self, claim: Claim) -> None:
-        del self._tries[claim.run_id]
+    async def drop(self, lease: Lease) -> None:
+        del self._starts[lease.run_id]
 
 
 class ThreadCalls:

@@ -20,7 +20,7 @@ from services.results.comparison.postgres import PostgresComparisons, PostgresPa
 from services.results.leaderboard.compare_peers import ComparePeers
 from services.results.leaderboard.compare_pending import ComparePending
 from services.results.leaderboard.ports import Work
-from services.results.leaderboard.postgres import PostgresClaims, PostgresLeaderboard, PostgresPeers
+from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresLeases, PostgresPeers
 from services.results.leaderboard.rank_models import RankModels
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -116,15 +116,15 @@ class PairedRuns:
         return PostgresPeers(self.session)
 
     @property
-    def claims(self) -> PostgresClaims:
-        return PostgresClaims(self.session)
+    def leases(self) -> PostgresLeases:
+        return PostgresLeases(self.session)
 
     async def waiting_run(self) -> str | None:
         """The run that is compared next; it goes on waiting."""
-        claim = await self.claims.claim(Work.COMPARISON, 60)
-        if claim is not None:
-            await self.claims.drop(claim)
-        return None if claim is None else claim.run_id
+        lease = await self.leases.acquire(Work.COMPARISON, 60)
+        if lease is not None:
+            await self.leases.drop(lease)
+        return None if lease is None else lease.run_id
 
     @property
     def compare_peers(self) -> ComparePeers:
@@ -134,7 +134,7 @@ class PairedRuns:
             leaderboard,
             self.comparisons,
             self.peers,
-            self.claims,
+            self.leases,
             self.store_comparison,
         )
 

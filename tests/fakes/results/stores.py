@@ -14,13 +14,13 @@ from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
 from services.results.scoring.ports import AnswerScorer
 from services.results.summaries.close_run import CloseRun
-from services.results.summaries.ports import CloseClaimStore, Stores
-from services.results.summaries.postgres import PostgresCloseClaims, PostgresSummaries
+from services.results.summaries.ports import CloseLeaseStore, Stores
+from services.results.summaries.postgres import PostgresCloseLeases, PostgresSummaries
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 from tests.fakes.results.inline_scorer import InlineScorer
-from tests.fakes.results.memory_close_claims import MemoryCloseClaims
+from tests.fakes.results.memory_close_leases import MemoryCloseLeases
 from tests.fakes.results.recorded_run import new_id
 
 
@@ -67,7 +67,7 @@ def close_run_of(
     stores: Stores,
     clock: Clock | None = None,
     *,
-    claims: CloseClaimStore | None = None,
+    leases: CloseLeaseStore | None = None,
     limit_seconds: float = 60.0,
 ) -> ClosingUntilDone:
     """One replica, as a process of the service is."""
@@ -75,17 +75,17 @@ def close_run_of(
         CloseRun(
             records=stores.records,
             summaries=stores.summaries,
-            claims=claims or _close_claims_of(stores),
+            leases=leases or _close_leases_of(stores),
             summarize_run=SummarizeRun(stores=stores, clock=clock or SystemClock()),
             limit_seconds=limit_seconds,
         )
     )
 
 
-def _close_claims_of(stores: Stores) -> CloseClaimStore:
+def _close_leases_of(stores: Stores) -> CloseLeaseStore:
     if isinstance(stores.summaries, PostgresSummaries):
-        return PostgresCloseClaims(session=stores.summaries._session, holder=new_id())
-    return MemoryCloseClaims()
+        return PostgresCloseLeases(session=stores.summaries._session, holder=new_id())
+    return MemoryCloseLeases()
 
 
 def show_summary_of(stores: Stores, clock: Clock | None = None) -> ShowSummary:

@@ -22,9 +22,12 @@ from services.results import postgres as results
 from services.results.answers.postgres import PostgresSameSamples
 from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
-from services.results.leaderboard.postgres import PostgresLeaderboard
+from services.results.leaderboard.ports import Lease, Work
+from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresLeases
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
+from services.results.summaries.ports import CloseLease
+from services.results.summaries.postgres import PostgresCloseLeases
 from services.scheduler import postgres as scheduler
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.rollouts.budgets.budget_report import BudgetReport
@@ -71,6 +74,10 @@ RESULTS_ROWS = f"""
     )
     SELECT '{RUN}', at, 0, 0, 0, 1, 1, 'scored', '', '', '', '[]', ' a', '{{"acc": 1}}', 1, 1, 0, 0, 0.5
     FROM generate_series(0, 2) AS at;
+    INSERT INTO close_claims (run_id, epoch, holder, tries, claimed_until)
+    VALUES ('{RUN}', 1, '{SET}', 2, '{AT}');
+    INSERT INTO closed_run_claims (run_id, work, epoch, tries, claimed_until)
+    VALUES ('{RUN}', 'comparison', 1, 2, '{AT}');
     INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
     VALUES ('{RUN}', 1, 'glue', 'p/m', 7, 'completed', '{AT}', '{{}}');
     INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
@@ -169,6 +176,8 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         shown = [(row["prompt"], row["target"], row["prediction"]) for row in exported]
         assert shown == [("How?", "a", " a")] * 3
 
+        assert await PostgresCloseLeases(session, SET).acquire(RUN, 1, 60) == CloseLease(starts=3)
+        assert await PostgresLeases(session).acquire(Work.COMPARISON, 60) == Lease(RUN, Work.COMPARISON, 3)
         leaderboard = PostgresLeaderboard(session)
         assert await leaderboard.metrics("glue", 7) == ["acc"]
         assert await leaderboard.metrics("glue", None) == ["f1"]

@@ -20,8 +20,8 @@ from services.results.leaderboard.ports import (
     HistoryTotals,
     Work,
 )
-from services.results.leaderboard.postgres import PostgresBaselines, PostgresClaims, PostgresLeaderboard
-from services.results.leaderboard.process_claims import MAX_TRIES
+from services.results.leaderboard.postgres import PostgresBaselines, PostgresLeaderboard, PostgresLeases
+from services.results.leaderboard.process_leases import MAX_STARTS
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.errors import TookTooLong
@@ -31,8 +31,8 @@ from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.leaderboard_world import A_DAY_AGO, World
 from tests.fakes.results.memory_leaderboard import (
     MemoryBaselines,
-    MemoryClaims,
     MemoryLeaderboard,
+    MemoryLeases,
     ThreadCalls,
 )
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
@@ -57,11 +57,11 @@ async def session() -> AsyncIterator[PostgresSession]:
 def world(request: pytest.FixtureRequest, session: PostgresSession) -> World:
     if request.param == "memory":
         rows = MemoryRows()
-        claims = MemoryClaims(rows)
-        return World(memory_stores(rows), MemoryLeaderboard(rows), MemoryBaselines(rows), claims, new_id())
+        leases = MemoryLeases(rows)
+        return World(memory_stores(rows), MemoryLeaderboard(rows), MemoryBaselines(rows), leases, new_id())
     stores = postgres_stores(session)
     baselines = PostgresBaselines(session)
-    return World(stores, PostgresLeaderboard(session), baselines, PostgresClaims(session), new_id())
+    return World(stores, PostgresLeaderboard(session), baselines, PostgresLeases(session), new_id())
 
 
 async def test_the_latest_and_the_best_completed_run_of_each_model_are_found(world: World) -> None:
@@ -316,7 +316,7 @@ async def test_baselines_that_take_too_long_hold_no_other_run_up(world: World) -
     await replace(world.add_baselines, calls=calls).add()
     assert await world.kept.baselines([quick.run_id])
     assert await world.kept.baselines([slow.run_id]) == {}
-    assert await world.claims.claim(Work.BASELINES, 60) is None
+    assert await world.leases.acquire(Work.BASELINES, 60) is None
     [problem] = (await world.summary_of(slow)).problems
     assert problem.startswith(f"Baselines cannot be computed: they take longer than {SLOW_RUN_SECONDS:g} s;")
 
@@ -339,7 +339,7 @@ async def test_baselines_whose_process_is_killed_each_time_come_last_and_are_giv
     for plan in (killed, behind):
         await world.close(plan)
     adding = replace(world.add_baselines, calls=LosingCalls(killed.tasks[0].sample_set_id))
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_STARTS):
         with pytest.raises(DependencyUnavailable):
             await adding.add()
     assert await world.kept.baselines([behind.run_id])
@@ -347,6 +347,6 @@ async def test_baselines_whose_process_is_killed_each_time_come_last_and_are_giv
     assert await world.kept.baselines([killed.run_id]) == {}
     [problem] = (await world.summary_of(killed)).problems
     assert problem.startswith(
-        f"Baselines cannot be computed: computing them was cut short {MAX_TRIES} times;"
+        f"Baselines cannot be computed: computing them was cut short {MAX_STARTS} times;"
     )
-    assert await world.claims.claim(Work.BASELINES, 60) is None
+    assert await world.leases.acquire(Work.BASELINES, 60) is None

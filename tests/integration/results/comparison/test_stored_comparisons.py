@@ -13,10 +13,10 @@ from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import TOOK_TOO_LONG, ComparePair, StoreComparison
 from services.results.comparison.comparison import Difference
 from services.results.comparison.metric_choice import ComparedMetrics
-from services.results.leaderboard import compare_peers, process_claims
+from services.results.leaderboard import compare_peers, process_leases
 from services.results.leaderboard.compare_peers import ComparePeers
-from services.results.leaderboard.ports import Claim, Work
-from services.results.leaderboard.postgres import PostgresClaims
+from services.results.leaderboard.ports import Lease, Work
+from services.results.leaderboard.postgres import PostgresLeases
 from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.runs.run_plan import RunRecord
 from tests.fakes.eventually import eventually
@@ -201,63 +201,63 @@ async def test_two_replicas_compare_each_pair_once(runs: PairedRuns) -> None:
     assert len(await runs.comparisons.of_runs(ids, "acc")) == 3
 
 
-async def test_a_claim_ends_by_itself_and_a_run_that_was_tried_comes_last(runs: PairedRuns) -> None:
+async def test_a_lease_ends_by_itself_and_a_run_that_was_started_comes_last(runs: PairedRuns) -> None:
     first, second, _ = await three(runs)
-    held = await runs.claims.claim(Work.COMPARISON, 60)
-    lapsed = await runs.claims.claim(Work.COMPARISON, 0)
+    held = await runs.leases.acquire(Work.COMPARISON, 60)
+    lapsed = await runs.leases.acquire(Work.COMPARISON, 0)
     assert (held and held.run_id, lapsed and lapsed.run_id) == (first, second)
-    tries = []
-    while (claim := await runs.claims.claim(Work.COMPARISON, 60)) is not None:
-        tries.append((claim.run_id == second, claim.tries))
-    assert tries == [(False, 1), (True, 2)]
-    await runs.session.fetch("renew_claim", first, "comparison", 0)
-    await runs.session.fetch("renew_claim", second, "comparison", 0)
+    starts = []
+    while (lease := await runs.leases.acquire(Work.COMPARISON, 60)) is not None:
+        starts.append((lease.run_id == second, lease.starts))
+    assert starts == [(False, 1), (True, 2)]
+    await runs.session.fetch("renew_lease", first, "comparison", 0)
+    await runs.session.fetch("renew_lease", second, "comparison", 0)
 
 
-class CountedClaims(PostgresClaims):
+class CountedLeases(PostgresLeases):
     renewals = 0
 
-    async def renew(self, claim: Claim, seconds: float) -> None:
-        await super().renew(claim, seconds)
+    async def renew(self, lease: Lease, seconds: float) -> None:
+        await super().renew(lease, seconds)
         self.renewals += 1
 
 
-async def test_a_claim_is_renewed_while_its_run_is_compared(
+async def test_a_lease_is_renewed_while_its_run_is_compared(
     runs: PairedRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_claims, "RENEWALS", 300)
+    monkeypatch.setattr(process_leases, "RENEWALS", 300)
     await runs.compare_peers.compare()
     record = await runs.stores.records.get((await runs.run(answers(10))).run_id)
-    claims = CountedClaims(runs.session)
+    leases = CountedLeases(runs.session)
 
-    async def compare(_: Claim) -> bool:
-        await eventually(lambda: claims.renewals >= 3, "the claim is renewed")
-        assert await runs.claims.claim(Work.COMPARISON, 60) is None
+    async def compare(_: Lease) -> bool:
+        await eventually(lambda: leases.renewals >= 3, "the lease is renewed")
+        assert await runs.leases.acquire(Work.COMPARISON, 60) is None
         await runs.peers.mark_compared(record)
         return True
 
-    await process_claims.process_claims(claims, Work.COMPARISON, compare)
+    await process_leases.process_leases(leases, Work.COMPARISON, compare)
     assert await runs.waiting_run() is None
 
 
-async def test_a_replica_that_stops_gives_its_claim_back(runs: PairedRuns) -> None:
+async def test_a_replica_that_stops_gives_its_lease_back(runs: PairedRuns) -> None:
     await runs.compare_peers.compare()
     record = await runs.stores.records.get((await runs.run(answers(10))).run_id)
     has_begun = asyncio.Event()
 
-    async def compare(_: Claim) -> bool:
+    async def compare(_: Lease) -> bool:
         has_begun.set()
         return await asyncio.Event().wait()
 
-    working = asyncio.ensure_future(process_claims.process_claims(runs.claims, Work.COMPARISON, compare))
+    working = asyncio.ensure_future(process_leases.process_leases(runs.leases, Work.COMPARISON, compare))
     await has_begun.wait()
-    assert await runs.claims.claim(Work.COMPARISON, 60) is None
+    assert await runs.leases.acquire(Work.COMPARISON, 60) is None
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    again = await runs.claims.claim(Work.COMPARISON, 60)
+    again = await runs.leases.acquire(Work.COMPARISON, 60)
     assert again is not None
-    assert (again.run_id, again.tries) == (record.plan.run_id, 1)
-    await runs.claims.drop(again)
+    assert (again.run_id, again.starts) == (record.plan.run_id, 1)
+    await runs.leases.drop(again)
     await runs.peers.mark_compared(record)
 
 

@@ -22,8 +22,8 @@ from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.memory_leaderboard import (
     MemoryBaselines,
-    MemoryClaims,
     MemoryLeaderboard,
+    MemoryLeases,
     ThreadCalls,
 )
 from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores
@@ -71,13 +71,13 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     assert [dict(task.figures) for task in summary.tasks] == [{}]
     assert [dict(group.figures) for group in summary.groups] == [{}]
 
-    baselines, claims = MemoryBaselines(rows), MemoryClaims(rows)
+    baselines, leases = MemoryBaselines(rows), MemoryLeases(rows)
     await AddBaselines(
         stores.records,
         stores.sample_sets,
         stores.summaries,
         baselines,
-        claims,
+        leases,
         ThreadCalls(),
         InlineScorer(),
     ).add()

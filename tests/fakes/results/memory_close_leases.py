@@ -1,25 +1,25 @@
-"""Claims to close a run, in memory."""
+"""Leases to close a run, in memory."""
 
 from collections import Counter
 
-from services.results.summaries.ports import CloseClaim
+from services.results.summaries.ports import CloseLease
 
 
-class MemoryCloseClaims:
-    """Claims of one process, which end when they are released: there is no clock."""
+class MemoryCloseLeases:
+    """Leases of one process, which end when they are released: there is no clock."""
 
     def __init__(self) -> None:
-        self.tries: Counter[tuple[str, int]] = Counter()
+        self.starts: Counter[tuple[str, int]] = Counter()
         self.held: dict[tuple[str, int], float] = {}
         self.withdrawn: set[tuple[str, int]] = set()
 
-    async def claim(self, run_id: str, epoch: int, seconds: float) -> CloseClaim | None:  # noqa: ARG002  # the port's
+    async def acquire(self, run_id: str, epoch: int, seconds: float) -> CloseLease | None:  # noqa: ARG002  # the port's
         key = run_id, epoch
         if key in self.held:
             return None
         self.held[key] = 0.0
-        self.tries[key] += 1
-        return CloseClaim(self.tries[key], key in self.withdrawn)
+        self.starts[key] += 1
+        return CloseLease(self.starts[key], key in self.withdrawn)
 
     async def share(self, run_id: str, epoch: int) -> float:
         return self.held.get((run_id, epoch), 1.0)
@@ -33,12 +33,12 @@ class MemoryCloseClaims:
     async def withdraw(self, run_id: str, epoch: int) -> None:
         self.withdrawn.add((run_id, epoch))
         self.held.pop((run_id, epoch), None)
-        del self.tries[run_id, epoch]
+        del self.starts[run_id, epoch]
 
     async def release(self, run_id: str, epoch: int, *, counts: bool) -> None:
         if self.held.pop((run_id, epoch), None) is not None and not counts:
-            self.tries[run_id, epoch] -= 1
+            self.starts[run_id, epoch] -= 1
 
     async def drop(self, run_id: str, epoch: int) -> None:
         self.held.pop((run_id, epoch), None)
-        del self.tries[run_id, epoch]
+        del self.starts[run_id, epoch]

@@ -17,9 +17,9 @@ from services.results.runs.run_plan import RunPlan
 from services.results.statistics.columns import ScoreChunk
 from services.results.statistics.figure import Figure
 from services.results.summaries import close_run
-from services.results.summaries.close_run import TRIES, CloseRun
-from services.results.summaries.ports import CloseClaim
-from services.results.summaries.postgres import PostgresCloseClaims
+from services.results.summaries.close_run import FULL_STARTS, CloseRun
+from services.results.summaries.ports import CloseLease
+from services.results.summaries.postgres import PostgresCloseLeases
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
@@ -39,7 +39,7 @@ async def session() -> AsyncIterator[PostgresSession]:
 @pytest.fixture(autouse=True)
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.05)
-    monkeypatch.setattr(close_run, "CLAIM_SECONDS", 1.0)
+    monkeypatch.setattr(close_run, "LEASE_SECONDS", 1.0)
     monkeypatch.setattr(close_run, "RENEWALS", 20)
 
 
@@ -119,30 +119,32 @@ async def test_a_cancel_at_another_replica_ends_the_figures(session: PostgresSes
     assert first.computing == {}
 
 
-async def claimed(claims: PostgresCloseClaims, plan: RunPlan) -> CloseClaim:
-    """The claim of a replica, which waits for the end of the claim before it."""
-    found: list[CloseClaim] = []
+async def acquired(leases: PostgresCloseLeases, plan: RunPlan) -> CloseLease:
+    """The lease of a replica, which waits for the end of the lease before it."""
+    found: list[CloseLease] = []
 
-    async def is_claimed() -> bool:
-        claim = await claims.claim(plan.run_id, 1, 0.3)
-        found.extend([claim] if claim else [])
-        return claim is not None
+    async def is_acquired() -> bool:
+        lease = await leases.acquire(plan.run_id, 1, 0.3)
+        found.extend([lease] if lease else [])
+        return lease is not None
 
-    await eventually(is_claimed, "no other claims it")
+    await eventually(is_acquired, "no other holds it")
     return found[0]
 
 
-async def test_the_claim_of_a_killed_replica_ends_and_its_tries_are_counted(session: PostgresSession) -> None:
+async def test_the_lease_of_a_killed_replica_ends_and_starts_are_counted(
+    session: PostgresSession,
+) -> None:
     plan = await recorded(session)
-    for tries in range(1, TRIES + 1):
-        # Claims, and is killed.
-        claims = PostgresCloseClaims(session=session, holder=new_id())
-        assert await claimed(claims, plan) == CloseClaim(tries)
+    for starts in range(1, FULL_STARTS + 1):
+        # Gets the lease, and is killed.
+        leases = PostgresCloseLeases(session=session, holder=new_id())
+        assert await acquired(leases, plan) == CloseLease(starts)
     summary = await close_run_of(postgres_stores(session)).close(
         plan.run_id, 1, RunState.COMPLETED, allow_partial=False
     )
     assert summary.problems == (
-        f"Figures were not computed: {TRIES} tries failed; the log of results has the details.",
+        f"Figures were not computed: it failed {FULL_STARTS} times; the log of results has details.",
     )
 
 
@@ -151,6 +153,6 @@ async def test_a_replica_that_stops_leaves_its_close_to_others(session: Postgres
     await stopped.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     await stopped.stop()
     assert stopped.computing == {}
-    claim = await PostgresCloseClaims(session=session, holder=new_id()).claim(plan.run_id, 1, 1)
-    assert claim is not None
-    assert (claim.tries, claim.is_withdrawn) == (1, False)
+    lease = await PostgresCloseLeases(session=session, holder=new_id()).acquire(plan.run_id, 1, 1)
+    assert lease is not None
+    assert (lease.starts, lease.is_withdrawn) == (1, False)

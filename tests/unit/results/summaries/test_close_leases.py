@@ -17,7 +17,7 @@ from services.results.runs.ports import ShardOfRun
 from services.results.runs.run_plan import RecordedProgress, RunPlan
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import close_run, summarize_run, task_columns
-from services.results.summaries.close_run import MAX_TRIES, TRIES
+from services.results.summaries.close_run import FULL_STARTS, MAX_STARTS
 from services.results.summaries.errors import RunNotClosed
 from services.results.summaries.run_summary import RunSummary
 from tests.fakes.eventually import eventually
@@ -46,7 +46,7 @@ async def test_what_a_store_never_answers_is_left_out_in_the_end() -> None:
     plan = await recorder.open(samples(2))
     await recorder.record([batch(plan.run_id, [answered(0), answered(1)])])
     close = close_run_of(replace(recorder.stores, outcomes=AwayOutcomes(recorder.rows)), recorder.clock).close
-    for _ in range(TRIES - 1):
+    for _ in range(FULL_STARTS - 1):
         with pytest.raises(DependencyUnavailable):
             await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     summary = await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
@@ -147,7 +147,7 @@ async def test_a_summary_that_can_never_be_stored_is_given_up() -> None:
     await recorder.record([batch(plan.run_id, [answered(0), answered(1)])])
     stores = replace(recorder.stores, summaries=AwaySummaries(recorder.rows))
     close = close_run_of(stores, recorder.clock).close
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_STARTS):
         with pytest.raises(DependencyUnavailable):
             await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     for _ in range(2):
@@ -162,7 +162,7 @@ class AwayRecords(MemoryRunRecords):
 
     async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardOfRun]) -> list[RecordedProgress]:
         self.calls += 1
-        if self.calls <= TRIES:
+        if self.calls <= FULL_STARTS:
             raise DependencyUnavailable(dependency="Postgres")
         return await super().counts(runs, shards)
 
@@ -173,12 +173,12 @@ async def test_a_run_whose_figures_fail_each_time_is_closed_without_them() -> No
     await recorder.record([batch(plan.run_id, [answered(0), answered(1)])])
     stores = replace(recorder.stores, records=AwayRecords(recorder.rows))
     close = close_run_of(stores, recorder.clock).close
-    for _ in range(TRIES):
+    for _ in range(FULL_STARTS):
         with pytest.raises(DependencyUnavailable):
             await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     summary = await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     assert summary.problems == (
-        f"Figures were not computed: {TRIES} tries failed; the log of results has the details.",
+        f"Figures were not computed: it failed {FULL_STARTS} times; the log of results has details.",
     )
     assert (summary.answered, summary.tasks[0].figures["acc"]) == (2, Figure())
 
