@@ -137,8 +137,8 @@ async def _order_rollouts(stack: StackHarness, folder: Path) -> None:
     """Two orders; their runs may go on."""
     harbor_folder(folder / "a")
     tasks = base64.b64encode(archive(folder)).decode()
-    for name in ("first", "second"):
-        body = {"name": name, "tasks": tasks, "models": ["openai/fake"], "agent": {"max_steps": 1}}
+    for suite in ("first", "second"):
+        body = {"suite": suite, "tasks": tasks, "models": ["openai/fake"], "agent": {"max_steps": 1}}
         answer = await http(stack, "POST", "/api/v1/rollouts", json=body)
         assert answer.status == 201, answer.body
 

@@ -97,7 +97,8 @@ SCHEDULER_ROWS = f"""
         run_id, 'ann', 7, 'toy', 'openai/m', 'remote', 2,
         '{{"suite": "toy", "model": "openai/m", "project_id": 7, "rollouts": 2}}'::jsonb || own,
         'generate', 'running', 1, '{AT}', '{AT}',
-        '{{"engine": "vllm", "task.say.dataset": "rows", "task.say.dataset_revision": "1"}}', batch_id, 'planning say'
+        '{{"engine": "vllm", "task.say.dataset": "rows", "task.say.dataset_revision": "1"}}',
+        batch_id, 'planning say'
     FROM (
         VALUES
             ('{RUN}'::uuid, '{{"rollouts_group": "ann/1", "max_parallel": 3}}'::jsonb, NULL),
