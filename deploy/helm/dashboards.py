@@ -130,7 +130,7 @@ RUN = (
         ],
         "percentunit",
     ),
-    Panel("Time to sum up a run", quantiles("proctor_close_duration_seconds"), "s"),
+    Panel("Time to close a run", quantiles("proctor_close_duration_seconds"), "s"),
 )
 _POOL = 'pool=~"$pool"'
 POOL = (

@@ -36,7 +36,7 @@ class _BatchStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BatchState
     BATCH_STATE_IN_PROGRESS: _BatchState.ValueType  # 3
     """Its run is in progress."""
     BATCH_STATE_FINALIZING: _BatchState.ValueType  # 4
-    """Its run has ended and its files are being written."""
+    """Its run has finished and its files are being written."""
     BATCH_STATE_COMPLETED: _BatchState.ValueType  # 5
     """Every line has an answer or an error, and the output files are written. Final."""
     BATCH_STATE_EXPIRED: _BatchState.ValueType  # 6
@@ -58,7 +58,7 @@ BATCH_STATE_FAILED: BatchState.ValueType  # 2
 BATCH_STATE_IN_PROGRESS: BatchState.ValueType  # 3
 """Its run is in progress."""
 BATCH_STATE_FINALIZING: BatchState.ValueType  # 4
-"""Its run has ended and its files are being written."""
+"""Its run has finished and its files are being written."""
 BATCH_STATE_COMPLETED: BatchState.ValueType  # 5
 """Every line has an answer or an error, and the output files are written. Final."""
 BATCH_STATE_EXPIRED: BatchState.ValueType  # 6

@@ -308,7 +308,7 @@ class Flip(_message.Message):
     task: _builtins.str
     """Name of the task."""
     doc_id: _builtins.int
-    """0-based row of the document in its split."""
+    """Number of the row in its split, from 0."""
     digest: _builtins.bytes
     """SHA-256 of the sample: 32 bytes."""
     prompt: _builtins.str

@@ -122,8 +122,6 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}"""
     ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 50
     """NOT_FOUND. {"batch_id": "batch_…"}"""
-    ERROR_REASON_BATCH_ALREADY_ENDED: _ErrorReason.ValueType  # 51
-    """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 53
     """UNAUTHENTICATED. {}: no API key, or an unknown one."""
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 54
@@ -158,6 +156,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 71
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
+    ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 72
+    """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -262,8 +262,6 @@ ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 49
 """INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}"""
 ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 50
 """NOT_FOUND. {"batch_id": "batch_…"}"""
-ERROR_REASON_BATCH_ALREADY_ENDED: ErrorReason.ValueType  # 51
-"""FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 53
 """UNAUTHENTICATED. {}: no API key, or an unknown one."""
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
@@ -298,4 +296,6 @@ ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 70
 """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
+ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
+"""FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

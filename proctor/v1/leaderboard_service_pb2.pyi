@@ -170,7 +170,7 @@ class GetHistoryRequest(_message.Message):
     kind: _run_pb2.RunKind.ValueType
     """Only this kind; unspecified means all."""
     state: _run_pb2.RunState.ValueType
-    """Only runs that ended in this state; unspecified means all."""
+    """Only runs that finished in this state; unspecified means all."""
     includes_totals: _builtins.bool
     """Sum up all matching runs too. It reads each of them, unlike a page."""
     def __init__(

@@ -427,7 +427,7 @@ class RecordedOutcome(_message.Message):
     status: Global___OutcomeStatus.ValueType
     """Whether it was scored, unparsed or failed."""
     doc_id: _builtins.int
-    """Row of the document in its split."""
+    """Number of the row in its split, from 0."""
     prompt: _builtins.str
     """The prompt as text."""
     target: _builtins.str

@@ -309,7 +309,7 @@ class RolloutStep(_message.Message):
 
     @_builtins.property
     def min_rewards(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Rewards below which the steps after this one are left out."""
+        """Rewards below which the task steps after this one are left out."""
 
     @_builtins.property
     def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskArtifact]:
@@ -564,7 +564,7 @@ class RolloutAgent(_message.Message):
     max_steps: _builtins.int
     """Agent steps: answers of the model, at least 1."""
     max_tokens: _builtins.int
-    """Tokens over all steps, prompts included."""
+    """Tokens over all agent steps, prompts included."""
     command_seconds: _builtins.float
     """Time of one command."""
     max_cost: _builtins.float

@@ -609,13 +609,13 @@ class RunProgress(_message.Message):
     phase: _builtins.str
     """What it does now: "waiting", "planning sst2", "loading model", "running", "closing 40%", "done"."""
     samples_per_second: _builtins.float
-    """Current samples per second, and those of its whole time when the run has ended; unset until measured."""
+    """Current samples per second, and those of its whole time when the run has finished; unset until measured."""
     eta_seconds: _builtins.float
     """Seconds to the end at the current rate; unset until measured."""
     cost: _builtins.float
     """Cost of these tokens; unset when the model has no price."""
     tokens_per_second: _builtins.float
-    """Current generated tokens per second, and those of its whole time when it has ended; unset until measured."""
+    """Current generated tokens per second, and those of its whole time when it has finished; unset until measured."""
     eta_low_seconds: _builtins.float
     """Seconds to the end at the highest rate observed; set with eta_seconds."""
     eta_high_seconds: _builtins.float
@@ -735,7 +735,7 @@ class Run(_message.Message):
     user: _builtins.str
     """User who ordered it; "local" by default."""
     state: Global___RunState.ValueType
-    """Decides whether it waits, holds a slot, or is over."""
+    """Decides whether it waits, holds a slot, or is finished."""
     epoch: _builtins.int
     """Incremented by every retry."""
     pool: _builtins.str

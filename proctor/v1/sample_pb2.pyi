@@ -236,7 +236,7 @@ class Sample(_message.Message):
     position: _builtins.int
     """0-based position in the sample set."""
     doc_id: _builtins.int
-    """0-based row of the document in its split."""
+    """Number of the row in its split, from 0."""
     digest: _builtins.bytes
     """SHA-256 over prompt, choices, target and row parameters: 32 bytes."""
     cluster: _builtins.str

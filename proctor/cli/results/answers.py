@@ -152,7 +152,7 @@ def _print_outcomes(
     # Rows of a data set have ids, and all of them are of one task.
     has_ids = any(recorded.row_id for recorded in outcomes)
     number, row = "sample #rollout" if has_rollouts else "sample", "row" if has_ids else "task"
-    for column in (number, row, "prompt", "expected", "answer", "scores"):
+    for column in (number, row, "prompt", "target", "answer", "scores"):
         made.add_column(column, overflow="fold")
     for recorded in outcomes:
         made.add_row(*_cells(recorded, has_rollouts=has_rollouts))
@@ -248,7 +248,7 @@ def _print_rows(
         console.rule(row.row_id or f"row {row.doc_id}", align="left", style="dim")
         write_verbatim(console, shortened(row.prompt))
         if row.target:
-            say(console, Text.assemble(("expected  ", "bold"), quoted(row.target)))
+            say(console, Text.assemble(("target  ", "bold"), quoted(row.target)))
         for letter, answer in zip(ascii_uppercase, row.answers, strict=False):
             mark = "*" if answer.outcome.is_golden else "x" if answer.outcome.is_marked_wrong else " "
             style = "yellow" if row.is_differing else ""

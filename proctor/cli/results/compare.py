@@ -137,7 +137,7 @@ def print_flips(console: Console, flips: Sequence[comparison_pb2.Flip]) -> None:
     for flip in flips:
         console.rule(f"{flip.task} row {flip.doc_id}", align="left", style="dim")
         write_verbatim(console, flip.prompt)
-        say(console, Text.assemble(("expected  ", "bold"), quoted(flip.target)))
+        say(console, Text.assemble(("target  ", "bold"), quoted(flip.target)))
         answers = ((flip.first_prediction, flip.first_score), (flip.second_prediction, flip.second_score))
         best = max(flip.first_score, flip.second_score)
         for letter, (prediction, score) in zip("AB", answers, strict=True):

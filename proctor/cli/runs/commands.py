@@ -77,7 +77,7 @@ async def resume(session: Session, run_id: RunIdArgument) -> None:
 
 
 async def delete(session: Session, run_id: RunIdArgument) -> None:
-    """Delete a run that is over, with its answers; comparisons and leaderboards lose it as well."""
+    """Delete a finished run, with its answers; comparisons and leaderboards lose it as well."""
     await session.client.delete_run(run_id)
     session.terminal.report({"run_id": run_id}, f"Run {run_id} is deleted, with its answers.")
 

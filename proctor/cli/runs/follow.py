@@ -99,7 +99,7 @@ def _listening() -> Iterator[Interrupts]:
 
 
 async def _interrupted(watch: asyncio.Task[run_pb2.Run], pending: Interrupts) -> bool:
-    """True for a Ctrl-C, False when the run has ended first."""
+    """True for a Ctrl-C, False when the run has finished first."""
     interrupt = asyncio.create_task(pending.wait(), name="Ctrl-C")
     try:
         await asyncio.wait({watch, interrupt}, return_when=asyncio.FIRST_COMPLETED)

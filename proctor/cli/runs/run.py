@@ -100,7 +100,7 @@ def _report_detached(session: Session, run: run_pb2.Run, code: ExitCode) -> Exit
 
 
 def next_commands(run: run_pb2.Run) -> dict[str, str]:
-    """Commands that make sense after a run has ended, with their purposes."""
+    """Commands that make sense after a run has finished, with their purposes."""
     is_completed = run.state == run_pb2.RUN_STATE_COMPLETED
     has_answers = bool(is_completed or run.progress.recorded)
     commands = {} if is_completed else {f"retry {run.run_id}": "send again what is missing or failed"}

@@ -166,7 +166,7 @@ def print_sample(console: Console, shown: suite_pb2.ShowSampleResponse) -> None:
 
 def _facts(shown: suite_pb2.ShowSampleResponse) -> Iterator[tuple[str, str]]:
     target = shown.sample.target
-    yield "expected", _all_quoted(target.texts)
+    yield "target", _all_quoted(target.texts)
     yield "known to be wrong", _all_quoted(target.wrong_texts)
     yield "stops at", _all_quoted(shown.stop)
     yield "metrics", ", ".join(f"{use.name} {use.options_json}".strip() for use in shown.scoring.metrics)

@@ -52,7 +52,7 @@ class AgentBudgets(RequestBody):
         default=None,
         ge=1,
         le=MAX_TOKENS,
-        description=f"Tokens over all steps, prompts included; {_DEFAULT.max_tokens:,}",
+        description=f"Tokens over all agent steps, prompts included; {_DEFAULT.max_tokens:,}",
     )
     command_seconds: float | None = Field(
         default=None,

@@ -121,7 +121,7 @@ class Work(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """`starts`: how often the work on the run was started, with this time."""
+    """`starts`: how often the work on the run was started, this time included."""
 
     run_id: str
     work: Work
@@ -132,11 +132,11 @@ class LeaseStore(Protocol):
     """Gives each work to one replica. Leases end by the store's clock."""
 
     async def acquire(self, work: Work, seconds: float) -> Lease | None:
-        """A run that waits for the work, those that began it less often first; None where none waits."""
+        """A run that waits for the work, the least often started first; None where none waits."""
         ...
 
     async def renew(self, lease: Lease, seconds: float) -> None:
-        """Holds it from now on for so long; with 0 it is given back, and another may acquire it."""
+        """Holds it from now on for so long; with 0 it ends at once, and its start counts."""
         ...
 
     async def give_back(self, lease: Lease) -> None:

@@ -10,7 +10,7 @@ from services.results.summaries.close_run import LEASE_SECONDS, RENEWALS
 
 # Below the time after which a loop that stops is cancelled again (`_CANCEL_AGAIN_SECONDS`).
 GIVE_BACK_SECONDS = 2.0
-# Work that was started more often ended the processes that did it.
+# Work that was started more often than this has ended the processes that did it.
 MAX_STARTS = 5
 
 

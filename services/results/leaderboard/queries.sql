@@ -194,7 +194,7 @@ ON CONFLICT (run_id, work) DO UPDATE SET
 WHERE held.leased_until <= now() OR held.epoch < excluded.epoch
 RETURNING run_id::text AS run_id, starts;
 
--- name: renew_lease: Hold a lease for some more seconds, or give it back with 0 ($1 run, $2 work, $3 seconds)
+-- name: renew_lease: Hold a lease for some more seconds; with 0 it ends ($1 run, $2 work, $3 seconds)
 UPDATE closed_run_leases
 SET leased_until = now() + make_interval(secs => $3)
 WHERE run_id = $1 AND work = $2;

@@ -22,7 +22,7 @@ from services.results.summaries.summary_work import SummaryWork
 ANSWER_SECONDS = 3.0
 # An outage passes within two; what fails a third time is one query that never ends, or ends its process.
 FULL_STARTS = 3
-# Without figures there is little that can fail: a close that is started more often has no summary.
+# Without figures there is little that can fail: a close that was started more often gets no summary.
 MAX_STARTS = 6
 # So soon after a crash another replica goes on. It is renewed in time while the figures are computed.
 LEASE_SECONDS = 6.0

@@ -4,4 +4,4 @@ from services.common.errors import DomainError, ErrorKind
 
 
 class RunNotClosed(DomainError, kind=ErrorKind.CONFLICT):
-    """Run {run_id} cannot be closed: it failed {starts} times (see the log of results). Retry it."""
+    """Closing run {run_id} failed {starts} times (see the log of results). Retry the run."""

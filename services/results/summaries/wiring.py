@@ -1,4 +1,4 @@
-"""Joins the parts that open, close, delete and summarise the record of a run."""
+"""Joins the parts that open, close and delete the record of a run."""
 
 from uuid import uuid4
 

@@ -7,7 +7,7 @@ class BatchNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="BATCH_NOT_FOU
     """There is no batch {batch_id}. List the batches to see those there are."""
 
 
-class BatchAlreadyEnded(DomainError, kind=ErrorKind.CONFLICT, reason="BATCH_ALREADY_ENDED"):
+class BatchAlreadyFinished(DomainError, kind=ErrorKind.CONFLICT, reason="BATCH_ALREADY_FINISHED"):
     """The batch {batch_id} is {state}, so it can no longer be cancelled."""
 
 

@@ -22,7 +22,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 class SuiteError(DomainError):
-    """A fault of a suite, one of its tasks, or their rows. Planning makes it the error of the run."""
+    """An error about a suite, one of its tasks, or their rows. Planning makes it the error of the run."""
 
 
 class UnknownSuite(SuiteError, kind=ErrorKind.INVALID, reason="UNKNOWN_SUITE"):

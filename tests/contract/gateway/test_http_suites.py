@@ -132,7 +132,7 @@ async def test_sample_is_shown_to_the_last_blank(harness: GatewayHarness) -> Non
     status, body, _ = await call(harness, "GET", f"{SUITES}/starter/tasks/sentiment/samples/3?num_fewshot=2")
     assert status == 200
     assert (body["prompt"], body["choices"]) == ("Review: fine \nSentiment:", [" negative", " positive"])
-    assert body["expected"]["choice"] == 1
+    assert body["target"]["choice"] == 1
     assert body["document"] == {"text": "fine ", "score": None}
     assert body["metrics"] == [{"metric": "f1", "options": {"average": "macro"}}]
     assert (body["max_tokens"], body["filters"], body["stop"]) == (None, None, ["\n"])

@@ -73,7 +73,7 @@ async def test_a_rubric_is_shown_item_by_item(site: Site, tmp_path: Path) -> Non
     )
     run = ordered.runs[0].run_id
     await ended(site.stack, run)
-    await site.check_in_every_look(f"/runs/{run}/rollouts/1/0", "rollout-rubric", until="#rubric")
+    await site.check_in_every_look(f"/runs/{run}/rollouts/1/0", "rollout-rubrics", until="#rubrics")
     # This run is complete, so the model has suites and rollouts side by side.
     await site.check_in_every_look(f"/models/{MODELS[0]}", "model", until="table.models")
     text = await site.reads_without_scripts(f"/runs/{run}/rollouts/1/0")

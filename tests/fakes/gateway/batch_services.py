@@ -188,7 +188,7 @@ class FakeBatches(batch_grpc.BatchServiceServicer):
         batch = self._batch(request.batch_id)
         if batch.state == batch_pb2.BATCH_STATE_COMPLETED:
             sentence = f"Batch {batch.batch_id} is completed and cannot be cancelled."
-            raise refused(ErrorKind.CONFLICT, "BATCH_ALREADY_ENDED", sentence, state="completed")
+            raise refused(ErrorKind.CONFLICT, "BATCH_ALREADY_FINISHED", sentence, state="completed")
         batch.state = batch_pb2.BATCH_STATE_CANCELLING
         batch.cancelling_at.FromSeconds(STARTED + 60)
         return batch_pb2.CancelBatchResponse(batch=batch)

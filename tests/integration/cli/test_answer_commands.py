@@ -125,7 +125,7 @@ async def test_runs_stand_side_by_side_within_a_hundred_columns(
         "B  timeout: It took too long.",
         'B  "answer 5"',
         "B  no answer yet",
-        'expected  "so"',
+        'target  "so"',
         "The next page",
     ):
         assert (part in shown.out) == (part != "The next page"), shown.out

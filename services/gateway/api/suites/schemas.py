@@ -129,7 +129,7 @@ class ChatTurn(BaseModel):
     content: str
 
 
-class Expected(BaseModel):
+class TargetShown(BaseModel):
     choice: int | None = Field(description="Index of the correct choice")
     right_choices: list[int] = Field(description="All correct choices, if there are several")
     texts: list[str]
@@ -150,7 +150,7 @@ class SampleShown(BaseModel):
     prompt: str | None = Field(description="Null for a chat")
     messages: list[ChatTurn] = Field(description="Empty for a text")
     choices: list[str] = Field(description="Continuations to score, including the delimiter")
-    expected: Expected
+    target: TargetShown
     stop: list[str]
     max_tokens: int | None
     output_type: str
@@ -158,7 +158,7 @@ class SampleShown(BaseModel):
     filters: JsonValue
     cluster: str | None
     digest: str
-    document: JsonValue = Field(description="The source row")
+    doc: JsonValue = Field(description="The row as its source has it")
     row_source: str
     row_source_revision: str
     is_stand_in: bool
@@ -175,11 +175,11 @@ def sample_shown(request: suite_pb2.ShowSampleRequest, response: suite_pb2.ShowS
         row=request.doc_id,
         prompt=sample.prompt.text if sample.prompt.HasField("text") else None,
         messages=[present(ChatTurn, turn) for turn in sample.prompt.messages],
-        expected=present(Expected, sample.target),
+        target=present(TargetShown, sample.target),
         metrics=[
             MetricUsed(metric=use.name, options=json_value(use.options_json)) for use in scoring.metrics
         ],
         filters=json_value(scoring.filters_json),
         digest=sample.digest.hex(),
-        document=json_value(sample.doc_json),
+        doc=json_value(sample.doc_json),
     )

@@ -78,16 +78,16 @@ class SuiteView:
     @property
     def source(self) -> str:
         """The row that the sample was made of, as JSON."""
-        return _json(self.sample.document) if self.sample else ""
+        return _json(self.sample.doc) if self.sample else ""
 
     @property
     def targets(self) -> Sequence[str]:
         """The expected answer: texts, or the right ones of the choices."""
         if not self.sample:
             return ()
-        expected, choices = self.sample.expected, self.sample.choices
-        right = expected.right_choices or ([] if expected.choice is None else [expected.choice])
-        return expected.texts or [choices[index] for index in right if index < len(choices)]
+        target, choices = self.sample.target, self.sample.choices
+        right = target.right_choices or ([] if target.choice is None else [target.choice])
+        return target.texts or [choices[index] for index in right if index < len(choices)]
 
     @property
     def facts(self) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ from services.common.errors import DomainError, ErrorKind
 
 
 class TaskError(DomainError, kind=ErrorKind.INVALID, reason="INVALID_TASK_FOLDER"):
-    """A fault of a set of tasks."""
+    """A fault in a set of tasks."""
 
 
 class InvalidTask(TaskError):

@@ -36,7 +36,7 @@ class RunNotPaused(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_PAUSED"
 
 
 class RunNotOver(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_STILL_ACTIVE"):
-    """Run {run_id} is {state}, so it cannot be deleted yet. Cancel it first, or wait until it is over."""
+    """Run {run_id} is {state}, so it cannot be deleted yet. Cancel it first, or wait until it is finished."""
 
 
 class CostLimitStays(DomainError, kind=ErrorKind.CONFLICT, reason="COST_LIMIT_REACHED"):

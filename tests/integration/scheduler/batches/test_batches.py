@@ -88,7 +88,7 @@ async def test_batch_over_a_faulty_file_has_failed_and_names_the_lines(harness: 
     assert reported == [("invalid_json_line", "", 2), ("duplicate_custom_id", "custom_id", 3)]
     async with refused() as error:
         await harness.cancel(batch.batch_id)
-    assert (error[0].reason, error[0].facts["state"]) == ("BATCH_ALREADY_ENDED", "failed")
+    assert (error[0].reason, error[0].facts["state"]) == ("BATCH_ALREADY_FINISHED", "failed")
     await harness.delete(file.file_id)
     assert await harness.get(batch.batch_id) == batch
 
@@ -220,7 +220,7 @@ async def test_cancelled_batch_keeps_what_was_answered(harness: BatchHarness, *,
     assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
     async with refused() as reported:
         await harness.cancel(batch.batch_id)
-    assert (reported[0].reason, reported[0].facts["state"]) == ("BATCH_ALREADY_ENDED", "cancelled")
+    assert (reported[0].reason, reported[0].facts["state"]) == ("BATCH_ALREADY_FINISHED", "cancelled")
 
 
 async def test_batch_that_is_finalizing_or_completed_cannot_be_cancelled(harness: BatchHarness) -> None:
@@ -232,7 +232,7 @@ async def test_batch_that_is_finalizing_or_completed_cannot_be_cancelled(harness
         await harness.reaches(batch.batch_id, state)
         async with refused() as reported:
             await harness.cancel(batch.batch_id)
-        assert (reported[0].reason, reported[0].facts["state"]) == ("BATCH_ALREADY_ENDED", state)
+        assert (reported[0].reason, reported[0].facts["state"]) == ("BATCH_ALREADY_FINISHED", state)
         harness.results.gate.set()
 
 
