@@ -51,7 +51,6 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("id", "batch_id"): _OPENAI,
     ("id", "file_id"): _OPENAI,
     ("previous_job_id", "previous_run_id"): "a run is a job in these bodies, as promised",
-    ("doc", "doc_json"): "JSON within JSON, not a text that holds it",
     ("row", "doc_id"): "the number of the row, which lm-eval calls doc_id",
     ("id", "row_id"): "the key in a line of a data set",
     ("document", "text"): "the text of the YAML document, which has files beside it",

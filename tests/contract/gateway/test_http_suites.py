@@ -133,7 +133,7 @@ async def test_sample_is_shown_to_the_last_blank(harness: GatewayHarness) -> Non
     assert status == 200
     assert (body["prompt"], body["choices"]) == ("Review: fine \nSentiment:", [" negative", " positive"])
     assert body["target"]["choice"] == 1
-    assert body["document"] == {"text": "fine ", "score": None}
+    assert body["doc"] == {"text": "fine ", "score": None}
     assert body["metrics"] == [{"metric": "f1", "options": {"average": "macro"}}]
     assert (body["max_tokens"], body["filters"], body["stop"]) == (None, None, ["\n"])
     [asked] = harness.scheduler.suites.shown

@@ -192,7 +192,7 @@ async def test_cancelled_batch_keeps_what_was_answered(stack: StackHarness, clie
     assert {line["error"]["code"] for line in left} == {"batch_cancelled"}
     with pytest.raises(ConflictError) as refused:
         await client.batches.cancel(batch.id)
-    assert refused.value.code == "batch_already_ended"
+    assert refused.value.code == "batch_already_finished"
     assert (await client.files.delete(batch.input_file_id)).deleted
 
 

@@ -241,7 +241,7 @@ def test_chat_is_shown_turn_by_turn() -> None:
     chat.sample.target.texts.extend(["4", "four"])
     print_sample(shown.console, chat)
     assert shown.text.index("system") < shown.text.index("Be brief.") < shown.text.index("user")
-    assert shown.lines('expected: "4", "four"')
+    assert shown.lines('target: "4", "four"')
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -177,7 +177,7 @@ async def test_batch_is_cancelled_unless_it_has_ended(
     batches.kept[batch.id].state = batch_pb2.BATCH_STATE_COMPLETED
     with pytest.raises(ConflictError, match="is completed and cannot be cancelled") as raised:
         await client.batches.cancel(batch.id)
-    assert raised.value.code == "batch_already_ended"
+    assert raised.value.code == "batch_already_finished"
 
 
 async def test_what_is_not_there_is_not_found(client: AsyncOpenAI) -> None:
