@@ -1,10 +1,10 @@
 """`proctor queue` and `limits`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from textwrap import wrap
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from google.protobuf.duration_pb2 import Duration
@@ -28,8 +28,34 @@ from proctor.wire.enums import shown_word, word_of, words_of
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
 # The widest ranges of the contract; the scheduler checks the limit itself.
 _INT64_MAX = 2**63 - 1
+N = TypeVar("N", int, float)
 # The names of limits, as of their options.
 _LIMITS = [field.name.replace("_", "-") for field in queue_pb2.QueueLimits.DESCRIPTOR.fields]
+
+
+def _number(minimum: int, maximum: int = _INT64_MAX) -> Callable[[str], int]:
+    """Reads an option; typer's own ranges, in the help, leave the names of limits no room."""
+
+    def read(given: str) -> int:
+        if not given.removeprefix("-").isdecimal():
+            raise typer.BadParameter(f"{given} is not a whole number.")
+        return _within(int(given), minimum, maximum)
+
+    return read
+
+
+def _seconds(given: str) -> float:
+    try:
+        return _within(float(given), 0, MAX_TIME_LIMIT_SECONDS)
+    except ValueError:
+        raise typer.BadParameter(f"{given} is not a number.") from None
+
+
+def _within(number: N, minimum: int, maximum: int) -> N:
+    if not minimum <= number <= maximum:
+        raise typer.BadParameter(f"{number} is not from {minimum} to {maximum}.")
+    return number
+
 
 _RUN = (Column("model, run", "whole"), Column("suite, user"))
 
@@ -48,40 +74,46 @@ class LimitOptions:
     """Limits to change; what is not given stays."""
 
     max_running_runs: Annotated[
-        int | None, typer.Option(min=1, max=INT32_MAX, help="Runs that execute at a time.")
+        int | None,
+        typer.Option(parser=_number(1, INT32_MAX), metavar="N", help="Runs that execute at a time."),
     ] = None
     max_pending_runs_per_user: Annotated[
-        int | None, typer.Option(min=1, max=INT32_MAX, help="Pending and paused runs of a user.")
+        int | None,
+        typer.Option(parser=_number(1, INT32_MAX), metavar="N", help="Pending and paused runs of a user."),
     ] = None
     max_requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, max=INT32_MAX, help="Requests of a user per minute.")
+        int | None,
+        typer.Option(parser=_number(1, INT32_MAX), metavar="N", help="Requests of a user per minute."),
     ] = None
     run_time_limit: Annotated[
-        float | None, typer.Option(min=0, max=MAX_TIME_LIMIT_SECONDS, help="Seconds that a run may take.")
+        float | None, typer.Option(parser=_seconds, metavar="SECONDS", help="Seconds that a run may take.")
     ] = None
     min_run_time: Annotated[
         float | None,
         typer.Option(
-            min=0, max=MAX_TIME_LIMIT_SECONDS, help="Seconds that a run executes before it may be preempted."
+            parser=_seconds, metavar="SECONDS", help="Seconds that a run executes before it may be preempted."
         ),
     ] = None
     highest_priorities: Annotated[
         list[str] | None, typer.Option(metavar="USER=NAME", help=_PRIORITY_HELP)
     ] = None
     max_stored_bytes_per_user: Annotated[
-        int | None, typer.Option(min=1, max=_INT64_MAX, help="Bytes that a user may store.")
+        int | None, typer.Option(parser=_number(1), metavar="N", help="Bytes that a user may store.")
     ] = None
     max_stored_files_per_user: Annotated[
         int | None,
         typer.Option(
-            min=1, max=_INT64_MAX, help="Data sets, files, batch outputs and suites that a user may store."
+            parser=_number(1),
+            metavar="N",
+            help="Data sets, files, batch outputs and suites that a user may store.",
         ),
     ] = None
     max_stored_rows_per_user: Annotated[
-        int | None, typer.Option(min=1, max=_INT64_MAX, help="Rows that a user may store.")
+        int | None, typer.Option(parser=_number(1), metavar="N", help="Rows that a user may store.")
     ] = None
     max_stored_bytes_per_project: Annotated[
-        int | None, typer.Option(min=0, max=_INT64_MAX, help="Bytes that a project may store. 0: no limit.")
+        int | None,
+        typer.Option(parser=_number(0), metavar="N", help="Bytes that a project may store. 0: no limit."),
     ] = None
     reset: Annotated[
         list[str] | None,

@@ -143,11 +143,11 @@ async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
         ("--highest-priorities", "ann", "write USER=NAME, with one of high, normal, low"),
         ("--highest-priorities", "ann=urgent", "write USER=NAME"),
         ("--run-time-limit", "nan", "31536000"),
-        ("--run-time-limit", "-1e15", "'--run-time-limit': Input should be greater"),
+        ("--run-time-limit", "-1e15", "'--run-time-limit': -1000000000000000.0 is not from 0 to"),
         ("--run-time-limit", "1e13", "31536000"),
         ("--min-run-time", "1e15", "31536000"),
         ("--max-running-runs", "99999999999", "2147483647"),
-        ("--max-running-runs", "-99999999999", "'--max-running-runs': Input should be greater"),
+        ("--max-running-runs", "-99999999999", "'--max-running-runs': -99999999999 is not from 1 to"),
         ("--reset", "max", "it must be one of max-running-runs, max-pending-runs-per-user"),
     ],
 )
