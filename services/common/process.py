@@ -90,6 +90,7 @@ def start_process(
     # Imported objects live as long as the process: garbage collections need not walk them again and again.
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS)
+    # `__main__` of a service imports without collections.
     gc.enable()
     running = run_service(name, lambda: context(settings), notice_seconds=settings.notice_seconds)
     try:

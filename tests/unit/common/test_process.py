@@ -79,6 +79,29 @@ def test_a_setting_that_cannot_be_read_is_refused_in_a_sentence() -> None:
     assert "secret" not in ended.stdout
 
 
+# As `__main__` of a service begins.
+COLLECTING = """
+import gc
+gc.disable()
+from contextlib import asynccontextmanager
+from services.common.process import start_process
+from services.gateway.settings import GatewaySettings
+
+@asynccontextmanager
+async def running(settings):
+    print("collected:", gc.isenabled(), gc.get_freeze_count() > 0, flush=True)
+    raise SystemExit(0)
+    yield
+
+start_process("gateway", GatewaySettings, running)
+"""
+
+
+def test_garbage_is_collected_once_all_is_imported() -> None:
+    ended = subprocess.run((sys.executable, "-c", COLLECTING), capture_output=True, text=True, check=False)
+    assert "collected: True True" in ended.stdout, ended.stderr
+
+
 async def test_a_server_for_other_services_does_not_list_its_own(tmp_path: Path) -> None:
     address = f"unix:{tmp_path / 'socket'}"
     server = await serve_grpc(address, [], [])
