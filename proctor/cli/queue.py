@@ -57,7 +57,7 @@ def _within(number: N, minimum: int, maximum: int) -> N:
     return number
 
 
-_RUN = (Column("model, run", "whole"), Column("suite, user"))
+_RUN = (Column("model, run", "whole"), Column("benchmark, user"))
 
 
 async def queue(

@@ -54,7 +54,7 @@ def latest_complete(
     latest: dict[str, leaderboard_pb2.LeaderboardEntry] = {}
     for entry in entries:
         if entry.state == run_pb2.RUN_STATE_COMPLETED:
-            latest.setdefault(entry.suite, entry)
+            latest.setdefault(entry.benchmark, entry)
     return latest
 
 

@@ -72,7 +72,7 @@ class ComparedRun(_message.Message):
     limit: _builtins.int
     """First rows of each task only; unset means all rows."""
     score: _builtins.float
-    """The suite's figure of the main metric; unset when undefined."""
+    """The benchmark's figure of the main metric; unset when undefined."""
     def __init__(
         self,
         *,
@@ -132,7 +132,7 @@ class Difference(_message.Message):
     second: _builtins.int
     """Index of the second run in Comparison.runs."""
     task: _builtins.str
-    """Name of the task; empty for the suite as a whole."""
+    """Name of the task; empty for the benchmark as a whole."""
     metric: _builtins.str
     """Name of the metric."""
     first_mean: _builtins.float
@@ -248,17 +248,17 @@ Global___Difference: _TypeAlias = Difference  # noqa: Y015
 
 @_typing.final
 class Comparison(_message.Message):
-    """A comparison of two or more runs of one suite."""
+    """A comparison of two or more runs of one suite, or over data sets."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SUITE_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
     RUNS_FIELD_NUMBER: _builtins.int
     DIFFERENCES_FIELD_NUMBER: _builtins.int
     CORRECTED_OVER_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
-    suite: _builtins.str
-    """Name of the suite."""
+    benchmark: _builtins.str
+    """Name of the suite, or id of the data set of the first run."""
     corrected_over: _builtins.int
     """Number of tests in the Holm correction."""
     @_builtins.property
@@ -267,7 +267,7 @@ class Comparison(_message.Message):
 
     @_builtins.property
     def differences(self) -> _containers.RepeatedCompositeFieldContainer[Global___Difference]:
-        """One per pair, task and metric, and one per pair and metric for the suite as a whole."""
+        """One per pair, task and metric, and one per pair and metric for the benchmark as a whole."""
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -276,7 +276,7 @@ class Comparison(_message.Message):
     def __init__(
         self,
         *,
-        suite: _builtins.str = ...,
+        benchmark: _builtins.str = ...,
         runs: _abc.Iterable[Global___ComparedRun] | None = ...,
         differences: _abc.Iterable[Global___Difference] | None = ...,
         corrected_over: _builtins.int = ...,
@@ -284,7 +284,7 @@ class Comparison(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["corrected_over", b"corrected_over", "differences", b"differences", "runs", b"runs", "suite", b"suite", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "corrected_over", b"corrected_over", "differences", b"differences", "runs", b"runs", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

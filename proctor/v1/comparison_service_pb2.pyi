@@ -27,12 +27,12 @@ class CompareRunsRequest(_message.Message):
 
     RUN_IDS_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
-    SUITE_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
     METRICS_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     IS_FORCED_FIELD_NUMBER: _builtins.int
-    suite: _builtins.str
-    """Name of the suite; needed with models."""
+    benchmark: _builtins.str
+    """Name of a suite, or id of a data set; needed with models."""
     is_forced: _builtins.bool
     """Compare runs with different scoring methods; the response then carries a warning."""
     @_builtins.property
@@ -41,7 +41,7 @@ class CompareRunsRequest(_message.Message):
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models "provider/name", two to six, by their latest completed run of the suite; empty when runs are given."""
+        """Models "provider/name", two to six, by their latest completed run of the benchmark; empty when runs are given."""
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -56,14 +56,14 @@ class CompareRunsRequest(_message.Message):
         *,
         run_ids: _abc.Iterable[_builtins.str] | None = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
-        suite: _builtins.str = ...,
+        benchmark: _builtins.str = ...,
         metrics: _abc.Iterable[_builtins.str] | None = ...,
         tasks: _abc.Iterable[_builtins.str] | None = ...,
         is_forced: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_forced", b"is_forced", "metrics", b"metrics", "models", b"models", "run_ids", b"run_ids", "suite", b"suite", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "is_forced", b"is_forced", "metrics", b"metrics", "models", b"models", "run_ids", b"run_ids", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -38,7 +38,7 @@ class _TrendDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TrendD
     """No significant difference by the paired test."""
 
 class TrendDirection(_TrendDirection, metaclass=_TrendDirectionEnumTypeWrapper):
-    """Change of a model's figure against its previous completed run of the suite under the same evaluation conditions."""
+    """Change of a model's figure against its previous completed run of the benchmark under the same evaluation conditions."""
 
 TREND_DIRECTION_UNSPECIFIED: TrendDirection.ValueType  # 0
 """There is no previous run."""
@@ -110,7 +110,7 @@ class LeaderboardEntry(_message.Message):
     IS_SELECTED_BEST_FIELD_NUMBER: _builtins.int
     UNRANKED_BECAUSE_FIELD_NUMBER: _builtins.int
     UNPARSED_RATE_FIELD_NUMBER: _builtins.int
-    SUITE_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
@@ -133,8 +133,8 @@ class LeaderboardEntry(_message.Message):
     """It is the best of several completed runs and not the latest, so its figure is biased upwards."""
     unparsed_rate: _builtins.float
     """Share of answers that could not be parsed."""
-    suite: _builtins.str
-    """Name of the suite, or the id of the data set."""
+    benchmark: _builtins.str
+    """Name of a suite, or id of a data set."""
     state: _run_pb2.RunState.ValueType
     """Final state of the run."""
     project_id: _builtins.int
@@ -144,7 +144,7 @@ class LeaderboardEntry(_message.Message):
     failed: _builtins.int
     """Failed samples × rollouts; they have no score."""
     dataset_name: _builtins.str
-    """Name of the data set whose id is in `suite`; empty for a suite."""
+    """Name of the data set whose id is in `benchmark`; empty for a suite."""
     @_builtins.property
     def figure(self) -> _summary_pb2.MetricFigure:
         """Figure that it is ranked by."""
@@ -185,7 +185,7 @@ class LeaderboardEntry(_message.Message):
         is_selected_best: _builtins.bool = ...,
         unranked_because: _abc.Iterable[_builtins.str] | None = ...,
         unparsed_rate: _builtins.float | None = ...,
-        suite: _builtins.str = ...,
+        benchmark: _builtins.str = ...,
         state: _run_pb2.RunState.ValueType = ...,
         project_id: _builtins.int = ...,
         answered: _builtins.int = ...,
@@ -195,7 +195,7 @@ class LeaderboardEntry(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_unparsed_rate", b"_unparsed_rate", "closed_at", b"closed_at", "figure", b"figure", "num_fewshot", b"num_fewshot", "trend", b"trend", "unparsed_rate", b"unparsed_rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_unparsed_rate", b"_unparsed_rate", "answered", b"answered", "closed_at", b"closed_at", "dataset_name", b"dataset_name", "failed", b"failed", "figure", b"figure", "is_selected_best", b"is_selected_best", "model", b"model", "not_compared_with", b"not_compared_with", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "rank", b"rank", "run_id", b"run_id", "scoring_method", b"scoring_method", "state", b"state", "suite", b"suite", "task_count", b"task_count", "tied_with", b"tied_with", "trend", b"trend", "unparsed_rate", b"unparsed_rate", "unranked_because", b"unranked_because"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_unparsed_rate", b"_unparsed_rate", "answered", b"answered", "benchmark", b"benchmark", "closed_at", b"closed_at", "dataset_name", b"dataset_name", "failed", b"failed", "figure", b"figure", "is_selected_best", b"is_selected_best", "model", b"model", "not_compared_with", b"not_compared_with", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "rank", b"rank", "run_id", b"run_id", "scoring_method", b"scoring_method", "state", b"state", "task_count", b"task_count", "tied_with", b"tied_with", "trend", b"trend", "unparsed_rate", b"unparsed_rate", "unranked_because", b"unranked_because"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015

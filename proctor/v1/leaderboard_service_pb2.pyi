@@ -27,7 +27,7 @@ class GetLeaderboardRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SUITE_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
     MAX_ENTRIES_FIELD_NUMBER: _builtins.int
     IS_BEST_FIELD_NUMBER: _builtins.int
@@ -35,10 +35,10 @@ class GetLeaderboardRequest(_message.Message):
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     INCLUDES_LIMITED_FIELD_NUMBER: _builtins.int
-    suite: _builtins.str
-    """Name of the suite."""
+    benchmark: _builtins.str
+    """Name of a suite, or id of a data set."""
     metric: _builtins.str
-    """"accuracy" (acc over the tasks that have it; score where none has), "score" (the mean of each task's main metric) or any metric of the suite; empty means accuracy."""
+    """"accuracy" (acc over the tasks that have it; score where none has), "score" (the mean of each task's main metric) or any metric of the benchmark; empty means accuracy."""
     max_entries: _builtins.int
     """Number of entries, 1 to 100; 0 means 10."""
     is_best: _builtins.bool
@@ -54,7 +54,7 @@ class GetLeaderboardRequest(_message.Message):
     def __init__(
         self,
         *,
-        suite: _builtins.str = ...,
+        benchmark: _builtins.str = ...,
         metric: _builtins.str = ...,
         max_entries: _builtins.int = ...,
         is_best: _builtins.bool = ...,
@@ -65,7 +65,7 @@ class GetLeaderboardRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "num_fewshot", b"num_fewshot", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "includes_limited", b"includes_limited", "is_best", b"is_best", "max_entries", b"max_entries", "metric", b"metric", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "scoring_method", b"scoring_method", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "benchmark", b"benchmark", "includes_limited", b"includes_limited", "is_best", b"is_best", "max_entries", b"max_entries", "metric", b"metric", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "scoring_method", b"scoring_method"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
@@ -147,7 +147,7 @@ class GetHistoryRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
-    SUITE_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
     DAYS_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
@@ -157,12 +157,12 @@ class GetHistoryRequest(_message.Message):
     INCLUDES_TOTALS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Only this model; empty means all."""
-    suite: _builtins.str
-    """Only this suite; empty means all."""
+    benchmark: _builtins.str
+    """Only this suite, or the data set with this id; empty means all."""
     days: _builtins.int
     """Only runs closed in this many last days, 1 to 3650; 0 means 30."""
     metric: _builtins.str
-    """"accuracy", "score" or any metric of a suite; empty means accuracy."""
+    """"accuracy", "score" or any metric of a benchmark; empty means accuracy."""
     page_size: _builtins.int
     """1 to 500; 0 means 100."""
     page_token: _builtins.str
@@ -177,7 +177,7 @@ class GetHistoryRequest(_message.Message):
         self,
         *,
         model: _builtins.str = ...,
-        suite: _builtins.str = ...,
+        benchmark: _builtins.str = ...,
         days: _builtins.int = ...,
         metric: _builtins.str = ...,
         page_size: _builtins.int = ...,
@@ -188,7 +188,7 @@ class GetHistoryRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "includes_totals", b"includes_totals", "kind", b"kind", "metric", b"metric", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "state", b"state", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "days", b"days", "includes_totals", b"includes_totals", "kind", b"kind", "metric", b"metric", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

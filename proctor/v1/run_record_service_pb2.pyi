@@ -184,7 +184,7 @@ class RunFacts(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SUITE_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
     SUITE_VERSION_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
@@ -195,8 +195,8 @@ class RunFacts(_message.Message):
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
     PRICE_FIELD_NUMBER: _builtins.int
     DATASET_NAME_FIELD_NUMBER: _builtins.int
-    suite: _builtins.str
-    """Name of the suite without version, or the id of the data set."""
+    benchmark: _builtins.str
+    """Name of a suite without version, or id of a data set."""
     suite_version: _builtins.int
     """Version of a user's suite; 0 for an installed suite."""
     model: _builtins.str
@@ -210,7 +210,7 @@ class RunFacts(_message.Message):
     num_fewshot: _builtins.int
     """Examples in each prompt as ordered; unset means each task's default."""
     dataset_name: _builtins.str
-    """Name of the data set whose id is in `suite`; empty for a suite."""
+    """Name of the data set whose id is in `benchmark`; empty for a suite."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was accepted."""
@@ -226,7 +226,7 @@ class RunFacts(_message.Message):
     def __init__(
         self,
         *,
-        suite: _builtins.str = ...,
+        benchmark: _builtins.str = ...,
         suite_version: _builtins.int = ...,
         model: _builtins.str = ...,
         project_id: _builtins.int = ...,
@@ -240,7 +240,7 @@ class RunFacts(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "num_fewshot", b"num_fewshot", "price", b"price"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "dataset_name", b"dataset_name", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "price", b"price", "project_id", b"project_id", "suite", b"suite", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "benchmark", b"benchmark", "created_at", b"created_at", "dataset_name", b"dataset_name", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "price", b"price", "project_id", b"project_id", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
@@ -290,7 +290,7 @@ class OpenRunRequest(_message.Message):
 
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.TaskGroup]:
-        """Groups of tasks, in the order of the suite; the last one is the suite itself."""
+        """Groups of tasks, in the order of the suite; the last one is the benchmark itself."""
 
     def __init__(
         self,

@@ -365,7 +365,7 @@ class TaskGroup(_message.Message):
     TASKS_FIELD_NUMBER: _builtins.int
     METRICS_FIELD_NUMBER: _builtins.int
     group: _builtins.str
-    """Name, for example "mmlu_stem"; the suite's name for all its tasks."""
+    """Name, for example "mmlu_stem"; the benchmark for all its tasks."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its tasks, in the order of the suite."""

@@ -66,7 +66,7 @@ class SubmitRunResponse(_message.Message):
     estimated_seconds: _builtins.float
     """Expected duration in seconds, including the queue; unset without history."""
     estimated_cost: _builtins.float
-    """Expected cost of its tokens, estimated from earlier runs of the suite; unset without history or price."""
+    """Expected cost of its tokens, estimated from earlier runs of the benchmark; unset without history or price."""
     @_builtins.property
     def run(self) -> _run_pb2.Run:
         """The stored run."""
@@ -135,7 +135,7 @@ class EstimateRunResponse(_message.Message):
     estimated_seconds: _builtins.float
     """Expected seconds until its end, including the queue as it is now; unset without history or without a live worker."""
     estimated_cost: _builtins.float
-    """Expected cost of its tokens, estimated from earlier runs of the suite; unset without history or price."""
+    """Expected cost of its tokens, estimated from earlier runs of the benchmark; unset without history or price."""
     estimated_low_seconds: _builtins.float
     """The same seconds if all goes as fast as it ever did; unset where they are."""
     estimated_high_seconds: _builtins.float
@@ -231,7 +231,7 @@ class ListRunsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
-    SUITE_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
@@ -243,8 +243,8 @@ class ListRunsRequest(_message.Message):
     """From the previous response; empty for the first page."""
     state: _run_pb2.RunState.ValueType
     """Only this state; unspecified means all."""
-    suite: _builtins.str
-    """Only this suite; empty means all."""
+    benchmark: _builtins.str
+    """Only this suite, or the data set with this id; empty means all."""
     model: _builtins.str
     """Only this model; empty means all."""
     project_id: _builtins.int
@@ -261,7 +261,7 @@ class ListRunsRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         state: _run_pb2.RunState.ValueType = ...,
-        suite: _builtins.str = ...,
+        benchmark: _builtins.str = ...,
         model: _builtins.str = ...,
         project_id: _builtins.int | None = ...,
         kind: _run_pb2.RunKind.ValueType = ...,
@@ -270,7 +270,7 @@ class ListRunsRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "state", b"state", "suite", b"suite"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "benchmark", b"benchmark", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
     _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015

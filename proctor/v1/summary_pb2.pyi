@@ -177,7 +177,7 @@ class GroupSummary(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     MISSING_TASKS_FIELD_NUMBER: _builtins.int
     group: _builtins.str
-    """Name of the group; the suite's name for all its tasks."""
+    """Name of the group; the benchmark for all its tasks."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of the tasks whose figures are aggregated."""
@@ -394,7 +394,7 @@ class RunSummary(_message.Message):
 
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupSummary]:
-        """In the order of the suite; the last one is the suite itself."""
+        """In the order of the suite; the last one is the benchmark itself."""
 
     @_builtins.property
     def timing(self) -> Global___TimingSummary:

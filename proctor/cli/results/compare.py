@@ -36,7 +36,12 @@ class CompareOptions:
             help=f"Ids of runs, or models with --suite; {MIN_COMPARED} to {MAX_COMPARED}.",
         ),
     ]
-    suite: Annotated[str, typer.Option(help="Compare the models' latest completed runs of it.")] = ""
+    benchmark: Annotated[
+        str,
+        typer.Option(
+            "--suite", help="Compare the models' latest completed runs of it; the id of a data set works too."
+        ),
+    ] = ""
     metric: Annotated[
         list[str] | None,
         typer.Option(help="Only this metric; repeat for several. Default: each task's main metric."),
@@ -55,12 +60,12 @@ async def compare(session: Session, options: CompareOptions) -> None:
     """Compare runs or models, paired by sample: difference, interval, p and verdict per task."""
     if options.flips and len(options.names) != 2:
         raise Refused("--flips needs exactly two runs or models.")
-    runs, models = _runs_and_models(options.names, options.suite)
+    runs, models = _runs_and_models(options.names, options.benchmark)
     comparison = await session.client.comparisons.compare(
         comparison_service_pb2.CompareRunsRequest(
             run_ids=runs,
             models=models,
-            suite=options.suite,
+            benchmark=options.benchmark,
             metrics=options.metric,
             tasks=options.task,
             is_forced=options.force,
@@ -83,14 +88,14 @@ async def compare(session: Session, options: CompareOptions) -> None:
         print_flips(session.terminal.out, found)
 
 
-def _runs_and_models(names: Sequence[str], suite: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Models stand for their latest completed runs of the suite; one of the two is empty."""
+def _runs_and_models(names: Sequence[str], benchmark: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Models stand for their latest completed runs of the benchmark; one of the two is empty."""
     are_runs = {_is_run(name) for name in names}
     if len(are_runs) > 1:
         raise Refused("Compare either runs by their ids or models, not both.")
     if are_runs == {True}:
         return names, ()
-    if not suite:
+    if not benchmark:
         raise Refused("Models are compared on a suite: name it (--suite glue).")
     return (), names
 
@@ -151,7 +156,7 @@ def _facts(run: comparison_pb2.ComparedRun) -> str:
         f"run {run.run_id}",
         scoring_word(run.scoring_method),
         f"first {run.limit} rows of each task" if run.HasField("limit") else "",
-        f"{run.score:.4f} on the whole suite" if run.HasField("score") else "no figure of the suite",
+        f"{run.score:.4f} on the whole benchmark" if run.HasField("score") else "no figure of the benchmark",
     ]
     return ", ".join(fact for fact in facts if fact)
 

@@ -1,4 +1,4 @@
-"""`proctor leaderboard` and `proctor history`: the runs of a suite by rank and by time."""
+"""`proctor leaderboard` and `proctor history`: the runs of a benchmark by rank and by time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from proctor.cli.render.words import (
     scoring_word,
     state_word,
 )
-from proctor.cli.suites.commands import refuse_unknown_suite
+from proctor.cli.suites.commands import refuse_unknown_benchmark
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from proctor.wire.enums import words_of
@@ -37,7 +37,7 @@ _TRENDS = {
 MetricOption = Annotated[
     str,
     typer.Option(
-        help="accuracy, score (the mean of each task's main metric), or any metric of the suite; "
+        help="accuracy, score (the mean of each task's main metric), or any metric of the benchmark; "
         "default: accuracy, or score if no task has it."
     ),
 ]
@@ -47,7 +47,9 @@ MetricOption = Annotated[
 class LeaderboardOptions:
     """The runs that are ranked, and by which figure."""
 
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="A suite, such as glue.")]
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="A suite, such as glue, or the id of a data set.")
+    ]
     metric: MetricOption = ""
     best: Annotated[
         bool, typer.Option("--best", help="Rank by each model's best run, not its latest; it is marked.")
@@ -65,7 +67,7 @@ class LeaderboardOptions:
 
     def to_proto(self) -> leaderboard_service_pb2.GetLeaderboardRequest:
         return leaderboard_service_pb2.GetLeaderboardRequest(
-            suite=self.suite,
+            benchmark=self.benchmark,
             metric=self.metric,
             max_entries=self.max_entries,
             is_best=self.best,
@@ -79,16 +81,16 @@ class LeaderboardOptions:
 
 
 async def leaderboard(session: Session, options: LeaderboardOptions) -> None:
-    """Rank the models of a suite by their latest completed run; ties share a rank."""
-    suite = options.suite
+    """Rank the models of a benchmark by their latest completed run; ties share a rank."""
+    benchmark = options.benchmark
     found = await session.client.leaderboard.get(options.to_proto())
     is_empty = not (found.entries or found.unranked)
     if is_empty:
-        await refuse_unknown_suite(session.client, suite)
+        await refuse_unknown_benchmark(session.client, benchmark)
     if is_empty and not session.terminal.is_json:
-        say(session.terminal.out, f"No completed run of {suite} has {found.metric} yet.")
+        say(session.terminal.out, f"No completed run of {benchmark} has {found.metric} yet.")
     else:
-        session.terminal.show(found, lambda console, shown: print_leaderboard(console, suite, shown))
+        session.terminal.show(found, lambda console, shown: print_leaderboard(console, benchmark, shown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,9 @@ class HistoryOptions:
     """Which closed runs are listed."""
 
     model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = ""
-    suite: Annotated[str, typer.Option(help="Only this suite.")] = ""
+    benchmark: Annotated[
+        str, typer.Option("--suite", help="Only this suite, or the data set with this id.")
+    ] = ""
     days: Annotated[
         int,
         typer.Option(min=1, max=MAX_HISTORY_DAYS, help="Runs closed in the last N days."),
@@ -110,7 +114,7 @@ async def history(session: Session, options: HistoryOptions) -> None:
     """List closed runs with their figures, newest first."""
     request = leaderboard_service_pb2.GetHistoryRequest(
         model=options.model,
-        suite=options.suite,
+        benchmark=options.benchmark,
         days=options.days,
         metric=options.metric,
         page_size=options.page_size,
@@ -124,16 +128,16 @@ async def history(session: Session, options: HistoryOptions) -> None:
 
     found = await session.client.leaderboard.history(request)
     if not found.total:
-        await refuse_unknown_suite(session.client, options.suite)
+        await refuse_unknown_benchmark(session.client, options.benchmark)
     session.terminal.show(found, show)
 
 
 def print_leaderboard(
-    console: Console, suite: str, found: leaderboard_service_pb2.GetLeaderboardResponse
+    console: Console, benchmark: str, found: leaderboard_service_pb2.GetLeaderboardResponse
 ) -> None:
     method = scoring_word(found.scoring_method)
     # The title of a rich table would be folded to the width of its columns.
-    say(console, f"{suite} by {found.metric}{f', scored by {method}' if method else ''}", style="bold")
+    say(console, f"{benchmark} by {found.metric}{f', scored by {method}' if method else ''}", style="bold")
     console.print(_ranked_table(console, found))
     if found.note:
         say(console, found.note, style="yellow")
@@ -160,7 +164,10 @@ def print_leaderboard(
 
 def history_table(console: Console, entries: Sequence[leaderboard_pb2.LeaderboardEntry]) -> Table:
     """Two lines per run, because its id takes a whole line."""
-    columns = (Column("model, run", min_width=RUN_ID_WIDTH), *texts("suite", "closed", "scored, by", "trend"))
+    columns = (
+        Column("model, run", min_width=RUN_ID_WIDTH),
+        *texts("benchmark", "closed", "scored, by", "trend"),
+    )
     return table(console, columns, map(_history_cells, entries))
 
 
@@ -168,7 +175,7 @@ def _history_cells(entry: leaderboard_pb2.LeaderboardEntry) -> tuple[Cell, ...]:
     closed, style = f"{entry.closed_at.ToDatetime():%Y-%m-%d}", STATE_STYLES.get(entry.state, "")
     return (
         two_lines(entry.model, entry.run_id),
-        entry.suite,
+        entry.benchmark,
         two_lines(closed, state_word(entry.state), style),
         two_lines(mean_and_half_width(entry.figure), scoring_word(entry.scoring_method)),
         _trend(entry.trend, "\n"),

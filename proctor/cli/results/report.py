@@ -78,10 +78,12 @@ async def _rows(client: ProctorClient, options: ReportOptions) -> list[ReportRow
             run, summary = await asyncio.gather(
                 client.get_run(entry.run_id), figures_so_far(client, entry.run_id)
             )
-        return ReportRow(kind_of(entry, summary), entry.dataset_name or entry.suite, entry, run, summary)
+        return ReportRow(kind_of(entry, summary), entry.dataset_name or entry.benchmark, entry, run, summary)
 
     rows = await asyncio.gather(*(row(entry) for entry in latest.values()))
-    return sorted(rows, key=lambda each: ([*ReportKind].index(each.kind), each.benchmark, each.entry.suite))
+    return sorted(
+        rows, key=lambda each: ([*ReportKind].index(each.kind), each.benchmark, each.entry.benchmark)
+    )
 
 
 async def _closed(

@@ -13,7 +13,7 @@ from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import document
-from proctor.cli.suites.commands import refuse_unknown_suite
+from proctor.cli.suites.commands import refuse_unknown_benchmark
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 
@@ -35,7 +35,7 @@ async def runs(session: Session, options: RunsOptions) -> None:
     """List runs, newest first; or delete one."""
     chosen = scheduler_pb2.ListRunsRequest(
         state=words.option_value(run_pb2.RunState, options.state, "--state"),
-        suite=options.suite,
+        benchmark=options.suite,
         model=options.model,
         project_id=options.project,
         dataset_id=options.dataset,
@@ -44,7 +44,7 @@ async def runs(session: Session, options: RunsOptions) -> None:
     chosen.page_size, chosen.page_token = options.page_size, options.page
     found = await session.client.list_runs(chosen)
     if not found.total:
-        await refuse_unknown_suite(session.client, options.suite or options.dataset)
+        await refuse_unknown_benchmark(session.client, options.suite or options.dataset)
     if found.runs or options.page or session.terminal.is_json:
         session.terminal.show(found, print_runs)
     else:

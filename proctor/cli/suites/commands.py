@@ -92,17 +92,17 @@ def suites_group() -> typer.Typer:
     return command_group({"check": check, "add": add, "show": show, "delete": delete}, suites)
 
 
-async def refuse_unknown_suite(client: ProctorClient, suite: str) -> None:
+async def refuse_unknown_benchmark(client: ProctorClient, benchmark: str) -> None:
     """Raises NotFound for a suite, or the id of a data set in its place, that does not exist.
 
     Called after an empty search: runs of a suite that was removed can still be found.
     """
-    if suite.startswith(_DATASET_PREFIX):
-        await client.datasets.get(suite)
+    if benchmark.startswith(_DATASET_PREFIX):
+        await client.datasets.get(benchmark)
         return
     known = [listed.suite for listed in await client.list_suites()]
-    if suite and suite not in known:
-        raise NotFound(f"There is no suite {suite}. There are: {', '.join(known)}.", "UNKNOWN_SUITE")
+    if benchmark and benchmark not in known:
+        raise NotFound(f"There is no suite {benchmark}. There are: {', '.join(known)}.", "UNKNOWN_SUITE")
 
 
 def suites_table(console: Console, found: list[scheduler_pb2.SuiteInfo]) -> Table:

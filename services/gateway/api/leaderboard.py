@@ -17,7 +17,7 @@ from proctor.wire.enums import number_of, value_of, word_of
 from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.runs.job import choice_scoring
 from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_number
-from services.gateway.api.suites.schemas import SuiteFilter, check_known_suite
+from services.gateway.api.suites.schemas import BenchmarkFilter, check_known_benchmark
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
 from services.gateway.http.paths import BENCHMARKING
@@ -25,7 +25,7 @@ from services.gateway.http.presentation import interval, moment, optional, prese
 from services.gateway.http.problem import problems
 
 _METRIC = (
-    "accuracy, score (the mean of each task's main metric), or any metric of the suite; "
+    "accuracy, score (the mean of each task's main metric), or any metric of the benchmark; "
     "empty: accuracy, or score where no task has it"
 )
 MetricQuery = Annotated[Text, Query(description=_METRIC)]
@@ -128,7 +128,7 @@ def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRunShown:
         job_id=entry.run_id,
         status=word_of(run_pb2.RunState, entry.state),
         **provider_and_name(entry.model),
-        benchmark_suite=entry.suite,
+        benchmark_suite=entry.benchmark,
         metric=entry.figure.metric,
     )
 
@@ -155,7 +155,7 @@ def _trend(trend: leaderboard_pb2.Trend) -> TrendShown:
 class LeaderboardParameters:
     """Selection of a leaderboard."""
 
-    suite: SuiteFilter = "glue"
+    suite: BenchmarkFilter = "glue"
     metric: MetricQuery = ""
     limit: Annotated[int, Query(ge=1, le=MAX_LEADERBOARD_MODELS)] = 10
     best: Annotated[bool, Query(description="Rank each model by its best run, not its latest")] = False
@@ -169,7 +169,7 @@ class LeaderboardParameters:
 
     def to_proto(self) -> leaderboard_service_pb2.GetLeaderboardRequest:
         return leaderboard_service_pb2.GetLeaderboardRequest(
-            suite=self.suite,
+            benchmark=self.suite,
             metric=self.metric,
             max_entries=self.limit,
             is_best=self.best,
@@ -185,7 +185,7 @@ class HistoryParameters:
     """Filters and page of a history."""
 
     model_name: ModelFilter = ""
-    suite: SuiteFilter = ""
+    suite: BenchmarkFilter = ""
     kind: KindFilter = "suite"
     status: Annotated[
         Literal["completed", "failed", "cancelled"] | None,
@@ -199,7 +199,7 @@ class HistoryParameters:
     def to_proto(self) -> leaderboard_service_pb2.GetHistoryRequest:
         return leaderboard_service_pb2.GetHistoryRequest(
             model=self.model_name,
-            suite=self.suite,
+            benchmark=self.suite,
             days=self.days,
             metric=self.metric,
             page_size=self.limit,
@@ -212,14 +212,14 @@ class HistoryParameters:
 router = APIRouter(prefix=BENCHMARKING, tags=["leaderboard"])
 
 
-@router.get("/leaderboard", responses=_ERRORS, summary="Models of a suite by rank")
+@router.get("/leaderboard", responses=_ERRORS, summary="Models of a benchmark by rank")
 async def leaderboard(
     scheduler: SchedulerCalls, results: ResultsCalls, query: Annotated[LeaderboardParameters, Depends()]
 ) -> LeaderboardShown:
     found = await results.leaderboard.GetLeaderboard(query.to_proto())
     # Only where nothing is found: a removed suite keeps its leaderboard.
     if not found.entries and not found.unranked:
-        await check_known_suite(scheduler, query.suite)
+        await check_known_benchmark(scheduler, query.suite)
     names = names_of(entry.model for entry in (*found.entries, *found.unranked))
     return LeaderboardShown(
         leaderboard=[ranked(entry, names) for entry in found.entries],
@@ -243,7 +243,7 @@ async def history(
     request.model = await full_model(scheduler, query.model_name)
     page = await results.leaderboard.GetHistory(request)
     if not page.total:
-        await check_known_suite(scheduler, query.suite)
+        await check_known_benchmark(scheduler, query.suite)
     return HistoryShown(
         history=[past_run(entry) for entry in page.entries],
         total_runs=page.total,

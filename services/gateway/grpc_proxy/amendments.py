@@ -1,4 +1,4 @@
-"""Requests that are changed or checked on their way: the user, a request id, and names of suites."""
+"""Requests that are changed or checked on their way: the user, a request id, and names of benchmarks."""
 
 import uuid
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from services.gateway.api.suites.schemas import without_version
 
 # Takes the request and its caller.
 Amend = Callable[[bytes, Caller], bytes]
-NamesSuite = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
+NamesBenchmark = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
 
 
 def unchanged(request: bytes, caller: Caller) -> bytes:  # noqa: ARG001  # an Amend
@@ -52,11 +52,11 @@ def _with_user(kind: type[Message], header: str = "") -> Amend:
     return amend
 
 
-def _without_version(kind: type[NamesSuite]) -> Amend:
+def _without_version(kind: type[NamesBenchmark]) -> Amend:
     """Rejects a suite with a version: these calls look at all versions."""
 
     def check(request: bytes, caller: Caller) -> bytes:  # noqa: ARG001  # an Amend
-        without_version(parsed(kind, request).suite)
+        without_version(parsed(kind, request).benchmark, field="benchmark")
         return request
 
     return check

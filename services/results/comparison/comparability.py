@@ -4,24 +4,24 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proctor.values.run import RunState
-from services.results.comparison.errors import OtherOptions, OtherScoring, OtherSuite
+from services.results.comparison.errors import OtherBenchmark, OtherOptions, OtherScoring
 from services.results.comparison.metric_choice import ComparedMetrics, options_of, task_named
 from services.results.runs.errors import RunNotFrozen
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan, RunRecord
 
 
 def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_forced: bool) -> None:
-    """Raises RunNotFrozen, OtherSuite, and OtherScoring unless forced."""
+    """Raises RunNotFrozen, OtherBenchmark, and OtherScoring unless forced."""
     for record in records:
         if not record.is_frozen:
             raise RunNotFrozen(run_id=record.plan.run_id)
     first = records[0].plan
     for record in records[1:]:
-        suites = first.facts.suite, record.plan.facts.suite
+        benchmarks = first.facts.benchmark, record.plan.facts.benchmark
         # The same rows may lie in several data sets; they are found by their digests.
         are_datasets = first.facts.is_of_dataset and record.plan.facts.is_of_dataset
-        if suites[0] != suites[1] and not are_datasets:
-            raise OtherSuite(difference="suite", first=suites[0], second=suites[1])
+        if benchmarks[0] != benchmarks[1] and not are_datasets:
+            raise OtherBenchmark(difference="benchmark", first=benchmarks[0], second=benchmarks[1])
         ways = _ways(first, tasks), _ways(record.plan, tasks)
         if ways[0] != ways[1] and not is_forced:
             raise OtherScoring(difference="scoring_method", first=ways[0], second=ways[1])
@@ -71,9 +71,9 @@ def warnings_of(records: Sequence[RunRecord], tasks: Sequence[str]) -> list[str]
 def _dataset_warnings(plans: Sequence[RunPlan]) -> Iterator[str]:
     """Data sets are named with their ids; the rows of a data set are its one task."""
     facts = [plan.facts for plan in plans]
-    if not facts[0].is_of_dataset or len({one.suite for one in facts}) == 1:
+    if not facts[0].is_of_dataset or len({one.benchmark for one in facts}) == 1:
         return
-    named = ", ".join(dict.fromkeys(f"{one.dataset_name} ({one.suite})" for one in facts))
+    named = ", ".join(dict.fromkeys(f"{one.dataset_name} ({one.benchmark})" for one in facts))
     contents = {task.provenance.row_source_revision for plan in plans for task in plan.tasks}
     if len(contents) == 1:
         yield f"The runs are over uploads of the same content: {named}."

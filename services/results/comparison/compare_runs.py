@@ -1,4 +1,4 @@
-"""Compares runs of a suite pair by pair: what each difference is, and what it proves.
+"""Compares runs of a benchmark pair by pair: what each difference is, and what it proves.
 
 Those of closed runs are stored, for leaderboards and trends.
 """
@@ -14,7 +14,7 @@ from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
 from services.results.comparison.comparability import check_comparable, check_options, warnings_of
 from services.results.comparison.comparison import (
-    SUITE,
+    BENCHMARK,
     ComparedRun,
     Comparison,
     ComparisonKey,
@@ -49,11 +49,11 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CompareQuery:
-    """Runs, or models by their latest completed run of a suite. No metrics: the main one of each task."""
+    """Runs, or models by their latest completed run of a benchmark. No metrics: the main one of each task."""
 
     run_ids: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
-    suite: str = ""
+    benchmark: str = ""
     metrics: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     is_forced: bool = False
@@ -97,8 +97,9 @@ class CompareRuns:
     kept: KeptDifferences
 
     async def compare(self, query: CompareQuery) -> Comparison:
-        """Raises RecordNotFound, RunOfModelNotFound, RunNotFrozen, OtherSuite, OtherScoring, OtherOptions,
-        NothingToCompare, NoCommonSamples, UnknownMetric; InvalidParameter for anything else that is wrong."""
+        """Raises RecordNotFound, RunOfModelNotFound, RunNotFrozen, OtherBenchmark, OtherScoring,
+        OtherOptions, NothingToCompare, NoCommonSamples, UnknownMetric; InvalidParameter for anything else
+        that is wrong."""
         run_ids = await self._run_ids(query)
         records = await asyncio.gather(*(self.records.get(run_id) for run_id in run_ids))
         plans = [record.plan for record in records]
@@ -125,7 +126,7 @@ class CompareRuns:
         # Over all pairs at once: correcting each by itself would promise too much.
         differences, corrected_over = corrected(found)
         return Comparison(
-            suite=plans[0].facts.suite,
+            benchmark=plans[0].facts.benchmark,
             runs=compared,
             differences=differences,
             corrected_over=corrected_over,
@@ -150,20 +151,20 @@ class CompareRuns:
         return query.run_ids or await self._latest_runs(query)
 
     async def _latest_runs(self, query: CompareQuery) -> list[str]:
-        if not query.suite:
-            raise invalid_field("suite", "must be given with models")
-        latest = await self.runs_of_models.latest_runs(query.suite, query.models)
+        if not query.benchmark:
+            raise invalid_field("benchmark", "must be given with models")
+        latest = await self.runs_of_models.latest_runs(query.benchmark, query.models)
         for model in query.models:
             if model not in latest:
-                raise RunOfModelNotFound(model=model, suite=query.suite)
+                raise RunOfModelNotFound(model=model, benchmark=query.benchmark)
         return [latest[model] for model in query.models]
 
     async def _compared(self, record: RunRecord, choice: ComparedMetrics) -> ComparedRun:
-        """The score is the suite's own figure of what is compared first."""
+        """The score is the benchmark's own figure of what is compared first."""
         plan = record.plan
         summary = await self.summaries.find(plan.run_id, record.epoch)
         figures = summary.groups[-1].figures if summary and summary.groups else {}
-        metrics = [suite.metric for suite in choice.of_suite]
+        metrics = [each.metric for each in choice.of_benchmark]
         score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None
         return ComparedRun(plan.run_id, plan.facts.model, plan.scoring_method, plan.facts.limit, score)
 
@@ -223,10 +224,10 @@ class StoreComparison:
 
 
 def _undefined(choice: ComparedMetrics, estimate: DifferenceEstimate) -> list[Difference]:
-    return [Difference(0, 1, SUITE, suite.metric, estimate) for suite in choice.of_suite]
+    return [Difference(0, 1, BENCHMARK, each.metric, estimate) for each in choice.of_benchmark]
 
 
 def _stored(choice: ComparedMetrics, differences: Sequence[Difference]) -> list[Difference]:
-    """Every metric of the suite, and the main metric of each task."""
+    """Every metric of the benchmark, and the main metric of each task."""
     mains = {(task, metrics[0].key) for task, metrics in choice.by_task.items() if metrics}
-    return [one for one in differences if one.task == SUITE or (one.task, one.metric) in mains]
+    return [one for one in differences if one.task == BENCHMARK or (one.task, one.metric) in mains]

@@ -1,4 +1,4 @@
-"""Two or more runs of one suite, compared: the differences of each pair, corrected together."""
+"""Two or more runs of one benchmark, compared: the differences of each pair, corrected together."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
@@ -9,15 +9,15 @@ from proctor.values.scoring import ScoringMethod
 from services.results.comparison.answer_pairs import PairTally
 from services.results.statistics.paired.estimate import DifferenceEstimate, holm, verdict_of
 
-# In the place of a task: the suite as a whole.
-SUITE = ""
+# In the place of a task: the benchmark as a whole.
+BENCHMARK = ""
 # Of all comparisons together; some 20 MB.
 MAX_CACHED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """`score`: the suite's own figure of its main metric."""
+    """`score`: the benchmark's own figure of its main metric."""
 
     run_id: str
     model: str
@@ -45,7 +45,7 @@ class Difference:
 class Comparison:
     """`corrected_over`: how many tests the correction was made over."""
 
-    suite: str
+    benchmark: str
     runs: Sequence[ComparedRun]
     differences: Sequence[Difference]
     corrected_over: int
@@ -55,9 +55,9 @@ class Comparison:
 def corrected(differences: Sequence[Difference]) -> tuple[list[Difference], int]:
     """The differences with corrected p-values, and how many tests that was made over.
 
-    One family: every pair × task × metric and every pair × metric of the suite, so that the chance of any
+    One family: every pair × task × metric and every pair × metric of the benchmark, so that the chance of any
     false finding in the whole comparison stays below 5 %. Who asks for less (one metric, some tasks) corrects
-    over less. A suite of one task has that task's estimate: one test, however often it is shown.
+    over less. A benchmark of one task has that task's estimate: one test, however often it is shown.
     """
     tests = [_test(one, differences) for one in differences]
     p_values = {test: one.estimate.p_value for test, one in zip(tests, differences, strict=True)}
@@ -70,15 +70,15 @@ def corrected(differences: Sequence[Difference]) -> tuple[list[Difference], int]
 
 
 def _test(difference: Difference, differences: Sequence[Difference]) -> Hashable:
-    """The key of a test: runs, task and metric; for a suite of one task, the key of that task."""
-    twins = [one for one in differences if _is_twin(one, difference)] if difference.task == SUITE else []
+    """The key of a test: runs, task and metric; for a benchmark of one task, the key of that task."""
+    twins = [one for one in differences if _is_twin(one, difference)] if difference.task == BENCHMARK else []
     named = twins[0] if len(twins) == 1 else difference
     return named.first, named.second, named.task, named.metric
 
 
-def _is_twin(one: Difference, suite: Difference) -> bool:
-    runs = (one.first, one.second) == (suite.first, suite.second)
-    return one.task != SUITE and runs and one.estimate == suite.estimate
+def _is_twin(one: Difference, overall: Difference) -> bool:
+    runs = (one.first, one.second) == (overall.first, overall.second)
+    return one.task != BENCHMARK and runs and one.estimate == overall.estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class OtherSuite(DomainError, kind=ErrorKind.CONFLICT, reason="NOT_COMPARABLE"):
+class OtherBenchmark(DomainError, kind=ErrorKind.CONFLICT, reason="NOT_COMPARABLE"):
     """The runs are of {first} and {second}; only runs of one suite, or over data sets, can be compared."""
 
 
@@ -28,4 +28,4 @@ class ComparisonTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="COMPARISON
 
 
 class RunOfModelNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):
-    """Model {model} has no completed run of suite {suite}."""
+    """Model {model} has no completed run of {benchmark}."""

@@ -49,7 +49,7 @@ class GrpcComparisonApi(comparison_grpc.ComparisonServiceServicer):
         query = CompareQuery(
             tuple(checked_id("run_ids", run_id) for run_id in request.run_ids),
             checked_texts("models", request.models),
-            checked_text("suite", request.suite),
+            checked_text("benchmark", request.benchmark),
             checked_texts("metrics", request.metrics),
             checked_texts("tasks", request.tasks),
             request.is_forced,

@@ -1,4 +1,4 @@
-"""Which metrics of which tasks are compared, and which tasks make up the suite's figure of each."""
+"""Which metrics of which tasks are compared, and which tasks make up the benchmark's figure of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from services.results.statistics.metrics import METRICS_BY_WORD, SCORE
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteMetric:
-    """A figure of the suite: the metric that each task brings to it, and how tasks are weighted."""
+class BenchmarkMetric:
+    """A figure of the benchmark: the metric that each task brings to it, and how tasks are weighted."""
 
     metric: str
     by_task: Mapping[str, str]
@@ -26,11 +26,11 @@ class ComparedMetrics:
     """`by_task`: what is compared of each task, its main metric first."""
 
     by_task: Mapping[str, Sequence[ScoredMetric]]
-    of_suite: Sequence[SuiteMetric]
+    of_benchmark: Sequence[BenchmarkMetric]
 
 
 def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> ComparedMetrics:
-    """The main metric of each task; the suite's is the same where all tasks agree on one, else the score."""
+    """The main metric of each task; that of the benchmark is the one they agree on, else the score."""
     shared = _shared_metrics(plans, tasks)
     return _choice(plans[0], {task: metrics[:1] for task, metrics in shared.items()}, ())
 
@@ -79,19 +79,21 @@ def _choice(
     else:
         wanted = [key for key in keys if any(key == name or key.startswith(f"{name},") for name in names)]
         wanted += [SCORE] if SCORE in names else []
-    return ComparedMetrics(by_task, [_suite_metric(plan, metric, by_task) for metric in wanted])
+    return ComparedMetrics(by_task, [_benchmark_metric(plan, metric, by_task) for metric in wanted])
 
 
-def _suite_metric(plan: RunPlan, metric: str, by_task: Mapping[str, Sequence[ScoredMetric]]) -> SuiteMetric:
+def _benchmark_metric(
+    plan: RunPlan, metric: str, by_task: Mapping[str, Sequence[ScoredMetric]]
+) -> BenchmarkMetric:
     if metric == SCORE:
         mains = {task: metrics[0].key for task, metrics in by_task.items() if metrics}
-        return SuiteMetric(SCORE, mains, is_weighted_by_size=False)
+        return BenchmarkMetric(SCORE, mains, is_weighted_by_size=False)
     having = {
         task: metric for task, metrics in by_task.items() if metric in [scored.key for scored in metrics]
     }
     uses = plan.groups[-1].metrics if plan.groups else ()
     rule = [use.is_weighted_by_size for use in uses if use.metric in (metric, metric.partition(",")[0])]
-    return SuiteMetric(metric, having, is_weighted_by_size=rule[0] if rule else True)
+    return BenchmarkMetric(metric, having, is_weighted_by_size=rule[0] if rule else True)
 
 
 def _shared_metrics(plans: Sequence[RunPlan], tasks: Sequence[str]) -> dict[str, list[ScoredMetric]]:

@@ -1,4 +1,4 @@
-"""The differences of two runs: each task and metric, then the suite as a whole."""
+"""The differences of two runs: each task and metric, then the benchmark as a whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from services.results.comparison.answer_pairs import (
     sum_of,
     tally_of,
 )
-from services.results.comparison.comparison import SUITE, Difference
+from services.results.comparison.comparison import BENCHMARK, Difference
 from services.results.comparison.metric_choice import ComparedMetrics
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.correlations import NUMBER_FIGURES
@@ -67,7 +67,7 @@ def pair_differences(
 ) -> list[Difference]:
     """`indexes` of the two runs in the list of runs; labels by task. Takes seconds for large runs."""
     tasks = list(_task_differences(indexes, choice, pairs, label_counts))
-    return [*tasks, *_suite_differences(indexes, choice, tasks)]
+    return [*tasks, *_benchmark_differences(indexes, choice, tasks)]
 
 
 def _task_differences(
@@ -86,18 +86,16 @@ def _task_differences(
             )
 
 
-def _suite_differences(
+def _benchmark_differences(
     indexes: tuple[int, int], choice: ComparedMetrics, tasks: Sequence[Difference]
 ) -> Iterator[Difference]:
     by_name = {(one.task, one.metric): one for one in tasks}
-    for suite in choice.of_suite:
-        parts = [by_name[task, metric] for task, metric in suite.by_task.items()]
+    for each in choice.of_benchmark:
+        parts = [by_name[task, metric] for task, metric in each.by_task.items()]
         yield Difference(
             *indexes,
-            SUITE,
-            suite.metric,
-            suite_difference(
-                [part.estimate for part in parts], is_weighted_by_size=suite.is_weighted_by_size
-            ),
+            BENCHMARK,
+            each.metric,
+            suite_difference([part.estimate for part in parts], is_weighted_by_size=each.is_weighted_by_size),
             sum_of([part.tally for part in parts]),
         )

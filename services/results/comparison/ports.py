@@ -64,8 +64,8 @@ class PairStore(Protocol):
 class RunsOfModels(Protocol):
     """Finds runs by their models."""
 
-    async def latest_runs(self, suite: str, models: Sequence[str]) -> Mapping[str, str]:
-        """The latest completed run of each model on a suite; one over all its rows where there is any."""
+    async def latest_runs(self, benchmark: str, models: Sequence[str]) -> Mapping[str, str]:
+        """The latest completed run of each model on a benchmark; one over all its rows where there is any."""
         ...
 
 
@@ -87,7 +87,7 @@ class StoredDifferences(Protocol):
     async def of_runs(
         self, run_ids: Sequence[str], metric: str
     ) -> Mapping[tuple[str, str], StoredDifference]:
-        """Suite-level differences of a metric, the run named earlier minus the later; absent if unknown."""
+        """Differences over all tasks in a metric, the run named first minus the other; absent if unknown."""
         ...
 
     async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:

@@ -152,10 +152,10 @@ SELECT
 FROM asked AS first
 JOIN run_comparisons AS c ON c.first_run_id = first.run_id AND c.first_epoch = first.epoch
 JOIN asked AS second ON c.second_run_id = second.run_id AND c.second_epoch = second.epoch
--- The empty task is the suite as a whole.
+-- The empty task is the benchmark as a whole.
 WHERE c.task = '' AND c.metric = $2;
 
--- name: read_comparisons: Return the stored comparisons of whole suites between any two of some runs ($1 runs, $2 metric)
+-- name: read_comparisons: Return the stored comparisons of whole benchmarks between any two of some runs ($1 runs, $2 metric)
 SELECT
     c.first_run_id::text AS first_run_id, c.second_run_id::text AS second_run_id, c.metric, c.difference, c.ci_low,
     c.ci_high, c.p_value, c.pairs, c.test

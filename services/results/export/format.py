@@ -95,6 +95,6 @@ class ExportedRun:
     def file_stem(self, task: str = "") -> str:
         """The name of the file without its ending; that of a partial run says so."""
         facts = self.record.plan.facts
-        words = [facts.dataset_name or facts.suite, task, facts.model, self.record.plan.run_id[:8]]
+        words = [facts.title, task, facts.model, self.record.plan.run_id[:8]]
         words += ["partial"] if self.is_partial else []
         return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", word) for word in words if word)

@@ -1,4 +1,4 @@
-"""Computes the baselines of suites: once per sample set and way to score it, after a run on it was closed."""
+"""Computes baselines: once per sample set and way to score it, after a run on it was closed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from services.results.leaderboard.baseline import (
     TaskBaselines,
     undefined_baselines,
 )
-from services.results.leaderboard.closed_run import SuiteBaselines, SuiteFigures, suite_figures
+from services.results.leaderboard.closed_run import BenchmarkBaselines, BenchmarkFigures, benchmark_figures
 from services.results.leaderboard.ports import BaselineStore, Lease, LeaseStore, Work
 from services.results.leaderboard.process_leases import MAX_STARTS, process_leases
 from services.results.processes.errors import TookTooLong
@@ -68,7 +68,7 @@ class AddBaselines:
         seconds = RUN_SECONDS if lease.starts == 1 else SLOW_RUN_SECONDS
         try:
             async with asyncio.timeout(seconds):
-                found = await self._of_suite(record.plan)
+                found = await self._of_benchmark(record.plan)
         except (TimeoutError, TookTooLong):
             log.warning("baselines took too long", run_id=lease.run_id, seconds=seconds)
             if lease.starts == 1:
@@ -85,16 +85,16 @@ class AddBaselines:
         await self.summaries.add_problem(run_id, record.epoch, problem)
         await self.baselines.keep_for_run(run_id, {})
 
-    async def _of_suite(self, plan: RunPlan) -> SuiteBaselines:
-        """Baselines that are defined for every task of the suite."""
+    async def _of_benchmark(self, plan: RunPlan) -> BenchmarkBaselines:
+        """Baselines that are defined for every task of the benchmark."""
         if not plan.groups or all(scoring.is_unscored for scoring in plan.scorings):
             return {}
         by_task = {task.task: await self._of_task(plan, task) for task in plan.tasks}
-        found: dict[str, SuiteFigures] = {}
+        found: dict[str, BenchmarkFigures] = {}
         for name in next(iter(by_task.values()), {}):
             figures = {task: baselines[name] for task, baselines in by_task.items()}
-            of_suite = suite_figures(group_summary(plan.groups[-1], figures), figures)
-            found[name] = {metric: one for metric, one in of_suite.items() if one.figure.mean is not None}
+            of_benchmark = benchmark_figures(group_summary(plan.groups[-1], figures), figures)
+            found[name] = {metric: one for metric, one in of_benchmark.items() if one.figure.mean is not None}
         return found
 
     async def _of_task(self, plan: RunPlan, task: PlannedTask) -> TaskBaselines:

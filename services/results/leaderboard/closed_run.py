@@ -1,4 +1,4 @@
-"""The result of a closed run for leaderboards and histories: conditions, counts and figures of the suite."""
+"""The result of a closed run for leaderboards and histories: conditions, counts, figures over all tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,30 +13,30 @@ from services.results.summaries.run_summary import GroupSummary, RunSummary
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteFigure:
-    """A figure over so many tasks of a suite."""
+class BenchmarkFigure:
+    """A figure over so many tasks of a benchmark."""
 
     figure: Figure = field(default_factory=Figure)
     task_count: int = 0
 
 
 # Metric to figure.
-SuiteFigures = Mapping[str, SuiteFigure]
+BenchmarkFigures = Mapping[str, BenchmarkFigure]
 
 
 # Baseline to its figures.
-SuiteBaselines = Mapping[str, SuiteFigures]
+BenchmarkBaselines = Mapping[str, BenchmarkFigures]
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteResult:
-    """The result of a run on its suite.
+class BenchmarkResult:
+    """The result of a run on its benchmark.
 
     `failing_tasks`: those of which too large a share failed; what is left of them may be the easy part.
     """
 
     conditions: EvaluationConditions
-    figures: SuiteFigures = field(default_factory=dict)
+    figures: BenchmarkFigures = field(default_factory=dict)
     answered: int = 0
     failed: int = 0
     unparsed: int = 0
@@ -71,20 +71,20 @@ class ClosedRun:
     """A run as it was last closed."""
 
     run_id: str
-    suite: str
+    benchmark: str
     model: str
     project_id: int
     state: RunState | None
     closed_at: datetime
-    result: SuiteResult
+    result: BenchmarkResult
 
 
-def suite_result(plan: RunPlan, summary: RunSummary) -> SuiteResult:
-    """The last group of a run is its suite."""
+def benchmark_result(plan: RunPlan, summary: RunSummary) -> BenchmarkResult:
+    """The last group of a run is its benchmark."""
     by_task = {task.task: task.figures for task in summary.tasks}
-    figures = suite_figures(summary.groups[-1], by_task) if summary.groups else {}
+    figures = benchmark_figures(summary.groups[-1], by_task) if summary.groups else {}
     failing = tuple(task.task for task in summary.tasks if task.failed > plan.max_failed_share * task.total)
-    return SuiteResult(
+    return BenchmarkResult(
         conditions_of(plan),
         figures,
         summary.answered,
@@ -96,10 +96,12 @@ def suite_result(plan: RunPlan, summary: RunSummary) -> SuiteResult:
     )
 
 
-def suite_figures(suite: GroupSummary, by_task: Mapping[str, Mapping[str, Figure]]) -> SuiteFigures:
-    """The figures of a suite, each with the number of tasks that have the metric."""
+def benchmark_figures(
+    benchmark: GroupSummary, by_task: Mapping[str, Mapping[str, Figure]]
+) -> BenchmarkFigures:
+    """The figures of a benchmark, each with the number of tasks that have the metric."""
     having = {
-        metric: sum(metric == SCORE or metric in by_task[task] for task in suite.tasks)
-        for metric in suite.figures
+        metric: sum(metric == SCORE or metric in by_task[task] for task in benchmark.tasks)
+        for metric in benchmark.figures
     }
-    return {metric: SuiteFigure(figure, having[metric]) for metric, figure in suite.figures.items()}
+    return {metric: BenchmarkFigure(figure, having[metric]) for metric, figure in benchmark.figures.items()}

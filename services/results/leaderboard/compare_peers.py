@@ -67,7 +67,7 @@ class ComparePeers:
         conditions, facts = conditions_of(record.plan).of_metric(SCORE), record.plan.facts
         if not conditions.is_whole or all(scoring.is_unscored for scoring in record.plan.scorings):
             return []
-        candidates = await self.leaderboard.candidates(facts.suite, SCORE, None, is_best=False)
+        candidates = await self.leaderboard.candidates(facts.benchmark, SCORE, None, is_best=False)
         alike = [one for one in candidates if one.can_be_ranked and one.conditions == conditions]
         own = next((_mean(one) for one in alike if one.run.model == facts.model), 0.0)
         rivals = [one for one in alike if one.run.model != facts.model]

@@ -41,7 +41,7 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
         self, request: leaderboard_service_pb2.GetLeaderboardRequest, context: RpcContext
     ) -> leaderboard_service_pb2.GetLeaderboardResponse:
         query = LeaderboardQuery(
-            checked_text("suite", request.suite),
+            checked_text("benchmark", request.benchmark),
             checked_text("metric", request.metric),
             request.max_entries,
             request.is_best,
@@ -59,7 +59,7 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
     ) -> leaderboard_service_pb2.GetHistoryResponse:
         query = HistoryQuery(
             checked_text("model", request.model),
-            checked_text("suite", request.suite),
+            checked_text("benchmark", request.benchmark),
             checked_text("metric", request.metric),
             request.days,
             request.page_size,
@@ -120,7 +120,7 @@ def _fields_of(run: ClosedRun) -> dict[str, Any]:
     result = run.result
     return {
         "run_id": run.run_id,
-        "suite": run.suite,
+        "benchmark": run.benchmark,
         "project_id": run.project_id,
         "state": number_of(run.state),
         "closed_at": time_to_proto(run.closed_at),

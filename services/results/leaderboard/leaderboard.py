@@ -12,7 +12,7 @@ from itertools import combinations
 from proctor.values.comparison import TrendDirection
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
-from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteFigure
+from services.results.leaderboard.closed_run import BenchmarkBaselines, BenchmarkFigure, ClosedRun
 from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.statistics.figure import Figure
 from services.results.statistics.paired.estimate import LEVEL
@@ -142,7 +142,7 @@ class LeaderboardEntry:
 
     model: str
     metric: str
-    figure: SuiteFigure
+    figure: BenchmarkFigure
     run: ClosedRun | None = None
     rank: int = 0
     tied_with: tuple[str, ...] = ()
@@ -170,13 +170,13 @@ class Leaderboard:
     pending: int = 0
 
 
-def limited_note(suite: str, unranked: Sequence[Candidate]) -> str:
+def limited_note(benchmark: str, unranked: Sequence[Candidate]) -> str:
     """A sentence where all runs are limited; "" otherwise."""
     if not unranked or not all(one.run.result.is_limited for one in unranked):
         return ""
     limits = ", ".join(map(str, sorted({one.conditions.limit or 0 for one in unranked})))
     return (
-        f"All runs of {suite} are limited to the first rows of each task (limit {limits}), so none is "
+        f"All runs of {benchmark} are limited to the first rows of each task (limit {limits}), so none is "
         "ranked. Include the limited runs to rank those of one limit."
     )
 
@@ -247,7 +247,7 @@ def unranked_entry(
     return replace(entry_of(one), unranked_because=tuple(reason for reason in reasons if reason))
 
 
-def baseline_entries(baselines: SuiteBaselines, metric: str) -> list[LeaderboardEntry]:
+def baseline_entries(baselines: BenchmarkBaselines, metric: str) -> list[LeaderboardEntry]:
     return [
         LeaderboardEntry(f"baseline/{name}", metric, figures[metric])
         for name, figures in baselines.items()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from proctor.values.run import MAX_HISTORY_DAYS, RunKind, RunState
 from services.common.checked_fields import checked_number, read_page_token, write_page_token
 from services.common.clock import Clock
-from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure
+from services.results.leaderboard.closed_run import BenchmarkFigure, ClosedRun
 from services.results.leaderboard.leaderboard import LeaderboardEntry
 from services.results.leaderboard.ports import HistoryKey, HistoryRange, HistoryStore, HistoryTotals
 from services.results.statistics.errors import UnknownMetric
@@ -27,10 +27,10 @@ NEWEST: HistoryKey = (datetime.max.replace(tzinfo=UTC), str(uuid.UUID(int=2**128
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuery:
-    """The history of one model, one suite, or all where these are empty. Numbers of 0 mean the defaults."""
+    """The history of a model, a benchmark, or all where these are empty. Numbers of 0 mean the defaults."""
 
     model: str = ""
-    suite: str = ""
+    benchmark: str = ""
     metric: str = ""
     days: int = 0
     page_size: int = 0
@@ -63,7 +63,7 @@ class ListHistory:
         since = self.clock.now() - timedelta(days=days)
         # One more than is listed: it shows whether there is a next page.
         page = HistoryRange(
-            suite=query.suite,
+            benchmark=query.benchmark,
             model=query.model,
             since=since,
             after=read_history_token(query.page_token),
@@ -92,7 +92,7 @@ def _entry(run: ClosedRun, word: str) -> LeaderboardEntry:
     """An entry, without a figure where the run has none of the metric."""
     figures = run.result.figures
     metric = metric_named(word, figures)
-    return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else SuiteFigure(), run)
+    return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else BenchmarkFigure(), run)
 
 
 def write_history_token(run: ClosedRun) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.leaderboard.baseline import TaskBaselines
-from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
+from services.results.leaderboard.closed_run import BenchmarkBaselines, ClosedRun
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 
@@ -17,31 +17,31 @@ HistoryKey = tuple[datetime, str]
 
 
 class LeaderboardStore(Protocol):
-    """Completed runs by suite, metric, model and conditions. The cost does not grow with the runs."""
+    """Completed runs by benchmark, metric, model and conditions. The cost does not grow with the runs."""
 
-    async def metrics(self, suite: str, project_id: int | None) -> list[str]:
-        """Metrics of the completed runs of a suite; of one project where one is given."""
+    async def metrics(self, benchmark: str, project_id: int | None) -> list[str]:
+        """Metrics of the completed runs of a benchmark; of one project where one is given."""
         ...
 
     async def candidates(
-        self, suite: str, metric: str, project_id: int | None, *, is_best: bool
+        self, benchmark: str, metric: str, project_id: int | None, *, is_best: bool
     ) -> list[Candidate]:
         """The latest (or best) completed run of each model under each of its conditions."""
         ...
 
-    async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
+    async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:
         """The baselines of the newest of some runs; empty where none has them yet."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRange:
-    """Closed runs of a suite and a model ("" for all) since a moment, newest first, that come after a key.
+    """Closed runs of a benchmark and a model ("" for all) since a moment, newest first, and after a key.
 
-    Without a suite those of one kind, where one is given. `state`: that they ended in; None for any.
+    Without a benchmark those of one kind, where one is given. `state`: that they ended in; None for any.
     """
 
-    suite: str
+    benchmark: str
     model: str
     since: datetime
     after: HistoryKey
@@ -77,10 +77,10 @@ class HistoryStore(Protocol):
 
 
 class BaselineStore(Protocol):
-    """Stores baselines, which need no model: of sample sets, and of the suites of closed runs."""
+    """Stores baselines, which need no model: of sample sets, and of the benchmarks of closed runs."""
 
-    async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
-        """Stores the baselines of a run's suite by name."""
+    async def keep_for_run(self, run_id: str, baselines: BenchmarkBaselines) -> None:
+        """Stores the baselines of a run's benchmark by name."""
         ...
 
     async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:

@@ -14,10 +14,10 @@ from proctor.values.scoring import ScoringMethod
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import (
+    BenchmarkBaselines,
+    BenchmarkResult,
     ClosedRun,
-    SuiteBaselines,
-    SuiteResult,
-    suite_result,
+    benchmark_result,
 )
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
@@ -27,8 +27,8 @@ from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.statistics.metrics import SCORE
 from services.results.summaries.run_summary import RunSummary
 
-RESULT = TypeAdapter(SuiteResult)
-SUITE_BASELINES = TypeAdapter(SuiteBaselines)
+RESULT = TypeAdapter(BenchmarkResult)
+BENCHMARK_BASELINES = TypeAdapter(BenchmarkBaselines)
 TASK_BASELINES = TypeAdapter(TaskBaselines)
 
 # Some 3 kB each: what several users look at in turn.
@@ -41,7 +41,7 @@ _LIMITED = "limited; "
 
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
     """Lists a run as it was closed just now, unless it is listed with its epoch already."""
-    run_id, result = plan.run_id, suite_result(plan, summary)
+    run_id, result = plan.run_id, benchmark_result(plan, summary)
     await transaction.execute("drop_earlier_close", run_id, summary.epoch)
     if await transaction.fetchrow("add_closed_run", run_id, RESULT.dump_json(result).decode()) is None:
         return
@@ -57,7 +57,7 @@ async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summar
     )
 
 
-def _conditions_key(result: SuiteResult, metric: str) -> str:
+def _conditions_key(result: BenchmarkResult, metric: str) -> str:
     text = result.conditions.of_metric(metric).text
     return text if result.is_whole else _LIMITED + text if result.is_limited else CANNOT_BE_RANKED
 
@@ -66,26 +66,26 @@ class PostgresLeaderboard:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def latest_runs(self, suite: str, models: Sequence[str]) -> Mapping[str, str]:
-        rows = await self._session.fetch("find_latest_runs", suite, list(models))
+    async def latest_runs(self, benchmark: str, models: Sequence[str]) -> Mapping[str, str]:
+        rows = await self._session.fetch("find_latest_runs", benchmark, list(models))
         return {row["model"]: row["run_id"] for row in rows}
 
-    async def metrics(self, suite: str, project_id: int | None) -> list[str]:
-        rows = await self._session.fetch("list_leaderboard_metrics", suite, _project(project_id))
+    async def metrics(self, benchmark: str, project_id: int | None) -> list[str]:
+        rows = await self._session.fetch("list_leaderboard_metrics", benchmark, _project(project_id))
         return [row["metric"] for row in rows]
 
     async def candidates(
-        self, suite: str, metric: str, project_id: int | None, *, is_best: bool
+        self, benchmark: str, metric: str, project_id: int | None, *, is_best: bool
     ) -> list[Candidate]:
-        rows = await self._session.fetch("list_entries", suite, _project(project_id), metric, is_best)
+        rows = await self._session.fetch("list_entries", benchmark, _project(project_id), metric, is_best)
         return [
             Candidate(_closed_run(row), metric, row["previous_run_id"] or "", row["is_latest"])
             for row in rows
         ]
 
-    async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
+    async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:
         row = await self._session.fetchrow("read_newest_baselines", run_ids)
-        return {} if row is None else SUITE_BASELINES.validate_json(row["baselines"])
+        return {} if row is None else BENCHMARK_BASELINES.validate_json(row["baselines"])
 
     async def page(self, page: HistoryRange) -> list[ClosedRun]:
         closed_at, run_id = page.after
@@ -109,8 +109,8 @@ class PostgresLeaderboard:
 
 
 def _history(page: HistoryRange) -> str:
-    """The key of a history in the table: a suite, or all of a kind."""
-    return page.suite or (f"*{page.kind}" if page.kind else "")
+    """The key of a history in the table: a benchmark, or all of a kind."""
+    return page.benchmark or (f"*{page.kind}" if page.kind else "")
 
 
 def _project(project_id: int | None) -> str:
@@ -121,7 +121,7 @@ def _project(project_id: int | None) -> str:
 def _closed_run(row: asyncpg.Record) -> ClosedRun:
     return ClosedRun(
         row["run_id"],
-        row["suite"],
+        row["benchmark"],
         row["model"],
         row["project_id"],
         RunState(row["state"]) if row["state"] else None,
@@ -131,7 +131,7 @@ def _closed_run(row: asyncpg.Record) -> ClosedRun:
 
 
 @lru_cache(maxsize=KNOWN_RESULTS)
-def _result(_run_id: str, text: str) -> SuiteResult:
+def _result(_run_id: str, text: str) -> BenchmarkResult:
     """Caches parsed results of closed runs, because pages list the same runs."""
     return RESULT.validate_json(text)
 
@@ -143,7 +143,7 @@ class PostgresPeers:
     async def previous_run(self, run: RunPlan) -> str | None:
         facts, conditions = run.facts, conditions_of(run).of_metric(SCORE)
         row = await self._session.fetchrow(
-            "find_previous_run", run.run_id, facts.suite, facts.model, conditions.text
+            "find_previous_run", run.run_id, facts.benchmark, facts.model, conditions.text
         )
         return None if row is None else str(row["run_id"])
 
@@ -173,8 +173,10 @@ class PostgresBaselines:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
-        await self._session.fetch("keep_run_baselines", run_id, SUITE_BASELINES.dump_json(baselines).decode())
+    async def keep_for_run(self, run_id: str, baselines: BenchmarkBaselines) -> None:
+        await self._session.fetch(
+            "keep_run_baselines", run_id, BENCHMARK_BASELINES.dump_json(baselines).decode()
+        )
 
     async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
         key = (task.sample_set_id, _scoring_digest(task, method))

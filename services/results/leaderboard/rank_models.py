@@ -1,4 +1,4 @@
-"""Ranks the models of a suite by their latest completed runs, or by their best ones."""
+"""Ranks the models of a benchmark by their latest completed runs, or by their best ones."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ DEFAULT_ENTRIES = 10
 class LeaderboardQuery:
     """Limit 0: the default; no scoring method: that of most models; no project: all of them."""
 
-    suite: str
+    benchmark: str
     metric: str = ""
     max_entries: int = 0
     is_best: bool = False
@@ -56,7 +56,7 @@ class RankModels:
     pending: PendingComparisons
 
     async def rank(self, query: LeaderboardQuery) -> Leaderboard:
-        """A suite without runs has an empty leaderboard."""
+        """A benchmark without runs has an empty leaderboard."""
         max_entries = checked_number(
             "max_entries", query.max_entries, maximum=MAX_LEADERBOARD_MODELS, default=DEFAULT_ENTRIES
         )
@@ -64,7 +64,7 @@ class RankModels:
         if metric is None:
             return Leaderboard(query.metric or ACCURACY)
         candidates = await self.leaderboard.candidates(
-            query.suite, metric, query.project_id, is_best=query.is_best
+            query.benchmark, metric, query.project_id, is_best=query.is_best
         )
         conditions = choose_conditions(
             candidates,
@@ -89,13 +89,13 @@ class RankModels:
             baseline_entries(baselines, metric),
             len(ranked),
             max((one.run.closed_at for one in (*ranked, *unranked)), default=None),
-            "" if ranked else limited_note(query.suite, unranked),
+            "" if ranked else limited_note(query.benchmark, unranked),
             pending,
         )
 
     async def _metric(self, query: LeaderboardQuery) -> str | None:
-        """None where the suite has no completed runs."""
-        metrics = await self.leaderboard.metrics(query.suite, query.project_id)
+        """None where the benchmark has no completed runs."""
+        metrics = await self.leaderboard.metrics(query.benchmark, query.project_id)
         metric = metric_named(query.metric, metrics)
         if metrics and metric is None:
             raise UnknownMetric(metric=query.metric or ACCURACY, supported=", ".join(metrics))

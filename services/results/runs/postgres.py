@@ -137,7 +137,7 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
         plan.rollouts,
         plan.scoring_method,
         plan.is_truncated_left,
-        facts.suite,
+        facts.benchmark,
         facts.suite_version,
         facts.model,
         facts.project_id,
@@ -209,7 +209,7 @@ def _record(run_id: str, row: asyncpg.Record, tasks: Sequence[asyncpg.Record]) -
 
 def _facts(row: asyncpg.Record) -> RunFacts:
     return RunFacts(
-        suite=row["suite"],
+        benchmark=row["benchmark"],
         suite_version=row["suite_version"],
         model=row["model"],
         project_id=row["project_id"],

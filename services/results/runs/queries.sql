@@ -2,9 +2,9 @@
 -- The weakest lock that a deletion waits for: runs with the same set do not wait for each other.
 SELECT true AS is_committed FROM sample_sets WHERE sample_set_id = $1 AND digest IS NOT NULL FOR KEY SHARE;
 
--- name: add_run_record: Store the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 suite, $7 its version, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set, $18 largest share of failed samples)
+-- name: add_run_record: Store the record of a run ($1 run, $2 epoch, $3 rollouts, $4 scoring method, $5 cut left, $6 benchmark, $7 version of a user's suite or 0, $8 model, $9 project, $10 user, $11 ordered at, $12 limit, $13 shots, $14 missing tasks, $15 groups, $16 price, $17 name of its data set, $18 largest share of failed samples)
 INSERT INTO run_records (
-    run_id, epoch, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
+    run_id, epoch, rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id, username,
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share
 )
 VALUES (
@@ -37,7 +37,7 @@ UPDATE run_records SET is_frozen = true, state = $2, closed_at = now() WHERE run
 
 -- name: read_run_record: Return the record of a run ($1 run)
 SELECT
-    epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, suite_version, model, project_id, username,
+    epoch, is_frozen, rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id, username,
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
     state, closed_at
 FROM run_records

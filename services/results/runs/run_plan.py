@@ -55,10 +55,10 @@ class PlannedTask:
 class RunFacts:
     """The order of a run. `num_fewshot` None: as each task says; `limit` None: all rows.
 
-    `dataset_name`: of the data set whose id is the `suite`; "" where it is a suite.
+    `dataset_name`: of the data set whose id is the `benchmark`; "" where it is a suite.
     """
 
-    suite: str = ""
+    benchmark: str = ""
     suite_version: int = 0
     model: str = ""
     project_id: int = 0
@@ -76,13 +76,13 @@ class RunFacts:
 
     @property
     def title(self) -> str:
-        """The name of the suite or data set."""
-        return self.dataset_name or self.suite
+        """The name of the benchmark, for people."""
+        return self.dataset_name or self.benchmark
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The part of a run that never changes once it is opened. The last group is the suite itself."""
+    """The part of a run that never changes once it is opened. The last group is the benchmark itself."""
 
     run_id: str
     tasks: tuple[PlannedTask, ...]

@@ -42,7 +42,7 @@ class GroupSummary:
 class RunSummary:
     """Partial where not every sample has a final outcome. `failures` goes by the word of the class.
 
-    The last of the `groups` is the suite itself. `problems`: what could not be computed, with the reason.
+    The last of the `groups` is the benchmark itself. `problems`: what could not be computed, with the reason.
     """
 
     run_id: str

@@ -94,7 +94,7 @@ def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
 
 def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_pb2.RunFacts:
     return run_record_pb2.RunFacts(
-        suite=base_name(run.order.benchmark),
+        benchmark=base_name(run.order.benchmark),
         suite_version=run.suite_version,
         model=run.order.model,
         project_id=run.order.project_id,

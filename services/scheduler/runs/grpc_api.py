@@ -195,12 +195,12 @@ def _run_id(text: str) -> RunId:
 
 
 def _filter(request: scheduler_pb2.ListRunsRequest) -> RunFilter:
-    texts = {"suite": request.suite, "model": request.model, "dataset_id": request.dataset_id}
+    texts = {"benchmark": request.benchmark, "model": request.model, "dataset_id": request.dataset_id}
     for field, text in texts.items():
         refuse(nul_problem(field, text))
     return RunFilter(
         state=member_of(RunState, request.state),
-        suite=request.suite,
+        benchmark=request.benchmark,
         model=request.model,
         project_id=request.project_id if request.HasField("project_id") else None,
         kind=member_of(RunKind, request.kind),

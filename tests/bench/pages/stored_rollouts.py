@@ -38,7 +38,7 @@ _OLDER = f"""
         array_agg(model), array_agg(run_id), now() - n * interval '1 hour'
     FROM generate_series(1, {ORDERS}) AS n
     CROSS JOIN LATERAL (
-        SELECT run_id, model FROM runs WHERE suite <> '{SUITE}'
+        SELECT run_id, model FROM runs WHERE benchmark <> '{SUITE}'
         ORDER BY created_at DESC OFFSET 2 * (n % 400) LIMIT 2
     ) AS r
     GROUP BY n
@@ -153,4 +153,4 @@ async def _order(connection: asyncpg.Connection, runs: Mapping[str, str], templa
 
 
 def _changes(model: str) -> dict[str, str]:
-    return {"run_id": "c.run_id", "model": f"'{model}'", "suite": f"'{SUITE}'", "suite_version": "1"}
+    return {"run_id": "c.run_id", "model": f"'{model}'", "benchmark": f"'{SUITE}'", "suite_version": "1"}

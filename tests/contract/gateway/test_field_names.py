@@ -22,7 +22,7 @@ _PROMISED = "the name that clients of REST were promised"
 _OPENAI = "the name in OpenAI's API"
 # (REST, contract): why they differ.
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
-    ("benchmark_suite", "suite"): _PROMISED,
+    ("benchmark_suite", "benchmark"): _PROMISED,
     ("code", "failure_class"): _PROMISED,
     ("completed", "recorded"): _PROMISED,
     ("completed_at", "finished_at"): _PROMISED,
@@ -41,6 +41,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("next_cursor", "next_page_token"): _PROMISED,
     ("size", "size_bytes"): _PROMISED,
     ("status", "state"): _PROMISED,
+    ("suite", "benchmark"): _PROMISED,
     ("total_runs", "total"): _PROMISED,
     ("total_samples", "answered"): _PROMISED,
     ("truncate", "truncation"): _PROMISED,

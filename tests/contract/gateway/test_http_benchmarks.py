@@ -303,7 +303,7 @@ async def test_list_of_jobs_is_filtered_and_paged(harness: GatewayHarness) -> No
     }
     assert body == {"results": [listed], "total": 1, "next_cursor": "next"}
     asked = harness.scheduler.listed[0]
-    assert (asked.model, asked.suite, asked.state) == ("vllm/starter", "glue", run_pb2.RUN_STATE_RUNNING)
+    assert (asked.model, asked.benchmark, asked.state) == ("vllm/starter", "glue", run_pb2.RUN_STATE_RUNNING)
     assert (asked.page_size, asked.page_token) == (5, "here")
 
 

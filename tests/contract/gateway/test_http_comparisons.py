@@ -45,7 +45,7 @@ async def test_comparison_has_the_promised_fields_with_real_figures(harness: Gat
     assert "no significant difference between a and b on glue" in reported["recommendations"][0]
     assert reported["warnings"] == ["qqp: only a has it"]
     [asked] = harness.results.comparisons.compared
-    assert (list(asked.models), asked.suite, list(asked.metrics)) == (
+    assert (list(asked.models), asked.benchmark, list(asked.metrics)) == (
         ["vllm/a", "vllm/b"],
         "glue",
         ["accuracy"],

@@ -21,7 +21,7 @@ def entry(model: str, rank: int, score: float) -> leaderboard_pb2.LeaderboardEnt
         run_id="r1",
         figure=figure,
         task_count=8,
-        suite="glue",
+        benchmark="glue",
         scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
         state=run_pb2.RUN_STATE_COMPLETED,
     )
@@ -59,7 +59,7 @@ async def test_leaderboard_has_the_promised_fields(harness: GatewayHarness) -> N
     assert (unranked["rank"], unranked["score"], unranked["unranked_because"]) == (None, None, ["limit 100"])
     assert (baseline["provider"], baseline["job_id"], baseline["trend"]) == ("baseline", None, None)
     [asked] = harness.results.entries.leaderboards_asked
-    assert (asked.suite, asked.metric, asked.max_entries, asked.is_best) == ("glue", "accuracy", 5, True)
+    assert (asked.benchmark, asked.metric, asked.max_entries, asked.is_best) == ("glue", "accuracy", 5, True)
     assert not asked.HasField("num_fewshot")
 
 
@@ -88,7 +88,7 @@ async def test_leaderboard_is_of_glue_by_no_metric_in_particular_unless_asked_ot
     harness.results.entries.leaderboard.entries.append(entry("vllm/a", 1, 0.5))
     assert (await call(harness, "GET", f"{API}/leaderboard"))[0] == 200
     [asked] = harness.results.entries.leaderboards_asked
-    assert (asked.suite, asked.metric, asked.max_entries) == ("glue", "", 10)
+    assert (asked.benchmark, asked.metric, asked.max_entries) == ("glue", "", 10)
 
 
 @pytest.mark.parametrize("path", ["leaderboard", "history", "results"])

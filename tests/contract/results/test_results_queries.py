@@ -73,13 +73,13 @@ CLOSED_RUNS = """
         FROM generate_series(1, 10000) AS number;
         INSERT INTO run_records (run_id, epoch, rollouts, scoring_method, is_truncated_left)
         SELECT run_id, 1, 1, 'loglikelihood', false FROM closed;
-        INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
+        INSERT INTO closed_runs (run_id, epoch, benchmark, model, project_id, state, closed_at, result)
         SELECT run_id, 1, 'glue', model, project_id, 'completed', closed_at, '{}' FROM closed;
-        INSERT INTO history_entries (suite, model, closed_at, run_id)
-        SELECT suite, model_or_all, closed_at, run_id
-        FROM closed, unnest(ARRAY['glue', '']) AS suite, unnest(ARRAY[model, '']) AS model_or_all;
+        INSERT INTO history_entries (benchmark, model, closed_at, run_id)
+        SELECT benchmark, model_or_all, closed_at, run_id
+        FROM closed, unnest(ARRAY['glue', '']) AS benchmark, unnest(ARRAY[model, '']) AS model_or_all;
         INSERT INTO leaderboard_entries
-            (suite, project_id, metric, model, conditions, closed_at, run_id, mean)
+            (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean)
         SELECT 'glue', project, metric, model, 'conditions', closed_at, run_id, random()
         FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest(ARRAY['acc', 'score']) AS metric;
         INSERT INTO run_comparisons

@@ -122,8 +122,9 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
     await connection.execute(ORDERS)
     await connection.execute(
         f"""
-        INSERT INTO runs (run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method,
-                          state, epoch, is_closed, created_at, queued_at, finished_at, environment)
+        INSERT INTO runs (run_id, username, project_id, benchmark, model, pool, priority, ordered,
+                          scoring_method, state, epoch, is_closed, created_at, queued_at, finished_at,
+                          environment)
         SELECT lpad(to_hex(run), 32, '0')::uuid, 'user' || run % 50, 1, 'suite' || run % 50,
                'model' || run % 50, 'remote', 1, '{{}}', 'generate',
                CASE WHEN run < 4 THEN 'running' WHEN run < 100 THEN 'pending' ELSE 'completed' END, 1,

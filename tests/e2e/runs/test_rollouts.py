@@ -207,7 +207,7 @@ async def test_nothing_is_stored_of_an_order_with_an_unknown_model(
     order.models.append("nowhere/model")
     with pytest.raises(errors.Refused, match="nowhere"):
         await stack.client.rollouts.order(order)
-    listed = await stack.client.list_runs(ListRunsRequest(suite="refused"))
+    listed = await stack.client.list_runs(ListRunsRequest(benchmark="refused"))
     assert listed.total == 0
     assert (await stack.client.rollouts.list(ListRolloutsRequest(suite="refused"))).total == 0
 

@@ -7,7 +7,9 @@ from proctor.v1 import comparison_pb2, run_pb2
 
 def two_models() -> comparison_pb2.Comparison:
     """b is ahead on the suite as a whole, shown on rte and not shown on sst2; the whole is undecided."""
-    comparison = comparison_pb2.Comparison(suite="glue", corrected_over=3, warnings=["qqp: only a has it"])
+    comparison = comparison_pb2.Comparison(
+        benchmark="glue", corrected_over=3, warnings=["qqp: only a has it"]
+    )
     for model, score in (("vllm/a", 0.8), ("vllm/b", 0.82)):
         comparison.runs.add(
             run_id=str(uuid.uuid5(uuid.NAMESPACE_URL, model)),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
-from services.results.leaderboard.closed_run import ClosedRun, SuiteFigure, SuiteResult
+from services.results.leaderboard.closed_run import BenchmarkFigure, BenchmarkResult, ClosedRun
 from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.rank_models import RankModels
@@ -31,8 +31,8 @@ class NoonClock:
         return 0.0
 
 
-def suite_figure(mean: float | None, task_count: int = 3) -> SuiteFigure:
-    return SuiteFigure(Figure(mean=mean, n=300), task_count)
+def benchmark_figure(mean: float | None, task_count: int = 3) -> BenchmarkFigure:
+    return BenchmarkFigure(Figure(mean=mean, n=300), task_count)
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class ClosedRuns:
         failing_tasks: tuple[str, ...] = (),
     ) -> ClosedRun:
         closed_at = NOON - timedelta(hours=100 - len(self.rows.closed))
-        figures = {metric: suite_figure(mean) for metric in metrics}
-        result = SuiteResult(
+        figures = {metric: benchmark_figure(mean) for metric in metrics}
+        result = BenchmarkResult(
             conditions, figures, answered=300, failed=2, unparsed=30, failing_tasks=failing_tasks
         )
         run = ClosedRun(new_id(), SUITE, model, project_id, state, closed_at, result)

@@ -11,7 +11,7 @@ from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
-from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines
+from services.results.leaderboard.closed_run import BenchmarkBaselines, ClosedRun
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import HistoryRange, HistoryTotals, Lease, Work
 from services.results.processes.errors import TookTooLong
@@ -25,15 +25,15 @@ class MemoryLeaderboard:
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
 
-    async def metrics(self, suite: str, project_id: int | None) -> list[str]:
-        runs = self._complete(suite, project_id)
+    async def metrics(self, benchmark: str, project_id: int | None) -> list[str]:
+        runs = self._complete(benchmark, project_id)
         return sorted({metric for run in runs for metric in run.result.figures})
 
     async def candidates(
-        self, suite: str, metric: str, project_id: int | None, *, is_best: bool
+        self, benchmark: str, metric: str, project_id: int | None, *, is_best: bool
     ) -> list[Candidate]:
         by_conditions: dict[tuple[str, str], list[ClosedRun]] = {}
-        for run in self._complete(suite, project_id):
+        for run in self._complete(benchmark, project_id):
             if metric in run.result.figures:
                 by_conditions.setdefault(_conditions(run, metric), []).append(run)
         return [
@@ -46,14 +46,14 @@ class MemoryLeaderboard:
     def _candidate(self, runs: Sequence[ClosedRun], metric: str, chosen: ClosedRun) -> Candidate:
         before = [
             run.run_id
-            for run in self._complete(chosen.suite, None)
+            for run in self._complete(chosen.benchmark, None)
             if _conditions(run, metric) == _conditions(chosen, metric)
             and metric in run.result.figures
             and _key(run) < _key(chosen)
         ]
         return Candidate(chosen, metric, before[-1] if before else "", chosen is runs[-1])
 
-    async def baselines(self, run_ids: Sequence[str]) -> SuiteBaselines:
+    async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:
         known = [self._rows.closed[run_id] for run_id in run_ids if run_id in self._rows.run_baselines]
         newest = max(known, key=_key, default=None)
         return self._rows.run_baselines[newest.run_id] if newest else {}
@@ -78,19 +78,21 @@ class MemoryLeaderboard:
         return [
             run
             for run in self._rows.closed.values()
-            if page.suite in ("", run.suite)
-            and (page.suite or page.kind in (None, _kind(run)))
+            if page.benchmark in ("", run.benchmark)
+            and (page.benchmark or page.kind in (None, _kind(run)))
             and page.model in ("", run.model)
             and run.closed_at >= page.since
             and page.state in (None, run.state)
         ]
 
-    def _complete(self, suite: str, project_id: int | None) -> list[ClosedRun]:
+    def _complete(self, benchmark: str, project_id: int | None) -> list[ClosedRun]:
         """In the order in which they were closed."""
         complete = [
             run
             for run in self._rows.closed.values()
-            if run.suite == suite and run.state is RunState.COMPLETED and project_id in (None, run.project_id)
+            if run.benchmark == benchmark
+            and run.state is RunState.COMPLETED
+            and project_id in (None, run.project_id)
         ]
         return sorted(complete, key=_key)
 
@@ -99,7 +101,7 @@ class MemoryBaselines:
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
 
-    async def keep_for_run(self, run_id: str, baselines: SuiteBaselines) -> None:
+    async def keep_for_run(self, run_id: str, baselines: BenchmarkBaselines) -> None:
         self._rows.run_baselines[run_id] = baselines
 
     async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:

@@ -15,7 +15,12 @@ from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.results.leaderboard.baseline import TaskBaselines
-from services.results.leaderboard.closed_run import ClosedRun, SuiteBaselines, SuiteResult, suite_result
+from services.results.leaderboard.closed_run import (
+    BenchmarkBaselines,
+    BenchmarkResult,
+    ClosedRun,
+    benchmark_result,
+)
 from services.results.outcomes.outcome import ScoredOutcome, replacement, supersedes
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
@@ -45,7 +50,7 @@ class MemoryRows:
     summaries: dict[tuple[str, int], RunSummary] = field(default_factory=dict)
     closed: dict[str, ClosedRun] = field(default_factory=dict)
     task_baselines: dict[str, TaskBaselines] = field(default_factory=dict)
-    run_baselines: dict[str, SuiteBaselines] = field(default_factory=dict)
+    run_baselines: dict[str, BenchmarkBaselines] = field(default_factory=dict)
     environments: dict[str, dict[str, set[str]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
@@ -325,15 +330,15 @@ class MemorySummaries:
         record, rows = self._rows.records[plan.run_id], self._rows
         if record.epoch != summary.epoch or not record.is_frozen:
             return summary
-        if (plan.run_id, summary.epoch) not in rows.summaries and plan.facts.suite:
-            rows.closed[plan.run_id] = _closed_run(record, suite_result(plan, summary))
+        if (plan.run_id, summary.epoch) not in rows.summaries and plan.facts.benchmark:
+            rows.closed[plan.run_id] = _closed_run(record, benchmark_result(plan, summary))
         return rows.summaries.setdefault((plan.run_id, summary.epoch), summary)
 
     async def change_state(self, plan: RunPlan, summary: RunSummary, state: RunState) -> None:
         rows = self._rows
         rows.records[plan.run_id] = record = replace(rows.records[plan.run_id], state=state)
         if plan.run_id in rows.closed:
-            rows.closed[plan.run_id] = _closed_run(record, suite_result(plan, summary))
+            rows.closed[plan.run_id] = _closed_run(record, benchmark_result(plan, summary))
 
     async def add_problem(self, run_id: str, epoch: int, problem: str) -> None:
         summary = self._rows.summaries[run_id, epoch]
@@ -345,11 +350,11 @@ class MemorySummaries:
         return self._rows.summaries.get((run_id, epoch))
 
 
-def _closed_run(record: RunRecord, result: SuiteResult) -> ClosedRun:
+def _closed_run(record: RunRecord, result: BenchmarkResult) -> ClosedRun:
     assert record.closed_at is not None
     run_id, facts = record.plan.run_id, record.plan.facts
     return ClosedRun(
-        run_id, facts.suite, facts.model, facts.project_id, record.state, record.closed_at, result
+        run_id, facts.benchmark, facts.model, facts.project_id, record.state, record.closed_at, result
     )
 
 

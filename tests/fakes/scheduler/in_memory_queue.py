@@ -40,7 +40,9 @@ class InMemoryQueue:
         return {run_id: order.index(run_id) + 1 for run_id in runs if run_id in order}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
-        return {(suite, model): await self.runs.past_runs(suite, model) for suite, model in wanted}
+        return {
+            (benchmark, model): await self.runs.past_runs(benchmark, model) for benchmark, model in wanted
+        }
 
     async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
         completed = [run for run in self.runs.runs.values() if run.state is RunState.COMPLETED]

@@ -153,7 +153,7 @@ class InMemoryRuns:
     async def count_running(self) -> int:
         return len(self._in_state(RunState.RUNNING))
 
-    async def past_runs(self, suite: str, model: str) -> Sequence[CompletedRun]:
+    async def past_runs(self, benchmark: str, model: str) -> Sequence[CompletedRun]:
         return [
             CompletedRun(
                 run.order.tasks,
@@ -163,7 +163,9 @@ class InMemoryRuns:
                 run.ran_seconds + (run.finished_at - run.admitted_at).total_seconds(),
             )
             for run in reversed(self._in_state(RunState.COMPLETED))
-            if (run.order.suite, run.order.model) == (suite, model) and run.finished_at and run.admitted_at
+            if (run.order.benchmark, run.order.model) == (benchmark, model)
+            and run.finished_at
+            and run.admitted_at
         ]
 
     async def model_names(self, name: str) -> Sequence[str]:
@@ -174,7 +176,7 @@ class InMemoryRuns:
         alike = [
             each
             for each in reversed(self._in_state(RunState.COMPLETED))
-            if (each.order.suite, each.scoring_method) == (run.order.suite, run.scoring_method)
+            if (each.order.benchmark, each.scoring_method) == (run.order.benchmark, run.scoring_method)
             and each.order.token_settings == run.order.token_settings
         ]
         of_model = [each for each in alike if each.order.model == run.order.model]
@@ -383,7 +385,7 @@ class InMemoryRuns:
 def _matches(run: Run, wanted: RunFilter) -> bool:
     return (
         wanted.state in (None, run.state)
-        and wanted.suite in ("", run.order.benchmark)
+        and wanted.benchmark in ("", run.order.benchmark)
         and wanted.model in ("", run.order.model)
         and wanted.project_id in (None, run.order.project_id)
         and wanted.kind in (None, RunKind.DATASET if run.order.dataset_id else RunKind.SUITE)

@@ -37,7 +37,7 @@ async def test_runs_are_compared_by_their_ids_and_models_on_a_suite(
     assert reported.document["differences"][3]["difference"] is None
     by_runs, by_models = harness.results.comparisons.compared
     assert (list(by_runs.run_ids), list(by_runs.metrics)) == ([FIRST, SECOND], ["acc"])
-    assert (list(by_models.models), by_models.suite) == (["vllm/a", "vllm/b"], "glue")
+    assert (list(by_models.models), by_models.benchmark) == (["vllm/a", "vllm/b"], "glue")
 
 
 @pytest.mark.parametrize(

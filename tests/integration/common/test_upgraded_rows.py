@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.rollout import BudgetUse, EarlierUse
-from proctor.values.run import RunId
+from proctor.values.run import RunId, RunKind
 from proctor.values.sample import Prompt
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
@@ -22,7 +22,8 @@ from services.results import postgres as results
 from services.results.answers.postgres import PostgresSameSamples
 from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
-from services.results.leaderboard.ports import Lease, Work
+from services.results.leaderboard.list_history import NEWEST
+from services.results.leaderboard.ports import HistoryRange, Lease, Work
 from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresLeases
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
@@ -34,6 +35,8 @@ from services.scheduler.rollouts.budgets.budget_report import BudgetReport
 from services.scheduler.rollouts.budgets.postgres import PostgresBudgets
 from services.scheduler.runs.lifecycle.errors import RunOfBatch
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.reads.postgres import PostgresRunLists
+from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.scaling.postgres import PostgresDemands
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
@@ -41,7 +44,7 @@ from tests.fakes.callers import by
 from tests.fakes.scheduler_rules import queue_limits
 from tests.harness.servers import postgres_server
 
-SET, ALIAS, GONE, RUN = (f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2, 3, 4))
+SET, ALIAS, GONE, RUN, OVER_ROWS = (f"00000000-0000-0000-0000-00000000000{number}" for number in range(1, 6))
 AT, SECOND = datetime(2026, 11, 20, tzinfo=UTC), timedelta(seconds=1)
 # Of code that has the migrations before results/0014_one_word_each.sql.
 RESULTS_ROWS = f"""
@@ -60,6 +63,10 @@ RESULTS_ROWS = f"""
         closed_at
     )
     VALUES ('{RUN}', 1, true, 1, 'loglikelihood', false, 'glue', 'p/m', 3, 'completed', '{AT}');
+    INSERT INTO run_records (
+        run_id, epoch, rollouts, is_truncated_left, suite, dataset_name, model, state, compared_epoch
+    )
+    VALUES ('{OVER_ROWS}', 1, 1, false, 'ds_1', 'rows.jsonl', 'p/m', 'completed', 1);
     INSERT INTO run_tasks (run_id, task_index, task, set_id, first_sample, sample_count, scoring, provenance)
     SELECT
         '{RUN}', 0, 'sst2', '{SET}', 0, 3,
@@ -79,7 +86,17 @@ RESULTS_ROWS = f"""
     INSERT INTO closed_run_claims (run_id, work, epoch, tries, claimed_until)
     VALUES ('{RUN}', 'comparison', 1, 2, '{AT}');
     INSERT INTO closed_runs (run_id, epoch, suite, model, project_id, state, closed_at, result)
-    VALUES ('{RUN}', 1, 'glue', 'p/m', 7, 'completed', '{AT}', '{{}}');
+    SELECT
+        run_id, 1, suite, 'p/m', 7, 'completed', '{AT}',
+        '{{"conditions": {{"scoring_method": "generate"}}}}'
+    FROM (VALUES ('{RUN}'::uuid, 'glue'), ('{OVER_ROWS}', 'ds_1')) AS closed (run_id, suite);
+    INSERT INTO history_entries (suite, model, closed_at, run_id)
+    SELECT suite, 'p/m', '{AT}', run_id
+    FROM (
+        VALUES
+            ('glue', '{RUN}'::uuid), ('*suite', '{RUN}'), ('', '{RUN}'),
+            ('ds_1', '{OVER_ROWS}'), ('*dataset', '{OVER_ROWS}'), ('', '{OVER_ROWS}')
+    ) AS lists (suite, run_id);
     INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
     SELECT 'glue', project, metric, 'p/m', '', '{AT}', '{RUN}', 1
     FROM (VALUES ('7', 'acc'), ('', 'f1')) AS entries (project, metric);
@@ -90,11 +107,12 @@ DIGEST = "d" * 64
 # Of code that has the migrations before scheduler/0020_one_word_each.sql.
 SCHEDULER_ROWS = f"""
     INSERT INTO runs (
-        run_id, username, project_id, suite, model, pool, priority, ordered, scoring_method, state, epoch,
-        created_at, queued_at, environment, made_for_batch, step
+        run_id, username, project_id, suite, dataset_id, model, pool, priority, ordered, scoring_method,
+        state, epoch, created_at, queued_at, environment, made_for_batch, step
     )
     SELECT
-        run_id, 'ann', 7, 'toy', 'openai/m', 'remote', 2,
+        run_id, 'ann', 7, coalesce(own ->> 'dataset_id', 'toy'), own ->> 'dataset_id', 'openai/m', 'remote',
+        2,
         '{{"suite": "toy", "model": "openai/m", "project_id": 7, "rollouts": 2}}'::jsonb || own,
         'generate', 'running', 1, '{AT}', '{AT}',
         '{{"engine": "vllm", "task.say.dataset": "rows", "task.say.dataset_revision": "1"}}',
@@ -104,7 +122,7 @@ SCHEDULER_ROWS = f"""
             ('{RUN}'::uuid, '{{"rollouts_group": "ann/1", "max_parallel": 3}}'::jsonb, NULL),
             ('{SET}', '{{"rollouts_group": "", "max_parallel": null}}', 'batch_1'),
             -- Stored before there were orders of rollouts.
-            ('{ALIAS}', '{{}}', NULL)
+            ('{ALIAS}', '{{"suite": "", "dataset_id": "ds_1"}}', NULL)
     ) AS stored (run_id, own, batch_id);
     INSERT INTO tasks (
         run_id, task_index, task, version, sample_set_id, first_sample, sample_count, output_type,
@@ -164,7 +182,9 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
 
         record = await records.get(RUN)
         assert record.is_frozen
-        assert record.plan.facts.limit == 3
+        assert (record.plan.facts.benchmark, record.plan.facts.limit) == ("glue", 3)
+        over_rows = (await records.get(OVER_ROWS)).plan.facts
+        assert (over_rows.benchmark, over_rows.dataset_name) == ("ds_1", "rows.jsonl")
         [task] = record.plan.tasks
         assert (task.task, task.sample_set_id) == ("sst2", SET)
         assert (task.provenance.row_source, task.provenance.row_source_revision) == ("rows", "1")
@@ -182,6 +202,16 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         leaderboard = PostgresLeaderboard(session)
         assert await leaderboard.metrics("glue", 7) == ["acc"]
         assert await leaderboard.metrics("glue", None) == ["f1"]
+        assert await leaderboard.latest_runs("ds_1", ["p/m"]) == {"p/m": OVER_ROWS}
+        for name, kind, expected in (
+            ("glue", None, ["glue"]),
+            ("ds_1", None, ["ds_1"]),
+            ("", RunKind.SUITE, ["glue"]),
+            ("", RunKind.DATASET, ["ds_1"]),
+            ("", None, ["ds_1", "glue"]),
+        ):
+            page = HistoryRange(name, "p/m", AT - SECOND, NEWEST, 10, kind)
+            assert [run.benchmark for run in await leaderboard.page(page)] == expected
         end = await PostgresResumePoints(session).end(ResumableFile(RUN, 1, "csv"))
         assert end == ResumePoint(100, (2, 0), is_end=True)
 
@@ -195,6 +225,11 @@ async def test_runs_tasks_and_demands_are_read_by_their_new_names(server: str, t
         stored = [await runs.get(RunId(run_id)) for run_id in (RUN, SET, ALIAS)]
         assert {run.phase for run in stored} == {"planning say"}
         orders = [run.order for run in stored]
+        assert [order.benchmark for order in orders] == ["toy", "toy", "ds_1"]
+        lists = PostgresRunLists(session)
+        listed = [await lists.page(RunFilter(benchmark=name), 10, None) for name in ("toy", "ds_1")]
+        assert [[run.run_id for run in page.runs] for page in listed] == [[RUN, SET], [ALIAS]]
+        assert (await lists.page(RunFilter(dataset_id="ds_1"), 10, None)).total == 1
         bounds = [(order.parallel_group, order.parallel) for order in orders]
         assert bounds == [("ann/1", 3), ("", None), ("", None)]
         assert [(order.rollouts, order.project_id) for order in orders] == [(2, 7)] * 3

@@ -130,7 +130,7 @@ class Api:
         self, uploaded: Uploaded, metric: str = ""
     ) -> leaderboard_service_pb2.GetLeaderboardResponse:
         """The leaderboard once all its runs are compared, which goes on behind its reads."""
-        request = leaderboard_service_pb2.GetLeaderboardRequest(suite=uploaded.dataset_id, metric=metric)
+        request = leaderboard_service_pb2.GetLeaderboardRequest(benchmark=uploaded.dataset_id, metric=metric)
         found: list[leaderboard_service_pb2.GetLeaderboardResponse] = []
 
         async def is_whole() -> bool:
@@ -141,7 +141,7 @@ class Api:
         return found[-1]
 
     async def history(self, uploaded: Uploaded) -> Sequence[leaderboard_pb2.LeaderboardEntry]:
-        request = leaderboard_service_pb2.GetHistoryRequest(suite=uploaded.dataset_id)
+        request = leaderboard_service_pb2.GetHistoryRequest(benchmark=uploaded.dataset_id)
         return (await self.leaderboards.GetHistory(request)).entries
 
     async def compared(
@@ -194,7 +194,7 @@ async def test_a_run_without_metrics_is_closed_listed_exported_and_is_on_no_lead
     leaderboard = await api.leaderboard(uploaded)
     assert (len(leaderboard.entries), len(leaderboard.unranked), leaderboard.total_models) == (0, 0, 0)
     [past] = await api.history(uploaded)
-    assert (past.suite, past.dataset_name, past.answered) == (uploaded.dataset_id, "prompts.jsonl", 2)
+    assert (past.benchmark, past.dataset_name, past.answered) == (uploaded.dataset_id, "prompts.jsonl", 2)
     assert (past.figure.HasField("mean"), past.unparsed_rate) == (False, 0.0)
 
     table = (await api.exported(run_id, "CSV")).decode()
@@ -290,7 +290,7 @@ async def test_models_are_ranked_over_a_data_set_and_compared_by_name(api: Api) 
     assert ranks(await api.leaderboard(uploaded, "f1"))[0][0] == "p/good"
 
     by_model = await api.comparisons.CompareRuns(
-        comparison_service_pb2.CompareRunsRequest(models=["p/good", "p/poor"], suite=uploaded.dataset_id)
+        comparison_service_pb2.CompareRunsRequest(models=["p/good", "p/poor"], benchmark=uploaded.dataset_id)
     )
     assert by_model == await api.compared(good, poor)
     task, whole = by_model.comparison.differences

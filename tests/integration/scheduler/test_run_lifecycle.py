@@ -144,7 +144,7 @@ async def test_lists_have_kinds_and_data_sets(stores: Stores) -> None:
     assert await listed(kind=RunKind.SUITE) == ([suite.run_id], 1)
     assert await listed(dataset_id=OTHER) == ([two.run_id], 1)
     assert await listed(dataset_id=OTHER, kind=RunKind.SUITE) == ([], 0)
-    assert await listed(suite=DATASET) == ([one.run_id], 1)
+    assert await listed(benchmark=DATASET) == ([one.run_id], 1)
 
 
 async def test_only_a_run_that_is_over_is_deleted(stores: Stores) -> None:

@@ -160,12 +160,12 @@ async def test_refusals_come_with_code_reason_and_sentence(entry: ServedSchedule
 @pytest.mark.parametrize(
     "request_",
     [
-        scheduler_pb2.ListRunsRequest(suite="\0"),
+        scheduler_pb2.ListRunsRequest(benchmark="\0"),
         scheduler_pb2.ListRunsRequest(model="a\0"),
         scheduler_pb2.ListRunsRequest(run_id_prefix="g"),
         scheduler_pb2.ListRunsRequest(run_id_prefix="0" * 33),
     ],
-    ids=["suite", "model", "no digits", "longer than an id"],
+    ids=["benchmark", "model", "no digits", "longer than an id"],
 )
 async def test_list_filter_that_nothing_can_match_is_refused(
     entry: ServedScheduler, request_: scheduler_pb2.ListRunsRequest

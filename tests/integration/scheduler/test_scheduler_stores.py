@@ -140,8 +140,8 @@ async def test_pages_show_each_run_once_newest_first(stores: Stores) -> None:
 async def test_filters_leave_out_what_does_not_match(stores: Stores) -> None:
     run = await add(stores, new_run())
     for wanted, count in [
-        (RunFilter(suite="toy", model="openai/fake", state=RunState.PENDING), 1),
-        (RunFilter(suite="other"), 0),
+        (RunFilter(benchmark="toy", model="openai/fake", state=RunState.PENDING), 1),
+        (RunFilter(benchmark="other"), 0),
         (RunFilter(model="other"), 0),
         (RunFilter(state=RunState.FAILED), 0),
         (RunFilter(project_id=8), 0),

@@ -72,7 +72,7 @@ def test_comparison_says_what_must_be_known_to_read_it() -> None:
     assert shown.lines("cola (mcc): only one pair")
     assert shown.lines("corrected (Holm) over 3 tests")
     assert shown.lines("Note: qqp: only a has it")
-    assert shown.lines("loglikelihood, 0.8000 on the whole suite")
+    assert shown.lines("loglikelihood, 0.8000 on the whole benchmark")
 
 
 def test_flips_show_both_answers_with_their_blanks() -> None:
@@ -126,7 +126,7 @@ def test_leaderboard_of_a_data_set_is_named_on_one_line() -> None:
 def test_history_shows_the_whole_run_id_on_80_columns() -> None:
     shown = Shown()
     run = leaderboard_pb2.LeaderboardEntry(
-        run_id=RUN, model="vllm/Qwen/Qwen3-0.6B", suite="glue", state=run_pb2.RUN_STATE_COMPLETED
+        run_id=RUN, model="vllm/Qwen/Qwen3-0.6B", benchmark="glue", state=run_pb2.RUN_STATE_COMPLETED
     )
     run.figure.CopyFrom(figure("acc", 0.83))
     shown.console.print(history_table(shown.console, [run]))

@@ -14,7 +14,7 @@ class DifferenceShown(BaseModel):
 
     first: str
     second: str
-    task: str | None = Field(description="Null for the suite as a whole")
+    task: str | None = Field(description="Null for the benchmark as a whole")
     metric: str
     first_mean: float | None
     second_mean: float | None
@@ -107,14 +107,14 @@ def significance(lead: Lead | None, corrected_over: int) -> str:
     return _p_value(gap, corrected_over)
 
 
-def recommendations(differences: Sequence[DifferenceShown], suite: str, corrected_over: int) -> list[str]:
+def recommendations(differences: Sequence[DifferenceShown], benchmark: str, corrected_over: int) -> list[str]:
     """The sentences of each pair: its conclusion, its tasks, and what biases its figures."""
     return [
         sentence
         for overall in differences
         if overall.is_overall
         for sentence in (
-            _conclusion(overall, suite, corrected_over),
+            _conclusion(overall, benchmark, corrected_over),
             _by_task(overall, differences),
             _biases(overall),
         )
@@ -122,9 +122,9 @@ def recommendations(differences: Sequence[DifferenceShown], suite: str, correcte
     ]
 
 
-def _conclusion(each: DifferenceShown, suite: str, corrected_over: int) -> str:
+def _conclusion(each: DifferenceShown, benchmark: str, corrected_over: int) -> str:
     first, second = each.first, each.second
-    on = f"on {suite} ({each.metric})"
+    on = f"on {benchmark} ({each.metric})"
     match each.verdict:
         case Verdict.FIRST_BETTER | Verdict.SECOND_BETTER:
             is_first = each.verdict == Verdict.FIRST_BETTER

@@ -18,7 +18,7 @@ from services.gateway.api.comparisons.conclusions import (
     significance,
 )
 from services.gateway.api.models import full_model, names_of, provider_and_name
-from services.gateway.api.suites.schemas import SuiteName
+from services.gateway.api.suites.schemas import BenchmarkName
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.parameters import RequestBody, Text
 from services.gateway.http.paths import BENCHMARKING
@@ -42,7 +42,7 @@ _ONE_KIND: list[JsonValue] = [
 
 
 class CompareRequest(RequestBody):
-    """Two to six models by their latest completed run of a suite, or two to six runs."""
+    """Two to six models by their latest completed run of a benchmark, or two to six runs."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
 
@@ -52,7 +52,7 @@ class CompareRequest(RequestBody):
         json_schema_extra={"uniqueItems": True},
         description="Models as ordered or as provider/name, or ids of jobs",
     )
-    benchmark_suite: SuiteName = Field(
+    benchmark_suite: BenchmarkName = Field(
         default="", max_length=128, description="Required with models; all its versions"
     )
     metrics: list[Text] = Field(
@@ -77,7 +77,7 @@ class CompareRequest(RequestBody):
         return comparison_service_pb2.CompareRunsRequest(
             run_ids=self.model_ids if are_runs else (),
             models=() if are_runs else self.model_ids,
-            suite=self.benchmark_suite,
+            benchmark=self.benchmark_suite,
             metrics=self.metrics,
             tasks=self.tasks,
             is_forced=self.force,
@@ -90,7 +90,7 @@ class ComparedJob(BaseModel):
     provider: str
     scoring_method: str | None = Field(description="How choices are scored; null without choices")
     limit: int | None = Field(description="First rows of each task only; null means all")
-    score: float | None = Field(description="The suite's figure of the main metric")
+    score: float | None = Field(description="The benchmark's figure of the main metric")
 
 
 class ComparisonShown(BaseModel):
@@ -107,7 +107,7 @@ class ComparisonShown(BaseModel):
     warnings: list[str]
     runs: list[ComparedJob]
     differences: list[DifferenceShown] = Field(
-        description="Per pair, task and metric; and for the whole suite"
+        description="Per pair, task and metric; and for the whole benchmark"
     )
     corrected_over: int = Field(description="Number of tests in the Holm correction")
 
@@ -146,7 +146,7 @@ def comparison_shown(comparison: comparison_pb2.Comparison) -> ComparisonShown:
     gap, gap_interval = lead.gap.seen_from(lead.best) if lead else (None, None)
     return ComparisonShown(
         models_compared=names,
-        benchmark_suite=comparison.suite,
+        benchmark_suite=comparison.benchmark,
         metric=metric,
         best_performing=lead.best if lead else None,
         best_tied_with=lead.tied if lead else [],
@@ -154,7 +154,7 @@ def comparison_shown(comparison: comparison_pb2.Comparison) -> ComparisonShown:
         performance_gap=gap,
         performance_gap_ci95=gap_interval,
         statistical_significance=significance(lead, comparison.corrected_over),
-        recommendations=recommendations(differences, comparison.suite, comparison.corrected_over),
+        recommendations=recommendations(differences, comparison.benchmark, comparison.corrected_over),
         warnings=list(comparison.warnings),
         runs=[_compared_job(run) for run in comparison.runs],
         differences=differences,

@@ -18,7 +18,7 @@ from proctor.values.run import RunState
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import Truncation
 from proctor.wire.enums import number_of, value_of
-from services.gateway.api.suites.schemas import SuiteFilter
+from services.gateway.api.suites.schemas import BenchmarkFilter
 from services.gateway.http.parameters import JSON_INT_MAX, Count, Cursor, RequestBody, Text
 
 # Protobuf cannot parse messages that are nested much deeper.
@@ -216,9 +216,9 @@ class RunRequest(RequestBody):
         )
 
 
-def kind_number(kind: str, suite: str) -> run_pb2.RunKind.ValueType:
-    """Unspecified for all, and where a suite or the id of a data set says it."""
-    return run_pb2.RUN_KIND_UNSPECIFIED if suite or kind == "all" else value_of(run_pb2.RunKind, kind)
+def kind_number(kind: str, benchmark: str) -> run_pb2.RunKind.ValueType:
+    """Unspecified for all, and where the benchmark says it."""
+    return run_pb2.RUN_KIND_UNSPECIFIED if benchmark or kind == "all" else value_of(run_pb2.RunKind, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class RunsParameters:
     """Filters and page of a list of jobs."""
 
     model_name: ModelFilter = ""
-    suite: SuiteFilter = ""
+    suite: BenchmarkFilter = ""
     status: RunState | None = None
     kind: KindFilter = "suite"
     limit: Annotated[int, Query(ge=1, le=500)] = 20
@@ -237,7 +237,7 @@ class RunsParameters:
             page_size=self.limit,
             page_token=self.cursor,
             state=number_of(self.status),
-            suite=self.suite,
+            benchmark=self.suite,
             model=self.model_name,
             kind=kind_number(self.kind, self.suite),
         )

@@ -13,7 +13,7 @@ from services.gateway.api.models import full_model
 from services.gateway.api.runs.job import job_listed, job_results
 from services.gateway.api.runs.requests import RunRequest, RunsParameters
 from services.gateway.api.runs.schemas import EstimateShown, JobPage, JobResults, JobStarted
-from services.gateway.api.suites.schemas import check_known_suite
+from services.gateway.api.suites.schemas import check_known_benchmark
 from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.parameters import JobId
@@ -116,7 +116,7 @@ async def list_jobs(scheduler: SchedulerCalls, query: Annotated[RunsParameters, 
     page = await scheduler.runs.ListRuns(request)
     # Only where nothing is found: a removed suite keeps its runs.
     if not page.total:
-        await check_known_suite(scheduler, query.suite)
+        await check_known_benchmark(scheduler, query.suite)
     return JobPage(
         results=[job_listed(run) for run in page.runs],
         total=page.total,

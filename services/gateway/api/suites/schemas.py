@@ -34,32 +34,32 @@ _CONTENT_SCHEMA = {
 }
 
 
-def without_version(suite: str) -> str:
+def without_version(benchmark: str, *, field: str = "suite") -> str:
     """The name itself. Raises `SuiteVersionNamed` for a name with a version."""
-    name, version = split_name(suite)
+    name, version = split_name(benchmark)
     if version is not None:
-        raise SuiteVersionNamed(field="suite", given=suite, suite=name)
-    return suite
+        raise SuiteVersionNamed(field=field, given=benchmark, suite=name)
+    return benchmark
 
 
-SuiteName = Annotated[Text, AfterValidator(without_version), Keywords({"pattern": _NO_VERSION})]
-SuiteFilter = Annotated[SuiteName, Query(description=_RULE)]
+BenchmarkName = Annotated[Text, AfterValidator(without_version), Keywords({"pattern": _NO_VERSION})]
+BenchmarkFilter = Annotated[BenchmarkName, Query(description=_RULE)]
 
 
-async def check_known_suite(scheduler: Scheduler, suite: str) -> None:
+async def check_known_benchmark(scheduler: Scheduler, benchmark: str) -> None:
     """Raises an error for a suite or data set that does not exist.
 
     Only for empty lists: runs of a suite that was deleted are still listed.
     """
-    if suite.startswith(_DATASET_PREFIX):
-        await scheduler.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=suite))
+    if benchmark.startswith(_DATASET_PREFIX):
+        await scheduler.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=benchmark))
         return
     response = await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
     known = [listed.suite for listed in response.suites]
-    if suite and suite not in known:
+    if benchmark and benchmark not in known:
         more = len(known) - _MAX_NAMED
         named = ", ".join(known[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-        raise SuiteNotFound(suite=suite, supported=named or "none")
+        raise SuiteNotFound(suite=benchmark, supported=named or "none")
 
 
 def _content(given: object) -> bytes:

@@ -73,7 +73,7 @@ class CompareAddress:
         return comparison_service_pb2.CompareRunsRequest(
             run_ids=self.runs,
             models=self.models,
-            suite="" if self.runs else self.suite,
+            benchmark="" if self.runs else self.suite,
             metrics=[self.metric] if self.metric else [],
             is_forced=self.is_forced,
         )

@@ -119,7 +119,7 @@ def _models(address: CompareAddress, offered: Offered) -> list[ComparableRun]:
     complete = (
         entry
         for entry in offered.history.entries
-        if entry.suite and entry.state == run_pb2.RUN_STATE_COMPLETED
+        if entry.benchmark and entry.state == run_pb2.RUN_STATE_COMPLETED
     )
     return _with_entries(candidates, chosen, ((entry.model, entry) for entry in complete))
 
@@ -190,7 +190,7 @@ def _candidate(entry: leaderboard_pb2.LeaderboardEntry, value: str, *, is_chosen
         value=value,
         run_id=entry.run_id,
         model=entry.model,
-        benchmark=entry.dataset_name or entry.suite,
+        benchmark=entry.dataset_name or entry.benchmark,
         state=word_of(run_pb2.RunState, entry.state),
         metric=entry.figure.metric,
         score=optional(entry.figure, "mean"),

@@ -175,7 +175,7 @@ async def _show_choice(
         days=MAX_HISTORY_DAYS,
         page_size=_OFFERED,
         page_token=asked.page_token,
-        suite=address.suite,
+        benchmark=address.suite,
         # Of several models with the name none is meant: the first page of none of them.
         model=model.name or asked.q.strip(),
     )

@@ -80,7 +80,7 @@ class GroupRow:
 class ComparisonView:
     """A comparison, as far as figures go."""
 
-    suite: str
+    benchmark: str
     metric: str
     runs: Sequence[ComparedRun]
     sentence: tuple[str, str]
@@ -111,7 +111,7 @@ def comparison_view(
     pairings = [Pairing(run, _rows(comparison, run.index)) for run in runs[1:]]
     rows = [row for pairing in pairings for row in pairing.rows]
     return ComparisonView(
-        suite=comparison.suite,
+        benchmark=comparison.benchmark,
         metric=shown.metric or "",
         runs=runs,
         sentence=verdict_sentence(shown),
@@ -139,7 +139,7 @@ def _compared_runs(comparison: comparison_pb2.Comparison, shown: ComparisonShown
 
 
 def _rows(comparison: comparison_pb2.Comparison, other: int) -> list[DifferenceRow]:
-    """Rows of the reference run and another run; the suite as a whole comes first."""
+    """Rows of the reference run and another run; the benchmark as a whole comes first."""
     found = [each for each in comparison.differences if {each.first, each.second} == {0, other}]
     return [_row(each) for each in sorted(found, key=lambda each: bool(each.task))]
 

@@ -142,7 +142,7 @@ async def _request(scheduler: Scheduler, filters: dict[str, str]) -> GetHistoryR
     suite = filters.get("suite", "")
     return GetHistoryRequest(
         model=await full_model(scheduler, filters.get("model", "")),
-        suite=suite,
+        benchmark=suite,
         days=int(filters.get("days", DAYS)),
         metric=filters.get("metric", ""),
         page_size=_PAGE_SIZE,

@@ -121,7 +121,7 @@ def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
     return PastRun(
         run_id=entry.run_id,
         model=entry.model,
-        benchmark=entry.dataset_name or entry.suite,
+        benchmark=entry.dataset_name or entry.benchmark,
         state=word_of(run_pb2.RunState, entry.state),
         metric=entry.figure.metric,
         value=optional(entry.figure, "mean"),

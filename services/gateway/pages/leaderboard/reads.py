@@ -14,7 +14,7 @@ from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.api.suites.schemas import check_known_suite
+from services.gateway.api.suites.schemas import check_known_benchmark
 from services.gateway.backends.calls import Backends, Results
 from services.gateway.pages.filters import filter_choices
 from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
@@ -98,7 +98,7 @@ async def _newest_suite(results: Results) -> str:
     """That of the run that was closed last."""
     newest = GetHistoryRequest(days=MAX_HISTORY_DAYS, page_size=1, kind=run_pb2.RUN_KIND_SUITE)
     history = await results.leaderboard.GetHistory(newest)
-    return next((entry.suite for entry in history.entries), _SUITE)
+    return next((entry.benchmark for entry in history.entries), _SUITE)
 
 
 async def _found(
@@ -109,7 +109,7 @@ async def _found(
         found = await backends.results.leaderboard.GetLeaderboard(ranking_request(filters))
         # Only where nothing is found: a removed suite keeps its leaderboard.
         if is_chosen and not found.entries and not found.unranked:
-            await check_known_suite(backends.scheduler, filters["suite"])
+            await check_known_benchmark(backends.scheduler, filters["suite"])
     except DomainError as error:
         if error.kind not in REFUSED:
             raise
@@ -120,7 +120,7 @@ async def _found(
 def ranking_request(filters: dict[str, str]) -> GetLeaderboardRequest:
     shots = filters.get("num_fewshot")
     return GetLeaderboardRequest(
-        suite=filters["suite"],
+        benchmark=filters["suite"],
         metric=filters.get("metric", ""),
         max_entries=MAX_LEADERBOARD_MODELS if "q" in filters else int(filters.get("limit", SHOWN)),
         is_best="best" in filters,

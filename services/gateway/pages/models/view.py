@@ -80,7 +80,7 @@ def model_view(model: str, runs: Sequence[ClosedRun], total: int, now: datetime)
 def _row(each: ClosedRun) -> BenchmarkRow:
     usage = each.summary.usage
     return BenchmarkRow(
-        benchmark=each.entry.dataset_name or each.entry.suite,
+        benchmark=each.entry.dataset_name or each.entry.benchmark,
         run_id=each.entry.run_id,
         figures=[_figure(figure) for figure in figures_of(each.summary)],
         note=run_note(each.run, each.summary),

@@ -144,13 +144,11 @@ async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> Earl
     """None without a completed run of this model on this."""
     if not (form.get("model") and form.benchmark):
         return None
-    is_dataset = form.kind == "dataset"
     request = scheduler_pb2.ListRunsRequest(
         page_size=1,
         state=run_pb2.RUN_STATE_COMPLETED,
         model=form.get("model"),
-        suite="" if is_dataset else form.benchmark,
-        dataset_id=form.benchmark if is_dataset else "",
+        benchmark=form.benchmark,
     )
     try:
         runs = (await scheduler.runs.ListRuns(request)).runs

@@ -23,7 +23,7 @@ _MAX_SHOWN = 500
 # Of an export: 50,000 runs.
 _MAX_PAGES = 100
 _DAYS = 30
-_COLUMNS = ("run_id", "model", "suite", "closed_at", "score", "ci_low", "ci_high")
+_COLUMNS = ("run_id", "model", "benchmark", "closed_at", "score", "ci_low", "ci_high")
 
 router = APIRouter(include_in_schema=False)
 
@@ -127,7 +127,7 @@ async def _all_points(results: Results, filters: Filters) -> list[Point]:
 
 def _request(filters: Filters) -> GetHistoryRequest:
     return GetHistoryRequest(
-        suite=filters.suite,
+        benchmark=filters.suite,
         days=filters.days,
         metric=filters.metric,
         page_size=_MAX_SHOWN,
@@ -139,7 +139,7 @@ def _record(point: Point) -> dict[str, str | float | None]:
     return {
         "run_id": point.run_id,
         "model": point.model,
-        "suite": point.suite,
+        "benchmark": point.benchmark,
         "closed_at": point.at.isoformat(),
         "score": point.score,
         "ci_low": point.low,

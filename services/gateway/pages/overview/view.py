@@ -22,7 +22,7 @@ class Point:
 
     model: str
     run_id: str
-    suite: str
+    benchmark: str
     at: datetime
     score: float
     low: float | None
@@ -121,7 +121,7 @@ def _point(entry: leaderboard_pb2.LeaderboardEntry) -> Point | None:
     return Point(
         model=entry.model,
         run_id=entry.run_id,
-        suite=entry.dataset_name or entry.suite,
+        benchmark=entry.dataset_name or entry.benchmark,
         at=at,
         score=score,
         low=low,

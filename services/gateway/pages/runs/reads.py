@@ -49,7 +49,7 @@ async def run_list(
             page_size=_PAGE_SIZE,
             page_token=filters["after"],
             state=filters.state,
-            suite=filters["suite"],
+            benchmark=filters["suite"],
             dataset_id=filters["dataset"],
             model=model,
             run_id_prefix=filters["id"],

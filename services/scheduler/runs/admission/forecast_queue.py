@@ -182,7 +182,7 @@ class QueueStore(Protocol):
         ...
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
-        """The last completed runs of each suite and model."""
+        """The last completed runs of each benchmark and model."""
         ...
 
     async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
@@ -245,7 +245,7 @@ class ForecastQueue:
         if ordered:
             queue = queue.with_ordered(ordered)
         known = [*queue.running, *(each.run for each in queue.pending)]
-        # One query for all pairs: a queue of hundreds has few suites and models.
+        # One query for all pairs: a queue of hundreds has few benchmarks and models.
         history = await self.store.past_runs({(run.order.benchmark, run.order.model) for run in known})
         rows = await self.store.planned_rows({run.order.benchmark for run in known if not run.is_planned})
         monotonic = self.clock.monotonic()

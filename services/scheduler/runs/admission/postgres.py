@@ -64,10 +64,10 @@ class PostgresQueue:
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
-        suites, models = [suite for suite, _ in wanted], [model for _, model in wanted]
+        benchmarks, models = [benchmark for benchmark, _ in wanted], [model for _, model in wanted]
         found: dict[tuple[str, str], list[CompletedRun]] = defaultdict(list)
-        for row in await self._session.fetch("list_past_runs", suites, models):
-            found[row["suite"], row["model"]].append(past_run_from_row(row))
+        for row in await self._session.fetch("list_past_runs", benchmarks, models):
+            found[row["benchmark"], row["model"]].append(past_run_from_row(row))
         return found
 
     async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
@@ -75,7 +75,7 @@ class PostgresQueue:
         for row in await self._session.fetch("list_planned_rows", list(benchmarks)):
             tasks, limit = json.loads(row["tasks"]), row["row_limit"]
             rows = PlannedRows(tuple(tasks), limit, json.loads(row["samples"]))
-            found[row["suite"]].append(rows)
+            found[row["benchmark"]].append(rows)
         return found
 
 

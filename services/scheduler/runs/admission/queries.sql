@@ -100,15 +100,15 @@ FROM (
 GROUP BY username
 ORDER BY username;
 
--- name: list_past_runs: Return the last completed runs of each suite and model ($1 suites, $2 their models)
-SELECT suite, model, ordered, total, seconds
-FROM unnest($1::text[], $2::text[]) AS wanted (suite, model)
+-- name: list_past_runs: Return the last completed runs of each benchmark and model ($1 benchmarks, $2 their models)
+SELECT benchmark, model, ordered, total, seconds
+FROM unnest($1::text[], $2::text[]) AS wanted (benchmark, model)
 CROSS JOIN LATERAL (
     SELECT
         ordered, total,
         ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::double precision AS seconds
     FROM runs
-    WHERE runs.suite = wanted.suite AND runs.model = wanted.model
+    WHERE runs.benchmark = wanted.benchmark AND runs.model = wanted.model
         -- A retried run or one with reused answers asked only a part, so its speed misleads.
         AND state = 'completed' AND epoch = 1 AND total > 0 AND reused_answers = 0
     ORDER BY finished_at DESC
@@ -117,12 +117,12 @@ CROSS JOIN LATERAL (
 ) AS past;
 
 -- name: list_planned_rows: Return the samples by task of the last completed runs of each benchmark, those of a data set as of a run over all of it ($1 benchmarks)
-SELECT dataset_id AS suite, '[]'::jsonb AS tasks, NULL::integer AS row_limit, jsonb_build_object('rows', row_count) AS samples
+SELECT dataset_id AS benchmark, '[]'::jsonb AS tasks, NULL::integer AS row_limit, jsonb_build_object('rows', row_count) AS samples
 FROM dataset_rows
 WHERE dataset_id = ANY ($1)
 UNION ALL
-SELECT suite, tasks, row_limit, samples
-FROM unnest($1) AS wanted (suite)
+SELECT benchmark, tasks, row_limit, samples
+FROM unnest($1) AS wanted (benchmark)
 CROSS JOIN LATERAL (
     SELECT
         ordered -> 'tasks' AS tasks, (ordered ->> 'limit')::integer AS row_limit,
@@ -130,7 +130,7 @@ CROSS JOIN LATERAL (
             (SELECT jsonb_object_agg(task, sample_count) FROM run_tasks WHERE run_tasks.run_id = runs.run_id), '{}'
         ) AS samples
     FROM runs
-    WHERE runs.suite = wanted.suite AND state = 'completed' AND total > 0
+    WHERE runs.benchmark = wanted.benchmark AND state = 'completed' AND total > 0
     ORDER BY created_at DESC
     -- Enough that one of them was without a limit, and few enough for each look at the queue.
     LIMIT 20

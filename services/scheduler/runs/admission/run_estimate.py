@@ -1,4 +1,4 @@
-"""How long a run takes and when it starts, estimated from ended runs of the same model and suite."""
+"""How long a run takes and when it starts, estimated from ended runs of the same model and benchmark."""
 
 import heapq
 import math
@@ -26,7 +26,7 @@ class CompletedRun:
         return self.seconds / self.total
 
 
-# By suite and model, the latest first.
+# By benchmark and model, the latest first.
 PastRuns = Mapping[tuple[str, str], Sequence[CompletedRun]]
 
 

@@ -23,9 +23,9 @@ SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR KEY SHARE;
 -- name: lock_input_file: Keep a file from being deleted before this transaction ends; no row if it is gone ($1 file)
 SELECT file_id FROM files WHERE file_id = $1 AND (expires_at IS NULL OR expires_at > now()) FOR KEY SHARE;
 
--- name: add_run: Store a pending run ($1 run, $2 request, $3 user, $4 project, $5 suite or data set, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0, $14 price, $15 data set or null, $16 name of the data set, $17 end of the completion window or null)
+-- name: add_run: Store a pending run ($1 run, $2 request, $3 user, $4 project, $5 benchmark, $6 model, $7 pool, $8 priority, $9 order, $10 scoring method, $11 time, $12 environment, $13 version of a user's suite or 0, $14 price, $15 data set or null, $16 name of the data set, $17 end of the completion window or null)
 INSERT INTO runs (
-    run_id, request_id, username, project_id, suite, model, pool, priority, ordered, scoring_method, state, epoch,
+    run_id, request_id, username, project_id, benchmark, model, pool, priority, ordered, scoring_method, state, epoch,
     created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at
 )
 VALUES (

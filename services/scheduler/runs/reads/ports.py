@@ -17,7 +17,7 @@ class RunLists(Protocol):
         ...
 
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
-        """Token counts of the last completed runs of its suite and settings; of any model if need be."""
+        """Token counts of the last completed runs of its benchmark and settings; of any model if need be."""
         ...
 
 

@@ -26,7 +26,7 @@ class PostgresRunLists:
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
         filters = (
             wanted.state,
-            wanted.suite or None,
+            wanted.benchmark or None,
             wanted.model or None,
             wanted.project_id,
             wanted.kind,

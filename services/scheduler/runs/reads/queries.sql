@@ -3,15 +3,15 @@
 -- name: plan_by_values: Plan statements of this transaction for the given filters: each has its own index ()
 SET LOCAL plan_cache_mode = force_custom_plan;
 
--- name: list_runs: Return a page of runs, newest first ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 first and $8 last id, $9 time and $10 run that it begins after, $11 size)
+-- name: list_runs: Return a page of runs, newest first ($1 state, $2 benchmark, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 first and $8 last id, $9 time and $10 run that it begins after, $11 size)
 SELECT *
 FROM run_rows
 WHERE ($1::text IS NULL OR state = $1)
-    AND ($2::text IS NULL OR suite = $2)
+    AND ($2::text IS NULL OR benchmark = $2)
     AND ($3::text IS NULL OR model = $3)
     AND ($4::bigint IS NULL OR project_id = $4)
     AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
-    AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
+    AND ($6::text IS NULL OR (benchmark = $6 AND dataset_id = $6))
     AND ($7::uuid IS NULL OR run_id BETWEEN $7 AND $8)
     -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
     AND (created_at, run_id) < ($9, $10)
@@ -29,25 +29,25 @@ WITH RECURSIVE known AS (
 )
 SELECT model FROM known WHERE $1 IN ('', model, substr(model, strpos(model, '/') + 1)) ORDER BY model LIMIT 1000;
 
--- name: count_runs: Count the runs of all pages ($1 state, $2 suite, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 first and $8 last id)
+-- name: count_runs: Count the runs of all pages ($1 state, $2 benchmark, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 first and $8 last id)
 SELECT count(*)
 FROM runs
 WHERE ($1::text IS NULL OR state = $1)
-    AND ($2::text IS NULL OR suite = $2)
+    AND ($2::text IS NULL OR benchmark = $2)
     AND ($3::text IS NULL OR model = $3)
     AND ($4::bigint IS NULL OR project_id = $4)
     AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
-    AND ($6::text IS NULL OR (suite = $6 AND dataset_id = $6))
+    AND ($6::text IS NULL OR (benchmark = $6 AND dataset_id = $6))
     AND ($7::uuid IS NULL OR run_id BETWEEN $7 AND $8);
 
--- name: read_past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 suite, $2 model, $3 scoring method, $4 request settings)
+-- name: read_past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 benchmark, $2 model, $3 scoring method, $4 request settings)
 WITH latest AS (
     (
         SELECT
             true AS is_of_model, ordered, total, final_counts, scoring_method, reused_answers, started_at,
             finished_at
         FROM runs
-        WHERE state = 'completed' AND suite = $1 AND model = $2
+        WHERE state = 'completed' AND benchmark = $1 AND model = $2
         ORDER BY finished_at DESC
         LIMIT 100
     )
@@ -55,7 +55,7 @@ WITH latest AS (
     (
         SELECT false, ordered, total, final_counts, scoring_method, reused_answers, started_at, finished_at
         FROM runs
-        WHERE state = 'completed' AND suite = $1
+        WHERE state = 'completed' AND benchmark = $1
         ORDER BY created_at DESC
         LIMIT 100
     )

@@ -15,7 +15,7 @@ class RunFilter:
     """Unset fields filter nothing. `id_prefix`: hexadecimal digits without dashes."""
 
     state: RunState | None = None
-    suite: str = ""
+    benchmark: str = ""
     model: str = ""
     project_id: int | None = None
     kind: RunKind | None = None

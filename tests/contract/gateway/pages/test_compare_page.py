@@ -139,7 +139,7 @@ async def test_part_with_samples_compares_nothing_again(harness: GatewayHarness)
 async def test_models_are_compared_by_their_runs(harness: GatewayHarness) -> None:
     shown = await show(harness, "/compare?model=vllm/a&model=vllm/b&suite=glue&unknown=1")
     [asked] = harness.results.comparisons.compared
-    assert (list(asked.models), asked.suite) == (["vllm/a", "vllm/b"], "glue")
+    assert (list(asked.models), asked.benchmark) == (["vllm/a", "vllm/b"], "glue")
     assert harness.results.answers.listed[0].run_ids == [RUN_ID, OTHER_ID]
     assert shown.status == 200
 
@@ -216,7 +216,7 @@ async def test_address_without_samples_says_what_to_do(
 async def test_incomplete_choice_asks_for_the_rest(
     harness: GatewayHarness, path: str, sentence: str, chosen: list[str]
 ) -> None:
-    entry = harness.results.entries.page.entries.add(run_id=RUN_ID, model="vllm/a", suite="glue")
+    entry = harness.results.entries.page.entries.add(run_id=RUN_ID, model="vllm/a", benchmark="glue")
     entry.figure.mean = 0.5
     shown = await show(harness, path)
     assert shown.status == 200
@@ -262,7 +262,7 @@ async def test_answer_is_marked_by_a_form_of_our_own(harness: GatewayHarness) ->
 
 
 async def test_hostile_text_is_text(harness: GatewayHarness, compared: comparison_pb2.Comparison) -> None:
-    compared.suite = compared.runs[0].model = HOSTILE
+    compared.benchmark = compared.runs[0].model = HOSTILE
     # Its name is sent back by a field too, so it stays as it is there.
     compared.differences[0].task = HOSTILE.replace("\u202e", "").replace("\u200b", "")
     compared.differences[3].remark = HOSTILE

@@ -140,7 +140,7 @@ async def test_an_order_is_in_the_address_after_every_change(harness: GatewayHar
 
 async def test_what_is_chosen_for_a_comparison_stays_chosen_on_every_page(harness: GatewayHarness) -> None:
     page = harness.results.entries.page
-    page.entries.add(run_id=f"{RUN_ID[:-1]}7", model="vllm/a", suite="glue")
+    page.entries.add(run_id=f"{RUN_ID[:-1]}7", model="vllm/a", benchmark="glue")
     page.next_page_token = "older"
     shown = await show(harness, f"/compare?run={RUN_ID}&q=vllm/a&choose=token")
     # The run is not among those of this page.

@@ -32,7 +32,7 @@ def entry(model: str, rank: int, score: float, **facts: Any) -> leaderboard_pb2.
         model=model,
         run_id=RUN_ID,
         figure=figure,
-        suite="glue",
+        benchmark="glue",
         state=run_pb2.RUN_STATE_COMPLETED,
         **facts,
     )
@@ -172,11 +172,11 @@ async def test_unranked_models_have_their_reasons_and_limited_runs_a_link(harnes
 
 async def test_leaderboard_without_a_suite_is_that_of_the_newest_run(harness: GatewayHarness) -> None:
     harness.results.entries.page.entries.append(entry("vllm/a", 0, 0.5))
-    harness.results.entries.page.entries[0].suite = "mmlu"
+    harness.results.entries.page.entries[0].benchmark = "mmlu"
     shown = await show(harness, "/leaderboard?unknown=1&include=all&num_fewshot=many", headers=PART)
     assert (shown.status, shown.headers["HX-Push-Url"]) == (200, "/leaderboard?suite=mmlu")
     assert "<html" not in shown.html
-    assert harness.results.entries.leaderboards_asked[0].suite == "mmlu"
+    assert harness.results.entries.leaderboards_asked[0].benchmark == "mmlu"
 
 
 async def test_refused_metric_is_said_on_the_page_with_its_filters(harness: GatewayHarness) -> None:
@@ -230,7 +230,7 @@ async def test_history_has_totals_and_the_share_of_answers(harness: GatewayHarne
     assert "questions" in shown.html
     assert 'rel="next" href="/history?suite=glue&amp;days=90&amp;after=following"' in shown.html
     [asked] = harness.results.entries.pages_asked
-    assert (asked.suite, asked.days, asked.kind) == ("glue", 90, run_pb2.RUN_KIND_UNSPECIFIED)
+    assert (asked.benchmark, asked.days, asked.kind) == ("glue", 90, run_pb2.RUN_KIND_UNSPECIFIED)
     assert asked.includes_totals
 
 
@@ -263,7 +263,7 @@ async def test_history_as_files(harness: GatewayHarness) -> None:
         [row] = json.loads(shown.html) if form == "json" else csv.DictReader(io.StringIO(shown.html))
         assert (row["model"], row["state"], row["answered"]) == ("vllm/a", "completed", answered)
         asked = harness.results.entries.pages_asked[-1]
-        assert (asked.page_token, asked.suite) == ("", "glue")
+        assert (asked.page_token, asked.benchmark) == ("", "glue")
 
 
 async def test_file_of_the_history_has_the_runs_of_all_pages(harness: GatewayHarness) -> None:

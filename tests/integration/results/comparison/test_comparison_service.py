@@ -68,7 +68,7 @@ async def test_runs_are_compared_with_what_that_proves(harness: ResultsHarness) 
         request = comparison_service_pb2.CompareRunsRequest(run_ids=runs, metrics=["accuracy"])
         comparison = (await comparisons.CompareRuns(request)).comparison
         by_model = comparison_service_pb2.CompareRunsRequest(
-            models=["p/38", "p/20"], suite=suite, metrics=["accuracy"]
+            models=["p/38", "p/20"], benchmark=suite, metrics=["accuracy"]
         )
         assert (await comparisons.CompareRuns(by_model)).comparison == comparison
     assert [(run.model, run.score) for run in comparison.runs] == [("p/38", 0.95), ("p/20", 0.5)]
@@ -160,10 +160,10 @@ async def test_a_name_that_postgres_cannot_hold_is_refused(harness: ResultsHarne
     async with comparisons_of(harness) as comparisons:
         for asked in (
             comparisons.CompareRuns(
-                comparison_service_pb2.CompareRunsRequest(suite="glue", models=["p/m", "p/m\0"])
+                comparison_service_pb2.CompareRunsRequest(benchmark="glue", models=["p/m", "p/m\0"])
             ),
             comparisons.CompareRuns(
-                comparison_service_pb2.CompareRunsRequest(suite="\0", models=["p/m", "p/n"])
+                comparison_service_pb2.CompareRunsRequest(benchmark="\0", models=["p/m", "p/n"])
             ),
             comparisons.ListFlips(flips),
         ):

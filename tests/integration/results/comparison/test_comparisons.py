@@ -13,12 +13,12 @@ from proctor.values.scoring import MetricUse, ScoringMethod
 from services.common.errors import InvalidParameter
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import CompareQuery
-from services.results.comparison.comparison import SUITE
+from services.results.comparison.comparison import BENCHMARK
 from services.results.comparison.errors import (
     ComparisonTooSlow,
     NoCommonSamples,
+    OtherBenchmark,
     OtherScoring,
-    OtherSuite,
     RunOfModelNotFound,
 )
 from services.results.comparison.list_flips import FlipsPage, FlipsQuery
@@ -160,7 +160,9 @@ async def test_every_pair_and_task_is_corrected_together(runs: PairedRuns) -> No
     assert [run.run_id for run in comparison.runs] == [plan.run_id for plan in plans]
     assert [run.score for run in comparison.runs] == [1.0, 0.75, 0.75]
     assert [(one.first, one.second, one.task) for one in comparison.differences] == [
-        (first, second, task) for first, second in ((0, 1), (0, 2), (1, 2)) for task in ("t0", "t1", SUITE)
+        (first, second, task)
+        for first, second in ((0, 1), (0, 2), (1, 2))
+        for task in ("t0", "t1", BENCHMARK)
     ]
     assert comparison.corrected_over == 9
     first, _, suite, *_ = comparison.differences
@@ -239,7 +241,7 @@ async def test_runs_scored_in_different_ways_are_compared_by_force_only(runs: Pa
 
 async def test_runs_of_other_suites_are_refused(runs: PairedRuns, session: PostgresSession) -> None:
     first, second = await runs.run(single(["a"], 1)), await PairedRuns(session).run(single(["a"], 1))
-    with pytest.raises(OtherSuite):
+    with pytest.raises(OtherBenchmark):
         await runs.compared(first, second, is_forced=True)
 
 
@@ -247,7 +249,7 @@ async def test_other_limits_and_tasks_are_said(runs: PairedRuns) -> None:
     first = await runs.run(single(TEN, *[1] * 10), single(TEN[:2], 1, 1))
     second = await runs.run(single(TEN[:5], *[0] * 5), limit=5)
     comparison = await runs.compared(first, second)
-    assert [(one.task, one.estimate.pairs) for one in comparison.differences] == [("t0", 5), (SUITE, 5)]
+    assert [(one.task, one.estimate.pairs) for one in comparison.differences] == [("t0", 5), (BENCHMARK, 5)]
     assert comparison.warnings == [
         "The runs were limited to other rows: all rows, the first 5.",
         "Not every run has these tasks, which are left out: t1.",
@@ -259,10 +261,10 @@ async def test_models_are_compared_by_their_latest_run_over_all_rows(runs: Paire
     latest = await runs.run(single(TEN, *[1] * 10), model="p/a")
     await runs.run(single(TEN[:2], 0, 0), model="p/a", limit=2)
     other = await runs.run(single(TEN, *[1] * 10), model="p/b")
-    comparison = await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/b"), suite=runs.suite))
+    comparison = await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/b"), benchmark=runs.suite))
     assert [run.run_id for run in comparison.runs] == [latest.run_id, other.run_id]
     with pytest.raises(RunOfModelNotFound):
-        await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/c"), suite=runs.suite))
+        await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/c"), benchmark=runs.suite))
 
 
 @pytest.mark.parametrize(
@@ -272,7 +274,7 @@ async def test_models_are_compared_by_their_latest_run_over_all_rows(runs: Paire
         CompareQuery(run_ids=("a",)),
         CompareQuery(run_ids=("a", "a")),
         CompareQuery(run_ids=tuple("abcdefg")),
-        CompareQuery(run_ids=("a", "b"), models=("a", "b"), suite="s"),
+        CompareQuery(run_ids=("a", "b"), models=("a", "b"), benchmark="s"),
         CompareQuery(models=("a", "b")),
     ],
 )

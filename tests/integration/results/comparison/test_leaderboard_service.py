@@ -47,7 +47,7 @@ async def examined(
     """A closed run that has so many answers right; every sample asks for the parity of its position."""
     sample_set_id = await harness.store([choice_sample(position) for position in range(SAMPLES)])
     plan = plan_of([SAMPLES], [sample_set_id])
-    plan = await harness.open(replace(plan, facts=facts, groups=(TaskGroup(facts.suite, ("t0",)),)))
+    plan = await harness.open(replace(plan, facts=facts, groups=(TaskGroup(facts.benchmark, ("t0",)),)))
     choices = [at % 2 if at < right else 1 - at % 2 for at in range(SAMPLES)]
     await harness.send(batch(plan.run_id, [answered(at, choice) for at, choice in enumerate(choices)]))
 
@@ -68,7 +68,7 @@ async def test_models_are_ranked_with_ties_trend_and_floor(harness: ResultsHarne
     await examined(harness, RunFacts(suite, model="p/poor"), right=5)
     await examined(harness, RunFacts(suite, model="p/short", limit=3), right=40)
     async with entries_of(harness) as stub:
-        request = leaderboard_service_pb2.GetLeaderboardRequest(suite=suite, metric="accuracy")
+        request = leaderboard_service_pb2.GetLeaderboardRequest(benchmark=suite, metric="accuracy")
 
         async def is_compared() -> bool:
             leaderboard = await stub.GetLeaderboard(request)
@@ -108,11 +108,11 @@ async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:
     failed = await examined(harness, facts, right=20, state=run_pb2.RUN_STATE_FAILED)
     async with entries_of(harness) as stub:
         first = await stub.GetHistory(
-            leaderboard_service_pb2.GetHistoryRequest(suite=facts.suite, page_size=1)
+            leaderboard_service_pb2.GetHistoryRequest(benchmark=facts.benchmark, page_size=1)
         )
         second = await stub.GetHistory(
             leaderboard_service_pb2.GetHistoryRequest(
-                suite=facts.suite, page_size=1, page_token=first.next_page_token
+                benchmark=facts.benchmark, page_size=1, page_token=first.next_page_token
             )
         )
     [newest], [oldest] = first.entries, second.entries
@@ -136,9 +136,9 @@ async def test_a_suite_that_was_never_run_has_an_empty_leaderboard_and_history(
 ) -> None:
     async with entries_of(harness) as stub:
         leaderboard = await stub.GetLeaderboard(
-            leaderboard_service_pb2.GetLeaderboardRequest(suite="nothing")
+            leaderboard_service_pb2.GetLeaderboardRequest(benchmark="nothing")
         )
-        history = await stub.GetHistory(leaderboard_service_pb2.GetHistoryRequest(suite="nothing"))
+        history = await stub.GetHistory(leaderboard_service_pb2.GetHistoryRequest(benchmark="nothing"))
     assert (list(leaderboard.entries), leaderboard.total_models, leaderboard.HasField("last_updated")) == (
         [],
         0,
@@ -153,15 +153,15 @@ async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(harness: R
     async with entries_of(harness) as stub:
         for request, reason in (
             (
-                leaderboard_service_pb2.GetLeaderboardRequest(suite=facts.suite, metric="beauty"),
+                leaderboard_service_pb2.GetLeaderboardRequest(benchmark=facts.benchmark, metric="beauty"),
                 "UNKNOWN_METRIC",
             ),
             (
-                leaderboard_service_pb2.GetLeaderboardRequest(suite=facts.suite, max_entries=101),
+                leaderboard_service_pb2.GetLeaderboardRequest(benchmark=facts.benchmark, max_entries=101),
                 "INVALID_PARAMETER",
             ),
             (
-                leaderboard_service_pb2.GetLeaderboardRequest(suite=facts.suite, scoring_method=9),  # type: ignore[arg-type]  # a number that no enum has
+                leaderboard_service_pb2.GetLeaderboardRequest(benchmark=facts.benchmark, scoring_method=9),  # type: ignore[arg-type]  # a number that no enum has
                 "INVALID_PARAMETER",
             ),
         ):
@@ -173,10 +173,12 @@ async def test_an_unknown_metric_and_a_limit_out_of_range_are_refused(harness: R
 async def test_a_name_that_postgres_cannot_hold_is_refused(harness: ResultsHarness) -> None:
     async with entries_of(harness) as entries:
         for asked in (
-            entries.GetLeaderboard(leaderboard_service_pb2.GetLeaderboardRequest(suite="\0")),
-            entries.GetLeaderboard(leaderboard_service_pb2.GetLeaderboardRequest(suite="glue", metric="\0")),
+            entries.GetLeaderboard(leaderboard_service_pb2.GetLeaderboardRequest(benchmark="\0")),
+            entries.GetLeaderboard(
+                leaderboard_service_pb2.GetLeaderboardRequest(benchmark="glue", metric="\0")
+            ),
             entries.GetHistory(leaderboard_service_pb2.GetHistoryRequest(model="p/m\0")),
-            entries.GetHistory(leaderboard_service_pb2.GetHistoryRequest(suite="\0")),
+            entries.GetHistory(leaderboard_service_pb2.GetHistoryRequest(benchmark="\0")),
         ):
             with pytest.raises(grpc.aio.AioRpcError, match="holds a NUL character") as refused:
                 await asked

@@ -129,7 +129,7 @@ async def test_json_is_one_document_with_facts_figures_and_outcomes(
 ) -> None:
     _, file = await exported(harness, plan, "JSON")
     document = json.loads(file)
-    assert (document["run"]["suite"], document["run"]["state"]) == ("parity", "completed")
+    assert (document["run"]["benchmark"], document["run"]["state"]) == ("parity", "completed")
     assert document["run"]["environment"] == {"engine": "fake"}
     assert document["summary"]["tasks"][0]["figures"]["acc"]["mean"] == 0.5
     assert len(document["outcomes"]) == 7

@@ -146,7 +146,7 @@ async def test_an_order_names_tasks_by_digest_and_keeps_them_as_long_as_its_suit
     assert await used(harness, user) == (uploaded.stored_bytes, 1)
     await collect(harness, timedelta(days=3))
     assert await used(harness, user) == (uploaded.stored_bytes, 1)
-    await harness.execute("DELETE FROM runs WHERE suite = $1", f"of-{user}")
+    await harness.execute("DELETE FROM runs WHERE benchmark = $1", f"of-{user}")
     for number in (1, 2):
         request = suite_pb2.DeleteSuiteRequest(suite=f"of-{user}", version=number)
         await harness.suites.DeleteSuite(request, metadata=OPERATOR_METADATA)

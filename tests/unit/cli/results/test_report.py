@@ -42,11 +42,11 @@ def test_figures_that_stand_for_a_run(summary: summary_pb2.RunSummary, names: li
 
 
 def test_the_kind_of_a_run() -> None:
-    entry = leaderboard_pb2.LeaderboardEntry(suite="ds_1", dataset_name="rows.jsonl")
+    entry = leaderboard_pb2.LeaderboardEntry(benchmark="ds_1", dataset_name="rows.jsonl")
     assert kind_of(entry, summary_of("exact_match")) is ReportKind.DATASET
-    assert kind_of(leaderboard_pb2.LeaderboardEntry(suite="glue"), summary_of("acc")) is ReportKind.SUITE
+    assert kind_of(leaderboard_pb2.LeaderboardEntry(benchmark="glue"), summary_of("acc")) is ReportKind.SUITE
     assert (
-        kind_of(leaderboard_pb2.LeaderboardEntry(suite="mine"), summary_of("pass@1", "reward"))
+        kind_of(leaderboard_pb2.LeaderboardEntry(benchmark="mine"), summary_of("pass@1", "reward"))
         is ReportKind.ROLLOUTS
     )
 
@@ -55,7 +55,8 @@ def test_the_latest_completed_run_of_each_benchmark_counts() -> None:
     completed, failed = run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED
     given = [("glue", failed, "1"), ("glue", completed, "2"), ("glue", completed, "3"), ("qa", failed, "4")]
     entries = [
-        leaderboard_pb2.LeaderboardEntry(suite=suite, state=state, run_id=run) for suite, state, run in given
+        leaderboard_pb2.LeaderboardEntry(benchmark=suite, state=state, run_id=run)
+        for suite, state, run in given
     ]
     assert {suite: entry.run_id for suite, entry in latest_complete(entries).items()} == {"glue": "2"}
 

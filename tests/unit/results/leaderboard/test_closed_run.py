@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from proctor.values.scoring import ScoringMethod
-from services.results.leaderboard.closed_run import suite_result
+from services.results.leaderboard.closed_run import benchmark_result
 from services.results.summaries.run_summary import RunSummary, TaskSummary
 from tests.fakes.results.recorded_run import plan_of
 
@@ -33,4 +33,4 @@ def test_a_task_fails_by_the_share_that_its_run_was_ordered_with(
         figures={},
     )
     summary = RunSummary(plan.run_id, 1, is_partial=False, tasks=(task,), total=100, computed_at=NOON)
-    assert suite_result(plan, summary).flaws == flaws
+    assert benchmark_result(plan, summary).flaws == flaws

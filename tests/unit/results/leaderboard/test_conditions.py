@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from proctor.values.scoring import MetricUse, ScoringMethod
-from services.results.leaderboard.closed_run import SuiteResult
+from services.results.leaderboard.closed_run import BenchmarkResult
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
 from services.results.leaderboard.postgres import (
     RESULT,
@@ -98,5 +98,5 @@ def test_long_options_are_distinguished_in_a_few_letters() -> None:
 
 
 def test_terms_come_back_from_where_they_are_kept() -> None:
-    entry = SuiteResult(conditions_of(dataset_plan(LETTERS, EXACT)), dataset_name="rows.jsonl")
+    entry = BenchmarkResult(conditions_of(dataset_plan(LETTERS, EXACT)), dataset_name="rows.jsonl")
     assert RESULT.validate_json(RESULT.dump_json(entry)) == entry

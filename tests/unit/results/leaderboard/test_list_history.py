@@ -51,8 +51,8 @@ async def test_a_history_is_of_a_model_a_suite_and_some_days() -> None:
     runs.add("p/b", 0.7)
     assert models(await runs.list_history.list_page(HistoryQuery(model="p/a"))) == ["p/a"]
     assert models(await runs.list_history.list_page(HistoryQuery(model="p/a", days=40))) == ["p/a", "p/a"]
-    assert len(models(await runs.list_history.list_page(HistoryQuery(suite=SUITE)))) == 2
-    assert models(await runs.list_history.list_page(HistoryQuery(suite="numbers"))) == []
+    assert len(models(await runs.list_history.list_page(HistoryQuery(benchmark=SUITE)))) == 2
+    assert models(await runs.list_history.list_page(HistoryQuery(benchmark="numbers"))) == []
 
 
 async def test_a_history_is_of_one_state_and_sums_up_all_pages() -> None:

@@ -23,7 +23,7 @@ from services.results.leaderboard.leaderboard import (
 from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.paired.estimate import LEVEL, holm
-from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, suite_figure
+from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, benchmark_figure
 
 QUERY = LeaderboardQuery(SUITE)
 
@@ -306,14 +306,14 @@ async def test_a_metric_goes_by_its_word_or_its_name_and_an_unknown_one_is_refus
 async def test_baselines_are_those_of_the_newest_run_that_has_them() -> None:
     runs = ClosedRuns()
     first, second = runs.add("p/a", 0.5), runs.add("p/b", 0.6)
-    floor = {"random": {"acc": suite_figure(0.25)}, "longest": {"f1": suite_figure(0.3)}}
+    floor = {"random": {"acc": benchmark_figure(0.25)}, "longest": {"f1": benchmark_figure(0.3)}}
     runs.rows.run_baselines[first.run_id] = floor
     leaderboard = await runs.rank_models.rank(QUERY)
     assert [(one.model, one.figure, one.run) for one in leaderboard.baselines] == [
-        ("baseline/random", suite_figure(0.25), None)
+        ("baseline/random", benchmark_figure(0.25), None)
     ]
-    runs.rows.run_baselines[second.run_id] = {"random": {"acc": suite_figure(0.5)}}
-    assert (await runs.rank_models.rank(QUERY)).baselines[0].figure == suite_figure(0.5)
+    runs.rows.run_baselines[second.run_id] = {"random": {"acc": benchmark_figure(0.5)}}
+    assert (await runs.rank_models.rank(QUERY)).baselines[0].figure == benchmark_figure(0.5)
 
 
 async def test_where_all_runs_are_limited_a_sentence_says_so() -> None:

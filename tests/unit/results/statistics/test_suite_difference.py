@@ -10,7 +10,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from proctor.values.comparison import Verdict
-from services.results.comparison.comparison import SUITE, Difference, corrected
+from services.results.comparison.comparison import BENCHMARK, Difference, corrected
 from services.results.statistics.paired.estimate import (
     STRATIFIED_PERMUTATION,
     STRATIFIED_T,
@@ -111,7 +111,7 @@ def test_holm_is_that_of_statsmodels_and_skips_what_is_undefined() -> None:
 
 def test_a_suite_of_one_task_is_corrected_as_the_one_test_that_it_is() -> None:
     estimate, other = tasks_of(30, 40)
-    shown = [Difference(0, 1, task, "acc", estimate) for task in ("t0", SUITE)]
+    shown = [Difference(0, 1, task, "acc", estimate) for task in ("t0", BENCHMARK)]
     differences, corrected_over = corrected([*shown, Difference(0, 1, "t1", "acc", other)])
     assert corrected_over == 2
     assert [one.adjusted_p_value for one in differences[:2]] == [

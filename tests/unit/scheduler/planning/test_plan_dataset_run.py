@@ -160,7 +160,7 @@ async def test_results_is_reported_of_rows_parameters_and_metrics() -> None:
     assert (turn.role, turn.content, turn.fields_json) == ("user", "Hi", '{"name":"ann"}')
     assert (sample.row_id, sample.params_json) == ("r0", '{"temperature":0.5}')
     facts = facts_to_proto(batch, [])
-    assert (facts.suite, facts.dataset_name) == (batch.order.dataset_id, "b.jsonl")
+    assert (facts.benchmark, facts.dataset_name) == (batch.order.dataset_id, "b.jsonl")
 
 
 TEXT = PlannedTask(

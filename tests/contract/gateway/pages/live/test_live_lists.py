@@ -84,7 +84,7 @@ async def test_a_list_is_read_with_the_filters_of_its_page(harness: GatewayHarne
     async with socket(harness, await pushed(harness, "/runs?state=running&suite=glue&after=token")) as ws:
         await awaited(ws, "tick")
     asked = harness.scheduler.listed[-1]
-    assert (asked.suite, asked.state, asked.page_token) == ("glue", run_pb2.RUN_STATE_RUNNING, "token")
+    assert (asked.benchmark, asked.state, asked.page_token) == ("glue", run_pb2.RUN_STATE_RUNNING, "token")
 
 
 async def test_pages_of_one_list_share_what_is_read_whatever_else_their_addresses_have(

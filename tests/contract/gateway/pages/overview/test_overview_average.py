@@ -20,7 +20,7 @@ async def test_runs_in_other_units_are_left_out_of_main_metrics_alone(
 ) -> None:
     page = harness.results.entries.page
     for number, score in enumerate((27.0, 0.8, 0.4)):
-        entry = page.entries.add(run_id=f"{RUN_ID[:-1]}{number}", model="vllm/a", suite="glue")
+        entry = page.entries.add(run_id=f"{RUN_ID[:-1]}{number}", model="vllm/a", benchmark="glue")
         entry.figure.mean = score
         entry.closed_at.FromSeconds(1_700_000_000 + number)
     page.total = 3

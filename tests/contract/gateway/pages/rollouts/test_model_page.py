@@ -29,7 +29,7 @@ def put_history(harness: GatewayHarness, text: str = "") -> None:
     ):
         page.entries.add(
             run_id=run_id,
-            suite=f"{suite}{text}",
+            benchmark=f"{suite}{text}",
             dataset_name=dataset and f"{dataset}.jsonl",
             state=run_pb2.RUN_STATE_COMPLETED,
             model=MODEL,
