@@ -59,7 +59,7 @@ VALUES: Mapping[str, str] = {
     "GetHistoryRequest.metric": f"empty means {ACCURACY}.",
     "GetLeaderboardRequest.metric": f"({metric_named('', ['acc', SCORE])} over the tasks that have it; "
     f'{metric_named("", [SCORE])} where none has), "score" (the mean of each task\'s main metric) or any '
-    f"metric of the suite; empty means {ACCURACY}.",
+    f"metric of the benchmark; empty means {ACCURACY}.",
     "OpenRunRequest.max_failed_share": f"unset means {PLAN.max_failed_share:g}.",
     "OrderRolloutsRequest.agent": f"unset fields use their defaults: {AGENT.kind}, {AGENT.max_steps} steps, "
     f"{AGENT.max_tokens:,} tokens, {AGENT.command_seconds:g} seconds a command.",
