@@ -123,7 +123,9 @@ async def test_no_parameter_is_cast_to_the_type_that_it_has_anyway(dsn: str, fil
 async def test_a_needless_cast_is_found(dsn: str) -> None:
     connection = await asyncpg.connect(dsn, server_settings={"search_path": scheduler.SCHEMA})
     try:
-        query = "SELECT run_id FROM runs WHERE run_id = $1::uuid AND ($2::text IS NULL OR suite = $2::text)"
+        query = (
+            "SELECT run_id FROM runs WHERE run_id = $1::uuid AND ($2::text IS NULL OR benchmark = $2::text)"
+        )
         # Of $2, the first cast decides the type.
         assert await needless_casts(connection, query) == ["$1::uuid", "$2::text"]
     finally:
