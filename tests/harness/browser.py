@@ -5,6 +5,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from axe_playwright_python.async_playwright import Axe
@@ -13,6 +14,7 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, 
 CLOSE_LIMIT_SECONDS = 30.0
 CHECK_LIMIT_SECONDS = 60.0
 
+HEIGHT = 900
 Theme = Literal["light", "dark"]
 # Root has no sandbox; the pages are our own.
 _ARGUMENTS = ["--no-sandbox"]
@@ -42,6 +44,17 @@ class Tab:
 
     async def open(self, path: str) -> None:
         await self.page.goto(self.url + path)
+
+    async def look(self, look: Look) -> None:
+        """How all is looked at that is opened from now on."""
+        await self.page.set_viewport_size({"width": look.width, "height": HEIGHT})
+        await self.page.emulate_media(color_scheme=look.theme)
+
+    async def take_picture(self, path: Path) -> None:
+        """The whole page, as a JPEG: a PNG takes twice the CPU. `path` has no suffix."""
+        await self.page.screenshot(
+            path=path.with_name(f"{path.name}.jpeg"), type="jpeg", quality=80, full_page=True
+        )
 
     async def overflow(self) -> int:
         """How many pixels are outside of the window."""
@@ -87,7 +100,7 @@ async def tab(browser: Browser, url: str, look: Look | None = None) -> AsyncIter
     """A tab of a browser of its own, without cookies of others."""
     chosen = look or Look()
     context = await browser.new_context(
-        viewport={"width": chosen.width, "height": 900},
+        viewport={"width": chosen.width, "height": HEIGHT},
         color_scheme=chosen.theme,
         java_script_enabled=chosen.has_scripts,
     )

@@ -35,15 +35,15 @@ class Site:
 
     async def check_in_every_look(self, path: str, name: str, *, until: str = "main h1") -> None:
         """Light and dark, wide and narrow: no console error, no overflow, nothing that axe finds."""
-        for look in EVERY_LOOK:
-            async with tab(self.browser, self.url, look) as opened:
+        folder = os.environ.get("PROCTOR_PICTURES")
+        async with tab(self.browser, self.url) as opened:
+            for look in EVERY_LOOK:
+                await opened.look(look)
                 await opened.open(path)
                 await opened.page.locator(until).first.wait_for()
                 await opened.check()
-                folder = os.environ.get("PROCTOR_PICTURES")
                 if folder:
-                    picture = Path(folder) / f"{name}-{look.width}-{look.theme}.png"
-                    await opened.page.screenshot(path=picture, full_page=True)
+                    await opened.take_picture(Path(folder) / f"{name}-{look.width}-{look.theme}")
 
     async def reads_without_scripts(self, path: str) -> str:
         """The text of the page in a browser that runs no script."""

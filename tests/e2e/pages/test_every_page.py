@@ -74,7 +74,7 @@ async def test_page_fits_every_width(site: Site, name: str) -> None:
             if width in CHECKED:
                 await opened.check()
             if folder and width in (*CHECKED, WIDTHS[0]):
-                await opened.page.screenshot(path=Path(folder) / f"every-{name}-{width}.png", full_page=True)
+                await opened.take_picture(Path(folder) / f"every-{name}-{width}")
 
 
 @pytest.mark.parametrize("width", [390, 768])

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -100,29 +101,33 @@ async def cloud(podman: Podman) -> AsyncIterator[ModalCloud]:
         yield running
 
 
+@asynccontextmanager
+async def opened_engine(kind: str, request: pytest.FixtureRequest) -> AsyncIterator[SandboxEngine]:
+    """An engine of the kind, until the end. It starts podman and other parts that it needs."""
+    async with AsyncExitStack() as opened:
+        made: SandboxEngine
+        if kind == "kubernetes":
+            made = kubernetes_engine(
+                await opened.enter_async_context(fake_cluster(request.getfixturevalue("podman").socket))
+            )
+        elif kind == "modal":
+            made = modal_engine(
+                await opened.enter_async_context(fake_cloud(request.getfixturevalue("podman").socket))
+            )
+        elif kind == "docker":
+            made = DockerEngine(request.getfixturevalue("podman").socket, BASE_IMAGE)
+        else:
+            made = make_engine(kind, request.getfixturevalue("readable_root"))
+        yield made
+        await made.close()
+
+
 @pytest.fixture
 async def engine(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEngine]:
-    made: SandboxEngine
     # For `attempt_table`.
     request.node.user_properties.append(("engine", request.param))
-    if request.param == "kubernetes":
-        async with fake_cluster(request.getfixturevalue("podman").socket) as cluster:
-            made = kubernetes_engine(cluster)
-            yield made
-            await made.close()
-        return
-    if request.param == "modal":
-        async with fake_cloud(request.getfixturevalue("podman").socket) as cloud:
-            made = modal_engine(cloud)
-            yield made
-            await made.close()
-        return
-    if request.param == "docker":
-        made = DockerEngine(request.getfixturevalue("podman").socket, BASE_IMAGE)
-    else:
-        made = make_engine(request.param, request.getfixturevalue("readable_root"))
-    yield made
-    await made.close()
+    async with opened_engine(request.param, request) as made:
+        yield made
 
 
 @pytest.fixture

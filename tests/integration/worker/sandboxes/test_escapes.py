@@ -1,5 +1,5 @@
 """Nothing leaves a sandbox: each attempt is made in every engine, and some on this machine itself, as a
-control.
+control. The engines and a neighbour in each of them are there for all attempts.
 """
 
 import asyncio
@@ -7,10 +7,13 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from services.worker.sandboxes.modal.engine import ModalEngine
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
@@ -18,7 +21,7 @@ from services.worker.sandboxes.sandbox import Command
 from services.worker.sandboxes.tar_files import pack
 from tests.integration.worker.sandboxes.attempts import files, kernel, network, processes
 from tests.integration.worker.sandboxes.attempts.attempt import Attempt
-from tests.integration.worker.sandboxes.conftest import SMALL
+from tests.integration.worker.sandboxes.conftest import ESCAPED_ENGINES, SMALL, opened_engine
 
 _SHARED_MEMORY = """
 import ctypes
@@ -28,6 +31,49 @@ ctypes.CDLL(None).shmget(0x1234, 4096, 0o1666)
 SECRET = "the worker's key 4711"
 ATTEMPTS = (*files.ATTEMPTS, *kernel.ATTEMPTS, *network.ATTEMPTS, *processes.ATTEMPTS)
 CONTROLS = tuple(attempt for attempt in ATTEMPTS if attempt.outside)
+# It lives until the last attempt.
+_NEIGHBOUR = replace(SMALL, lifetime_seconds=3600.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """An engine, and a sandbox in it that no other may reach."""
+
+    engine: SandboxEngine
+    neighbour: Sandbox
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def neighbourhoods(request: pytest.FixtureRequest) -> AsyncIterator[Mapping[str, Neighbourhood]]:
+    async with AsyncExitStack() as opened:
+        made: dict[str, Neighbourhood] = {}
+        for kind in ESCAPED_ENGINES:
+            engine = await opened.enter_async_context(opened_engine(kind, request))
+            neighbour = await engine.open(_NEIGHBOUR)
+            opened.push_async_callback(neighbour.close)
+            await neighbour.put("/work", pack({"of-another": b"hidden tests"}))
+            assert (await neighbour.run(Command(("python3", "-c", _SHARED_MEMORY)))).is_success
+            made[kind] = Neighbourhood(engine, neighbour)
+        yield made
+        # No attempt has reached it.
+        for each in made.values():
+            assert (await each.neighbour.run(Command(("cat", "/work/of-another")))).text == "hidden tests"
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def engine(
+    request: pytest.FixtureRequest, neighbourhoods: Mapping[str, Neighbourhood]
+) -> SandboxEngine:
+    # For `attempt_table`.
+    request.node.user_properties.append(("engine", request.param))
+    return neighbourhoods[request.param].engine
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def sandbox(engine: SandboxEngine) -> AsyncIterator[Sandbox]:
+    opened = await engine.open(SMALL)
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture
@@ -59,6 +105,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
         }
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: attempt.name)
 async def test_nothing_is_reached_from_inside(
     sandbox: Sandbox,
@@ -70,12 +117,8 @@ async def test_nothing_is_reached_from_inside(
     if attempt.by_filter and isinstance(engine, ModalEngine):
         record_property("outcome", "not applicable")
         return
-    other = await engine.open(SMALL)
-    await other.put("/work", pack({"of-another": b"hidden tests"}))
-    assert (await other.run(Command(("python3", "-c", _SHARED_MEMORY)))).is_success
     program = Command(("python3", "-I", "-c", attempt.program(planted)), stdin=b"given", timeout_seconds=30)
     result, _ = await asyncio.gather(sandbox.run(program), sandbox.run(Command(("sleep", "0.1"))))
-    await other.close()
     assert "ESCAPED" not in result.text
     # It was made, to its end.
     assert result.exit_code == 0, result.text
