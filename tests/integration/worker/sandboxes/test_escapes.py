@@ -57,7 +57,7 @@ async def neighbourhoods(request: pytest.FixtureRequest) -> AsyncIterator[Mappin
         yield made
         # No attempt has reached it.
         for each in made.values():
-            assert (await each.neighbour.run(Command(("cat", "/work/of-another")))).text == "hidden tests"
+            assert (await each.neighbour.run(Command(("cat", "of-another")))).text == "hidden tests"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
