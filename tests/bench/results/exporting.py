@@ -35,7 +35,7 @@ FILL = (
     "INSERT INTO sample_sets (sample_set_id, digest) VALUES ($2::uuid, sha256($2::text::bytea))",
     """
     INSERT INTO run_records (
-        run_id, epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, model, state, closed_at
+        run_id, epoch, is_frozen, rollouts, scoring_method, is_truncated_left, suite, model, state, frozen_at
     ) VALUES ($1::uuid, 1, true, 1, 'generate', false, 'ds_1', 'vllm/tiny', 'completed', now())
     """,
     """

@@ -163,7 +163,7 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         assert await sets.targets(GONE, [0, 1]) == {}
 
         record = await records.get(RUN)
-        assert record.is_frozen
+        assert (record.is_frozen, record.frozen_at) == (True, AT)
         assert record.plan.facts.limit == 3
         [task] = record.plan.tasks
         assert (task.task, task.sample_set_id) == ("sst2", SET)
