@@ -167,7 +167,7 @@ class PostgresGoldenAnswers:
             MarkChange(
                 row["change_id"],
                 (row["sample"], row["rollout"]),
-                Mark.GOLDEN if row["is_golden"] else Mark.WRONG if row["is_wrong"] else None,
+                Mark.GOLDEN if row["is_golden"] else Mark.WRONG if row["is_marked_wrong"] else None,
                 row["username"],
                 row["changed_at"],
             )

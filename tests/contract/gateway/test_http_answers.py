@@ -170,8 +170,8 @@ async def test_answers_are_marked_by_number_or_id_in_the_name_of_who_does(harnes
     keys = [answer_pb2.AnswerKey(sample=0, rollout=2), answer_pb2.AnswerKey(row_id="é-1")]
     assert list(marked.answers) == keys
     assert (marked.run_id, marked.is_golden, marked.user) == (run.run_id, True, "ann")
-    assert (unmarked.is_golden, unmarked.is_wrong, unmarked.user) == (False, False, "local")
-    assert (list(wrong.answers), wrong.is_golden, wrong.is_wrong) == (keys, False, True)
+    assert (unmarked.is_golden, unmarked.is_marked_wrong, unmarked.user) == (False, False, "local")
+    assert (list(wrong.answers), wrong.is_golden, wrong.is_marked_wrong) == (keys, False, True)
 
 
 async def test_changes_of_marks_are_listed_by_pages(harness: GatewayHarness) -> None:
@@ -186,7 +186,7 @@ async def test_changes_of_marks_are_listed_by_pages(harness: GatewayHarness) -> 
         "sample": 0,
         "rollout": 0,
         "is_golden": False,
-        "is_wrong": False,
+        "is_marked_wrong": False,
         "user": "ann",
         "changed_at": "2023-11-14T22:13:20Z",
     }

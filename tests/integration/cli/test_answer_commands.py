@@ -158,7 +158,7 @@ async def test_answers_are_marked_by_id_or_number(harness: GatewayHarness, proct
     wrong = await proctor("golden", "mark", run.run_id, "r1", "--wrong")
     assert wrong.out == f"Run {run.run_id} has 0 golden answers and 1 marked as wrong now.\n"
     asked = harness.results.answers.marked[2]
-    assert (asked.is_wrong, asked.is_golden) == (True, False)
+    assert (asked.is_marked_wrong, asked.is_golden) == (True, False)
     one = await proctor("golden", "unmark", run.run_id, "r1")
     assert one.out == f"Run {run.run_id} has 1 golden answer now.\n"
     typo = await proctor("golden", "mark", run.run_id, "r1", "--sample")

@@ -19,7 +19,8 @@ from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results import postgres as results
-from services.results.answers.postgres import PostgresSameSamples
+from services.results.answers.golden import Mark
+from services.results.answers.postgres import PostgresGoldenAnswers, PostgresSameSamples
 from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
 from services.results.leaderboard.ports import Lease, Work
@@ -83,6 +84,8 @@ RESULTS_ROWS = f"""
     INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
     SELECT 'glue', project, metric, 'p/m', '', '{AT}', '{RUN}', 1
     FROM (VALUES ('7', 'acc'), ('', 'f1')) AS entries (project, metric);
+    INSERT INTO mark_changes (run_id, sample, rollout, is_golden, is_wrong, username)
+    VALUES ('{RUN}', 1, 0, false, true, 'ann');
     INSERT INTO export_marks (run_id, epoch, form, first_byte, sample, rollout, is_end)
     VALUES ('{RUN}', 1, 'csv', 100, 2, 0, true);
 """
@@ -177,6 +180,8 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         shown = [(row["prompt"], row["target"], row["prediction"]) for row in exported]
         assert shown == [("How?", "a", " a")] * 3
 
+        [change] = await PostgresGoldenAnswers(session).changes(RUN, 1, None)
+        assert (change.key, change.mark) == ((1, 0), Mark.WRONG)
         assert await PostgresCloseLeases(session, SET).acquire(RUN, 1, 60) == CloseLease(starts=3)
         assert await PostgresLeases(session).acquire(Work.COMPARISON, 60) == Lease(RUN, Work.COMPARISON, 3)
         leaderboard = PostgresLeaderboard(session)

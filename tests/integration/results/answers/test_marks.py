@@ -31,7 +31,7 @@ async def marked(
             run_id=plan.run_id,
             answers=[answer_pb2.AnswerKey(sample=sample) for sample in samples],
             is_golden=golden,
-            is_wrong=wrong,
+            is_marked_wrong=wrong,
             user="ann",
         )
     )
@@ -53,7 +53,7 @@ async def test_an_answer_has_one_mark_at_most(harness: ResultsHarness) -> None:
     assert await marked(harness, plan, 0, 1) == (0, 0)
     request = answer_pb2.ListMarkChangesRequest(run_id=plan.run_id, page_size=10)
     changes = (await harness.answers.ListMarkChanges(request)).changes
-    assert [(each.sample, each.is_golden, each.is_wrong) for each in reversed(changes)] == [
+    assert [(each.sample, each.is_golden, each.is_marked_wrong) for each in reversed(changes)] == [
         (0, True, False),
         (1, True, False),
         (1, False, True),
