@@ -27,7 +27,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INVALID_PARAMETER: _ErrorReason.ValueType  # 1
     """INVALID_ARGUMENT. {"field": "order.limit"}"""
     ERROR_REASON_UNKNOWN_SUITE: _ErrorReason.ValueType  # 2
-    """INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}"""
+    """INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
     ERROR_REASON_UNKNOWN_TASK: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
     ERROR_REASON_UNKNOWN_MODEL: _ErrorReason.ValueType  # 4
@@ -57,7 +57,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INVALID_PAGE_TOKEN: _ErrorReason.ValueType  # 17
     """INVALID_ARGUMENT. {"page_token": "…"}"""
     ERROR_REASON_DEPENDENCY_UNAVAILABLE: _ErrorReason.ValueType  # 18
-    """UNAVAILABLE. {"dependency": "postgres"}"""
+    """UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
     ERROR_REASON_DEADLINE_REACHED: _ErrorReason.ValueType  # 19
     """The run reached its deadline. {"run_id": "…", "limit": "time"}"""
     ERROR_REASON_TOO_MANY_FAILURES: _ErrorReason.ValueType  # 20
@@ -67,7 +67,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 22
     """INTERNAL. {"incident": "…"}: the service's log has the details under this incident id."""
     ERROR_REASON_UNSUPPORTED: _ErrorReason.ValueType  # 23
-    """FAILED_PRECONDITION. {"model": "…", "scoring_method": "loglikelihood"}"""
+    """FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for."""
     ERROR_REASON_SUITE_IN_USE: _ErrorReason.ValueType  # 24
     """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
     ERROR_REASON_NOT_COMPARABLE: _ErrorReason.ValueType  # 25
@@ -77,7 +77,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
     """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
     ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 29
-    """INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}"""
+    """INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
     ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 30
     """The cost of the run's tokens reached max_cost of its order. {"run_id": "…", "limit": "cost"}"""
     ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 31
@@ -158,6 +158,24 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
     ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 72
     """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
+    ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
+    """FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
+    ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 74
+    """FAILED_PRECONDITION. {"task": "sst2", "row": "872", "seconds": "30"}: rendering the sample took too long."""
+    ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 75
+    """NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
+    ERROR_REASON_OUTCOME_IS_FAILURE: _ErrorReason.ValueType  # 76
+    """FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
+    ERROR_REASON_GATEWAY_FULL: _ErrorReason.ValueType  # 77
+    """UNAVAILABLE. {"limit": "512"}: the requests in progress of all users, or their bytes."""
+    ERROR_REASON_TOO_MANY_READS: _ErrorReason.ValueType  # 78
+    """UNAVAILABLE. {"retry_after_seconds": "2"}: so many lists and results are read already."""
+    ERROR_REASON_READ_TOO_SLOW: _ErrorReason.ValueType  # 79
+    """UNAVAILABLE. {"seconds": "15", "retry_after_seconds": "2"}: the read took too long; ask for less."""
+    ERROR_REASON_SUITE_INSTALLED: _ErrorReason.ValueType  # 80
+    """FAILED_PRECONDITION. {"suite": "glue"}: an installed suite cannot be deleted."""
+    ERROR_REASON_NO_GOLDEN_ANSWERS: _ErrorReason.ValueType  # 81
+    """FAILED_PRECONDITION. {"runs": "…, …"}: none of them has an answer that was marked as golden."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -167,7 +185,7 @@ ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 ERROR_REASON_INVALID_PARAMETER: ErrorReason.ValueType  # 1
 """INVALID_ARGUMENT. {"field": "order.limit"}"""
 ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2
-"""INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}"""
+"""INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
 ERROR_REASON_UNKNOWN_TASK: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
 ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
@@ -197,7 +215,7 @@ ERROR_REASON_SAMPLE_SET_NOT_FOUND: ErrorReason.ValueType  # 16
 ERROR_REASON_INVALID_PAGE_TOKEN: ErrorReason.ValueType  # 17
 """INVALID_ARGUMENT. {"page_token": "…"}"""
 ERROR_REASON_DEPENDENCY_UNAVAILABLE: ErrorReason.ValueType  # 18
-"""UNAVAILABLE. {"dependency": "postgres"}"""
+"""UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
 ERROR_REASON_DEADLINE_REACHED: ErrorReason.ValueType  # 19
 """The run reached its deadline. {"run_id": "…", "limit": "time"}"""
 ERROR_REASON_TOO_MANY_FAILURES: ErrorReason.ValueType  # 20
@@ -207,7 +225,7 @@ ERROR_REASON_MODEL_CANNOT_LOAD: ErrorReason.ValueType  # 21
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 22
 """INTERNAL. {"incident": "…"}: the service's log has the details under this incident id."""
 ERROR_REASON_UNSUPPORTED: ErrorReason.ValueType  # 23
-"""FAILED_PRECONDITION. {"model": "…", "scoring_method": "loglikelihood"}"""
+"""FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for."""
 ERROR_REASON_SUITE_IN_USE: ErrorReason.ValueType  # 24
 """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
 ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
@@ -217,7 +235,7 @@ ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
 ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
 """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
 ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 29
-"""INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}"""
+"""INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
 ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
 """The cost of the run's tokens reached max_cost of its order. {"run_id": "…", "limit": "cost"}"""
 ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 31
@@ -298,4 +316,22 @@ ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
 ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
 """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
+ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
+"""FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
+ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 74
+"""FAILED_PRECONDITION. {"task": "sst2", "row": "872", "seconds": "30"}: rendering the sample took too long."""
+ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 75
+"""NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
+ERROR_REASON_OUTCOME_IS_FAILURE: ErrorReason.ValueType  # 76
+"""FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
+ERROR_REASON_GATEWAY_FULL: ErrorReason.ValueType  # 77
+"""UNAVAILABLE. {"limit": "512"}: the requests in progress of all users, or their bytes."""
+ERROR_REASON_TOO_MANY_READS: ErrorReason.ValueType  # 78
+"""UNAVAILABLE. {"retry_after_seconds": "2"}: so many lists and results are read already."""
+ERROR_REASON_READ_TOO_SLOW: ErrorReason.ValueType  # 79
+"""UNAVAILABLE. {"seconds": "15", "retry_after_seconds": "2"}: the read took too long; ask for less."""
+ERROR_REASON_SUITE_INSTALLED: ErrorReason.ValueType  # 80
+"""FAILED_PRECONDITION. {"suite": "glue"}: an installed suite cannot be deleted."""
+ERROR_REASON_NO_GOLDEN_ANSWERS: ErrorReason.ValueType  # 81
+"""FAILED_PRECONDITION. {"runs": "…, …"}: none of them has an answer that was marked as golden."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

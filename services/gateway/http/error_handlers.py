@@ -63,8 +63,7 @@ _STATUS_OF_REASON = {
     # Clients repeat 429, 409 and 507 by themselves, and none of them would help.
     "STORAGE_QUOTA_EXCEEDED": 413,
     "PROJECT_STORAGE_QUOTA_EXCEEDED": 413,
-    # An upload that took too long; runs report it in their state.
-    "DEADLINE_REACHED": 408,
+    "REQUEST_TIMEOUT": 408,
 }
 # Sentences that existing clients depend on.
 _DETAILS = {

@@ -106,11 +106,11 @@ class TooManyCalls(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_CALL
     """User {user} has too much in progress: {limit}. Wait until some of it has ended."""
 
 
-class GatewayFull(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+class GatewayFull(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="GATEWAY_FULL"):
     """The gateway has {limit} requests in progress. Try again in a moment."""
 
 
-class GatewayHoldsTooMuch(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+class GatewayHoldsTooMuch(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="GATEWAY_FULL"):
     """The requests in progress hold {limit} bytes, as much as this gateway takes. Try again in a moment."""
 
 
@@ -118,7 +118,7 @@ class MessageMissing(GatewayError):
     """The call ended without a request; send one."""
 
 
-class MessageTooSlow(GatewayError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
+class MessageTooSlow(GatewayError, kind=ErrorKind.CONFLICT, reason="REQUEST_TIMEOUT"):
     """The request did not come within {limit} s. Send it again."""
 
 

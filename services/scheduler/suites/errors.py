@@ -93,7 +93,7 @@ class SuiteVersionNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOW
     """There is no version {version} of {suite} to delete. Of users' suites there are: {others}."""
 
 
-class SuiteInstalled(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
+class SuiteInstalled(DomainError, kind=ErrorKind.CONFLICT, reason="SUITE_INSTALLED"):
     """{suite} is an installed suite; only its files in the folder of suites can be removed."""
 
 
@@ -101,5 +101,5 @@ class RowNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
     """Task {task} has no row {row}: it has {rows} rows, counted from 0."""
 
 
-class ShowingTooLong(DomainError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
+class ShowingTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="SHOWING_TOO_SLOW"):
     """Task {task} takes over {seconds} s up to row {row}. Ask for an earlier row; a run has more time."""

@@ -225,7 +225,7 @@ async def test_golden_answers_come_as_a_file_or_as_a_sentence(harness: GatewayHa
     assert asked == export_pb2.ExportGoldenAnswersRequest(
         run_ids=[run.run_id], form=export_pb2.GOLDEN_FORM_TEST
     )
-    harness.results.exports.refusal = refused(ErrorKind.CONFLICT, "UNSUPPORTED", "Mark some first.")
+    harness.results.exports.refusal = refused(ErrorKind.CONFLICT, "NO_GOLDEN_ANSWERS", "Mark some first.")
     status, body, _ = await call(harness, "GET", f"{API}/golden/export?ids={shown_id(run)}&form=training")
     assert (status, body["detail"]) == (409, "Mark some first.")
 
@@ -244,7 +244,7 @@ async def test_reads_beyond_what_results_allows_are_503_and_asked_once(harness: 
     """A transport that tries again by itself multiplies what is too much already."""
     path = f"{API}/{shown_id(stored_run(harness))}/results"
     harness.results.outcomes_refusal = refused(
-        ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Too many read at once.", retry_after_seconds="7"
+        ErrorKind.UNAVAILABLE, "TOO_MANY_READS", "Too many read at once.", retry_after_seconds="7"
     )
     status, body, response = await call(harness, "GET", path)
     assert (status, body["retry_after"], response.headers["Retry-After"]) == (503, 7, "7")

@@ -182,7 +182,7 @@ async def test_golden_answers_are_written_whole_or_not_at_all(
     assert "--force replaces it" in (await proctor(*line, "-o", str(file))).err
     assert (await proctor(*line, "-o", "-")).out.encode() == file.read_bytes()
     assert (await proctor("golden", "export", run.run_id, "--form", "tests", "-o", "-")).code == 2
-    harness.results.exports.refusal = refused(ErrorKind.CONFLICT, "UNSUPPORTED", "Mark some first.")
+    harness.results.exports.refusal = refused(ErrorKind.CONFLICT, "NO_GOLDEN_ANSWERS", "Mark some first.")
     other = tmp_path / "other.jsonl"
     refusal = await proctor(*line, "-o", str(other))
     assert (refusal.err, other.exists()) == ("Mark some first.\n", False)
