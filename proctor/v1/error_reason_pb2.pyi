@@ -130,8 +130,6 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
     ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 56
     """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
-    ERROR_REASON_ROLLOUTS_NOT_FOUND: _ErrorReason.ValueType  # 58
-    """NOT_FOUND. {"order_id": "…"}"""
     ERROR_REASON_TASKS_NOT_FOUND: _ErrorReason.ValueType  # 59
     """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
     ERROR_REASON_ARTIFACT_NOT_FOUND: _ErrorReason.ValueType  # 60
@@ -176,6 +174,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"suite": "glue"}: an installed suite cannot be deleted."""
     ERROR_REASON_NO_GOLDEN_ANSWERS: _ErrorReason.ValueType  # 81
     """FAILED_PRECONDITION. {"runs": "…, …"}: none of them has an answer that was marked as golden."""
+    ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: _ErrorReason.ValueType  # 82
+    """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
+    ERROR_REASON_ROLLOUT_NOT_FOUND: _ErrorReason.ValueType  # 83
+    """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -288,8 +290,6 @@ ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 55
 """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
 ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 56
 """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
-ERROR_REASON_ROLLOUTS_NOT_FOUND: ErrorReason.ValueType  # 58
-"""NOT_FOUND. {"order_id": "…"}"""
 ERROR_REASON_TASKS_NOT_FOUND: ErrorReason.ValueType  # 59
 """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
 ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
@@ -334,4 +334,8 @@ ERROR_REASON_SUITE_INSTALLED: ErrorReason.ValueType  # 80
 """FAILED_PRECONDITION. {"suite": "glue"}: an installed suite cannot be deleted."""
 ERROR_REASON_NO_GOLDEN_ANSWERS: ErrorReason.ValueType  # 81
 """FAILED_PRECONDITION. {"runs": "…, …"}: none of them has an answer that was marked as golden."""
+ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: ErrorReason.ValueType  # 82
+"""NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
+ERROR_REASON_ROLLOUT_NOT_FOUND: ErrorReason.ValueType  # 83
+"""NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

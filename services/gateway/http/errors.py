@@ -46,11 +46,11 @@ class NotForUsers(GatewayError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DEN
     """This operation is not open to callers of the gateway."""
 
 
-class RolloutsOfRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutsOfRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUT_NOT_FOUND"):
     """Run {run_id} is not over tasks of rollouts. Its answers are at /runs/{run_id}/results."""
 
 
-class RolloutNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUT_NOT_FOUND"):
     """Run {run_id} has no rollout {rollout} at a task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
 
 
