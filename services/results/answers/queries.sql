@@ -329,7 +329,7 @@ WITH golden AS (
 )
 INSERT INTO mark_changes (run_id, sample, rollout, is_golden, username)
 SELECT $1, sample, rollout, false, $4
-FROM (SELECT sample, rollout FROM golden UNION SELECT sample, rollout FROM wrong) AS dropped
+FROM (SELECT sample, rollout FROM golden UNION SELECT sample, rollout FROM wrong) AS unmarked
 ORDER BY sample, rollout;
 
 -- name: list_mark_changes: Return changes of the marks of a run, latest first ($1 run, $2 number that they are below or null, $3 rows)

@@ -1,4 +1,4 @@
--- name: drop_earlier_close: Delete the entry of an earlier close: a run is listed in its last state ($1 run, $2 epoch)
+-- name: delete_earlier_close: Delete the entry of an earlier close: a run is listed in its last state ($1 run, $2 epoch)
 DELETE FROM closed_runs AS c
 USING run_records AS r
 WHERE c.run_id = $1 AND r.run_id = c.run_id AND (c.epoch < $2 OR c.state IS DISTINCT FROM r.state);
@@ -203,7 +203,7 @@ WHERE run_id = $1 AND work = $2;
 UPDATE closed_run_leases SET leased_until = now(), starts = starts - 1
 WHERE run_id = $1 AND work = $2;
 
--- name: drop_lease: Delete a lease ($1 run, $2 work)
+-- name: delete_lease: Delete a lease ($1 run, $2 work)
 DELETE FROM closed_run_leases WHERE run_id = $1 AND work = $2;
 
 -- name: keep_run_baselines: Store the baselines of a run's suite ($1 run, $2 baselines)

@@ -34,11 +34,11 @@ _SMALL_CHANGE = 0.1
 
 
 class QuotaStore(Protocol):
-    """Quotas by rate limit key, where workers watch them. A quota holds until it is replaced or dropped."""
+    """Quotas by rate limit key, where workers watch them. A quota holds until it is replaced or deleted."""
 
     async def put(self, rate_limit_key: str, quota: RateQuota) -> None: ...
 
-    async def drop(self, rate_limit_key: str) -> None: ...
+    async def delete(self, rate_limit_key: str) -> None: ...
 
     async def stored(self) -> Mapping[str, RateQuota]: ...
 
@@ -115,7 +115,7 @@ class QuotaAssigner:
         # A new leader has no reports yet: a missing meter does not prove that a key is unused.
         if now - self._began_at >= FORGET_AFTER_SECONDS:
             for key in limits.keys() - meters.keys():
-                await self._lead.store.drop(key)
+                await self._lead.store.delete(key)
                 del limits[key]
                 self._stored.pop(key, None)
 

@@ -211,9 +211,9 @@ async def test_runs_tasks_and_demands_are_read_by_their_new_names(server: str, t
             await runs.requeue(RunId(SET), by())
 
         sets = PostgresTaskSets(session, PostgresStorage(session, limits), SystemClock())
-        await sets.drop_unused(AT, AT + SECOND)
+        await sets.delete_unused(AT, AT + SECOND)
         assert await sets.prefix_of_bundle("bundle") == "tasks/1"
-        await sets.drop_unused(AT + SECOND, AT + SECOND)
+        await sets.delete_unused(AT + SECOND, AT + SECOND)
         assert await sets.prefix_of_bundle("bundle") is None
 
         demands = (await PostgresDemands(session).demands()).by_pool

@@ -21,7 +21,7 @@ class StoredQuotas:
         self.quotas[rate_limit_key] = quota
         self.puts += 1
 
-    async def drop(self, rate_limit_key: str) -> None:
+    async def delete(self, rate_limit_key: str) -> None:
         del self.quotas[rate_limit_key]
 
     async def stored(self) -> dict[str, RateQuota]:
