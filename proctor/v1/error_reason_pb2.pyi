@@ -39,9 +39,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
     """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
-    """FAILED_PRECONDITION. {"task": "sst2", "row": "17", "field": "sentence"}"""
+    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}"""
     ERROR_REASON_SAMPLE_TOO_LARGE: _ErrorReason.ValueType  # 9
-    """INVALID_ARGUMENT. {"sample": "17", "bytes": "5000000"}"""
+    """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}"""
     ERROR_REASON_RUN_NOT_FOUND: _ErrorReason.ValueType  # 10
     """NOT_FOUND. {"run_id": "…"}"""
     ERROR_REASON_RUN_ALREADY_FINISHED: _ErrorReason.ValueType  # 11
@@ -77,7 +77,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
     """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
     ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 29
-    """INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
+    """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
     ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 30
     """The cost of the run's tokens reached max_cost of its order. {"run_id": "…", "limit": "cost"}"""
     ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 31
@@ -108,7 +108,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it."""
     ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 44
     """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
-    As the error of a run {"row": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
+    As the error of a run {"doc_id": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
     """
     ERROR_REASON_MODEL_MISMATCH: _ErrorReason.ValueType  # 45
     """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
@@ -159,7 +159,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
     """FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
     ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 74
-    """FAILED_PRECONDITION. {"task": "sst2", "row": "872", "seconds": "30"}: rendering the sample took too long."""
+    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "30"}: rendering the sample took too long."""
     ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 75
     """NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
     ERROR_REASON_OUTCOME_IS_FAILURE: _ErrorReason.ValueType  # 76
@@ -199,9 +199,9 @@ ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
 """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
-"""FAILED_PRECONDITION. {"task": "sst2", "row": "17", "field": "sentence"}"""
+"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}"""
 ERROR_REASON_SAMPLE_TOO_LARGE: ErrorReason.ValueType  # 9
-"""INVALID_ARGUMENT. {"sample": "17", "bytes": "5000000"}"""
+"""INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}"""
 ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 10
 """NOT_FOUND. {"run_id": "…"}"""
 ERROR_REASON_RUN_ALREADY_FINISHED: ErrorReason.ValueType  # 11
@@ -237,7 +237,7 @@ ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
 ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
 """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
 ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 29
-"""INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
+"""INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
 ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
 """The cost of the run's tokens reached max_cost of its order. {"run_id": "…", "limit": "cost"}"""
 ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 31
@@ -268,7 +268,7 @@ ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
 """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it."""
 ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 44
 """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
-As the error of a run {"row": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
+As the error of a run {"doc_id": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
 """
 ERROR_REASON_MODEL_MISMATCH: ErrorReason.ValueType  # 45
 """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
@@ -319,7 +319,7 @@ ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
 ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
 """FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
 ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 74
-"""FAILED_PRECONDITION. {"task": "sst2", "row": "872", "seconds": "30"}: rendering the sample took too long."""
+"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "30"}: rendering the sample took too long."""
 ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 75
 """NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
 ERROR_REASON_OUTCOME_IS_FAILURE: ErrorReason.ValueType  # 76

@@ -54,7 +54,7 @@ class CannotCompleteLines(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPOR
 
 
 class RowTooLarge(DomainError, kind=ErrorKind.INVALID, reason="SAMPLE_TOO_LARGE"):
-    """Row {row} (from 0) of {name} ({row_id}) takes {bytes} bytes; a sample takes {limit} at most. Cut it."""
+    """Row {doc_id} (from 0) of {name} ({row_id}) takes {bytes} bytes; a sample at most {limit}. Cut it."""
 
 
 class ObjectStoreUnavailable(DomainError, kind=ErrorKind.UNAVAILABLE, reason="OBJECT_STORE_UNAVAILABLE"):
