@@ -153,7 +153,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_MANY_WRONG_KEYS: _ErrorReason.ValueType  # 70
     """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 71
-    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
+    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
     ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 72
     """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
     ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
@@ -165,7 +165,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_OUTCOME_IS_FAILURE: _ErrorReason.ValueType  # 76
     """FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
     ERROR_REASON_GATEWAY_FULL: _ErrorReason.ValueType  # 77
-    """UNAVAILABLE. {"limit": "512"}: the requests in progress of all users, or their bytes."""
+    """UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes."""
     ERROR_REASON_TOO_MANY_READS: _ErrorReason.ValueType  # 78
     """UNAVAILABLE. {"retry_after_seconds": "2"}: so many lists and results are read already."""
     ERROR_REASON_READ_TOO_SLOW: _ErrorReason.ValueType  # 79
@@ -313,7 +313,7 @@ ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 69
 ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 70
 """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
-"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
+"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
 ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
 """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
 ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
@@ -325,7 +325,7 @@ ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 75
 ERROR_REASON_OUTCOME_IS_FAILURE: ErrorReason.ValueType  # 76
 """FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
 ERROR_REASON_GATEWAY_FULL: ErrorReason.ValueType  # 77
-"""UNAVAILABLE. {"limit": "512"}: the requests in progress of all users, or their bytes."""
+"""UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes."""
 ERROR_REASON_TOO_MANY_READS: ErrorReason.ValueType  # 78
 """UNAVAILABLE. {"retry_after_seconds": "2"}: so many lists and results are read already."""
 ERROR_REASON_READ_TOO_SLOW: ErrorReason.ValueType  # 79

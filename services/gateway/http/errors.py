@@ -107,11 +107,11 @@ class TooManyCalls(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_CALL
 
 
 class GatewayFull(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="GATEWAY_FULL"):
-    """The gateway has {limit} requests in progress. Try again in a moment."""
+    """The gateway has {limit} calls in progress. Try again in a moment."""
 
 
 class GatewayHoldsTooMuch(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="GATEWAY_FULL"):
-    """The requests in progress hold {limit} bytes, as much as this gateway takes. Try again in a moment."""
+    """The calls in progress hold {limit} bytes, as much as this gateway takes. Try again in a moment."""
 
 
 class MessageMissing(GatewayError):
