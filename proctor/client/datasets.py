@@ -78,10 +78,10 @@ class DatasetClient:
         return await self._calls.call(self._stub.ListDatasets, request)
 
     async def preview(
-        self, dataset_id: str, first_row: int = 0, row_count: int = 10
+        self, dataset_id: str, first_doc_id: int = 0, row_count: int = 10
     ) -> list[dataset_pb2.DatasetRow]:
         request = dataset_pb2.PreviewDatasetRequest(
-            dataset_id=dataset_id, first_row=first_row, row_count=row_count
+            dataset_id=dataset_id, first_doc_id=first_doc_id, row_count=row_count
         )
         return list((await self._calls.call(self._stub.PreviewDataset, request)).rows)
 

@@ -50,8 +50,8 @@ class RolloutClient:
 
     async def get(self, order_id: str) -> rollout_service_pb2.RolloutsOrder:
         """Raises NotFound."""
-        request = rollout_service_pb2.GetRolloutsRequest(order_id=order_id)
-        return (await self._calls.call(self._stub.GetRollouts, request)).order
+        request = rollout_service_pb2.GetRolloutsOrderRequest(order_id=order_id)
+        return (await self._calls.call(self._stub.GetRolloutsOrder, request)).order
 
     async def artifacts(self, run_id: str, sample: int, rollout: int) -> Sequence[artifact_pb2.Artifact]:
         """Stored artifacts of a rollout, by execution and name."""
@@ -65,9 +65,9 @@ class RolloutClient:
         return await self._calls.call(self._artifacts.ReadArtifact, request)
 
     async def list(
-        self, request: rollout_service_pb2.ListRolloutsRequest | None = None
-    ) -> rollout_service_pb2.ListRolloutsResponse:
+        self, request: rollout_service_pb2.ListRolloutsOrdersRequest | None = None
+    ) -> rollout_service_pb2.ListRolloutsOrdersResponse:
         """A page of orders, newest first."""
         return await self._calls.call(
-            self._stub.ListRollouts, request or rollout_service_pb2.ListRolloutsRequest()
+            self._stub.ListRolloutsOrders, request or rollout_service_pb2.ListRolloutsOrdersRequest()
         )

@@ -211,14 +211,14 @@ class MarkAnswersRequest(_message.Message):
     ANSWERS_FIELD_NUMBER: _builtins.int
     IS_GOLDEN_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
-    IS_WRONG_FIELD_NUMBER: _builtins.int
+    IS_MARKED_WRONG_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     is_golden: _builtins.bool
-    """True marks the answers as golden. If is_wrong is false too, marks are removed."""
+    """True marks the answers as golden. If is_marked_wrong is false too, marks are removed."""
     user: _builtins.str
     """User who marks the answers; empty means "local"."""
-    is_wrong: _builtins.bool
+    is_marked_wrong: _builtins.bool
     """True marks the answers as wrong; not with is_golden."""
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___AnswerKey]:
@@ -231,11 +231,11 @@ class MarkAnswersRequest(_message.Message):
         answers: _abc.Iterable[Global___AnswerKey] | None = ...,
         is_golden: _builtins.bool = ...,
         user: _builtins.str = ...,
-        is_wrong: _builtins.bool = ...,
+        is_marked_wrong: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "is_golden", b"is_golden", "is_wrong", b"is_wrong", "run_id", b"run_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "run_id", b"run_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -278,16 +278,16 @@ class MarkChange(_message.Message):
     IS_GOLDEN_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     CHANGED_AT_FIELD_NUMBER: _builtins.int
-    IS_WRONG_FIELD_NUMBER: _builtins.int
+    IS_MARKED_WRONG_FIELD_NUMBER: _builtins.int
     sample: _builtins.int
     """Number of the sample in the run."""
     rollout: _builtins.int
     """0-based repetition."""
     is_golden: _builtins.bool
-    """The answer was marked as golden. Where is_wrong is false too, its mark was removed."""
+    """The answer was marked as golden. Where is_marked_wrong is false too, its mark was removed."""
     user: _builtins.str
     """User who changed the mark."""
-    is_wrong: _builtins.bool
+    is_marked_wrong: _builtins.bool
     """The answer was marked as wrong."""
     @_builtins.property
     def changed_at(self) -> _timestamp_pb2.Timestamp:
@@ -301,11 +301,11 @@ class MarkChange(_message.Message):
         is_golden: _builtins.bool = ...,
         user: _builtins.str = ...,
         changed_at: _timestamp_pb2.Timestamp | None = ...,
-        is_wrong: _builtins.bool = ...,
+        is_marked_wrong: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at", "is_golden", b"is_golden", "is_wrong", b"is_wrong", "rollout", b"rollout", "sample", b"sample", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "rollout", b"rollout", "sample", b"sample", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

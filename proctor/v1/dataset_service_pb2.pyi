@@ -436,11 +436,11 @@ class PreviewDatasetRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DATASET_ID_FIELD_NUMBER: _builtins.int
-    FIRST_ROW_FIELD_NUMBER: _builtins.int
+    FIRST_DOC_ID_FIELD_NUMBER: _builtins.int
     ROW_COUNT_FIELD_NUMBER: _builtins.int
     dataset_id: _builtins.str
     """"ds_…"."""
-    first_row: _builtins.int
+    first_doc_id: _builtins.int
     """First row, from 0."""
     row_count: _builtins.int
     """1 to 100; 0 means 10. The response may hold fewer rows when they are large."""
@@ -448,12 +448,12 @@ class PreviewDatasetRequest(_message.Message):
         self,
         *,
         dataset_id: _builtins.str = ...,
-        first_row: _builtins.int = ...,
+        first_doc_id: _builtins.int = ...,
         row_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "first_row", b"first_row", "row_count", b"row_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "first_doc_id", b"first_doc_id", "row_count", b"row_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

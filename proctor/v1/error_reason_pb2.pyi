@@ -27,7 +27,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INVALID_PARAMETER: _ErrorReason.ValueType  # 1
     """INVALID_ARGUMENT. {"field": "order.limit"}"""
     ERROR_REASON_UNKNOWN_SUITE: _ErrorReason.ValueType  # 2
-    """INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}"""
+    """INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
     ERROR_REASON_UNKNOWN_TASK: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
     ERROR_REASON_UNKNOWN_MODEL: _ErrorReason.ValueType  # 4
@@ -39,9 +39,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
     """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
-    """FAILED_PRECONDITION. {"task": "sst2", "row": "17", "field": "sentence"}"""
+    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}"""
     ERROR_REASON_SAMPLE_TOO_LARGE: _ErrorReason.ValueType  # 9
-    """INVALID_ARGUMENT. {"sample": "17", "bytes": "5000000"}"""
+    """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}"""
     ERROR_REASON_RUN_NOT_FOUND: _ErrorReason.ValueType  # 10
     """NOT_FOUND. {"run_id": "…"}"""
     ERROR_REASON_RUN_ALREADY_FINISHED: _ErrorReason.ValueType  # 11
@@ -57,7 +57,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INVALID_PAGE_TOKEN: _ErrorReason.ValueType  # 17
     """INVALID_ARGUMENT. {"page_token": "…"}"""
     ERROR_REASON_DEPENDENCY_UNAVAILABLE: _ErrorReason.ValueType  # 18
-    """UNAVAILABLE. {"dependency": "postgres"}"""
+    """UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
     ERROR_REASON_DEADLINE_REACHED: _ErrorReason.ValueType  # 19
     """The run reached its deadline. {"run_id": "…", "limit": "time"}"""
     ERROR_REASON_TOO_MANY_FAILURES: _ErrorReason.ValueType  # 20
@@ -67,7 +67,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 22
     """INTERNAL. {"incident": "…"}: the service's log has the details under this incident id."""
     ERROR_REASON_UNSUPPORTED: _ErrorReason.ValueType  # 23
-    """FAILED_PRECONDITION. {"model": "…", "scoring_method": "loglikelihood"}"""
+    """FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for."""
     ERROR_REASON_SUITE_IN_USE: _ErrorReason.ValueType  # 24
     """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
     ERROR_REASON_NOT_COMPARABLE: _ErrorReason.ValueType  # 25
@@ -77,7 +77,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
     """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
     ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 29
-    """INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}"""
+    """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
     ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 30
     """The cost of the run's tokens reached max_cost of its order. {"run_id": "…", "limit": "cost"}"""
     ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 31
@@ -108,7 +108,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it."""
     ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 44
     """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
-    As the error of a run {"row": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
+    As the error of a run {"doc_id": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
     """
     ERROR_REASON_MODEL_MISMATCH: _ErrorReason.ValueType  # 45
     """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
@@ -130,8 +130,6 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
     ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 56
     """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
-    ERROR_REASON_ROLLOUTS_NOT_FOUND: _ErrorReason.ValueType  # 58
-    """NOT_FOUND. {"order_id": "…"}"""
     ERROR_REASON_TASKS_NOT_FOUND: _ErrorReason.ValueType  # 59
     """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
     ERROR_REASON_ARTIFACT_NOT_FOUND: _ErrorReason.ValueType  # 60
@@ -155,9 +153,31 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_MANY_WRONG_KEYS: _ErrorReason.ValueType  # 70
     """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 71
-    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
+    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
     ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 72
     """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
+    ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
+    """FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
+    ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 74
+    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "30"}: rendering the sample took too long."""
+    ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 75
+    """NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
+    ERROR_REASON_OUTCOME_IS_FAILURE: _ErrorReason.ValueType  # 76
+    """FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
+    ERROR_REASON_GATEWAY_FULL: _ErrorReason.ValueType  # 77
+    """UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes."""
+    ERROR_REASON_TOO_MANY_READS: _ErrorReason.ValueType  # 78
+    """UNAVAILABLE. {"retry_after_seconds": "2"}: so many lists and results are read already."""
+    ERROR_REASON_READ_TOO_SLOW: _ErrorReason.ValueType  # 79
+    """UNAVAILABLE. {"seconds": "15", "retry_after_seconds": "2"}: the read took too long; ask for less."""
+    ERROR_REASON_SUITE_INSTALLED: _ErrorReason.ValueType  # 80
+    """FAILED_PRECONDITION. {"suite": "glue"}: an installed suite cannot be deleted."""
+    ERROR_REASON_NO_GOLDEN_ANSWERS: _ErrorReason.ValueType  # 81
+    """FAILED_PRECONDITION. {"runs": "…, …"}: none of them has an answer that was marked as golden."""
+    ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: _ErrorReason.ValueType  # 82
+    """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
+    ERROR_REASON_ROLLOUT_NOT_FOUND: _ErrorReason.ValueType  # 83
+    """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -167,7 +187,7 @@ ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 ERROR_REASON_INVALID_PARAMETER: ErrorReason.ValueType  # 1
 """INVALID_ARGUMENT. {"field": "order.limit"}"""
 ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2
-"""INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}"""
+"""INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
 ERROR_REASON_UNKNOWN_TASK: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
 ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
@@ -179,9 +199,9 @@ ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
 """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
-"""FAILED_PRECONDITION. {"task": "sst2", "row": "17", "field": "sentence"}"""
+"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}"""
 ERROR_REASON_SAMPLE_TOO_LARGE: ErrorReason.ValueType  # 9
-"""INVALID_ARGUMENT. {"sample": "17", "bytes": "5000000"}"""
+"""INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}"""
 ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 10
 """NOT_FOUND. {"run_id": "…"}"""
 ERROR_REASON_RUN_ALREADY_FINISHED: ErrorReason.ValueType  # 11
@@ -197,7 +217,7 @@ ERROR_REASON_SAMPLE_SET_NOT_FOUND: ErrorReason.ValueType  # 16
 ERROR_REASON_INVALID_PAGE_TOKEN: ErrorReason.ValueType  # 17
 """INVALID_ARGUMENT. {"page_token": "…"}"""
 ERROR_REASON_DEPENDENCY_UNAVAILABLE: ErrorReason.ValueType  # 18
-"""UNAVAILABLE. {"dependency": "postgres"}"""
+"""UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
 ERROR_REASON_DEADLINE_REACHED: ErrorReason.ValueType  # 19
 """The run reached its deadline. {"run_id": "…", "limit": "time"}"""
 ERROR_REASON_TOO_MANY_FAILURES: ErrorReason.ValueType  # 20
@@ -207,7 +227,7 @@ ERROR_REASON_MODEL_CANNOT_LOAD: ErrorReason.ValueType  # 21
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 22
 """INTERNAL. {"incident": "…"}: the service's log has the details under this incident id."""
 ERROR_REASON_UNSUPPORTED: ErrorReason.ValueType  # 23
-"""FAILED_PRECONDITION. {"model": "…", "scoring_method": "loglikelihood"}"""
+"""FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for."""
 ERROR_REASON_SUITE_IN_USE: ErrorReason.ValueType  # 24
 """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
 ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
@@ -217,7 +237,7 @@ ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
 ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
 """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
 ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 29
-"""INVALID_ARGUMENT. {"task": "sst2", "row": "872", "rows": "872"}"""
+"""INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
 ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
 """The cost of the run's tokens reached max_cost of its order. {"run_id": "…", "limit": "cost"}"""
 ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 31
@@ -248,7 +268,7 @@ ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
 """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it."""
 ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 44
 """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
-As the error of a run {"row": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
+As the error of a run {"doc_id": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
 """
 ERROR_REASON_MODEL_MISMATCH: ErrorReason.ValueType  # 45
 """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
@@ -270,8 +290,6 @@ ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 55
 """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
 ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 56
 """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
-ERROR_REASON_ROLLOUTS_NOT_FOUND: ErrorReason.ValueType  # 58
-"""NOT_FOUND. {"order_id": "…"}"""
 ERROR_REASON_TASKS_NOT_FOUND: ErrorReason.ValueType  # 59
 """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
 ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
@@ -295,7 +313,29 @@ ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 69
 ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 70
 """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
-"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 requests", "retry_after_seconds": "1"}: the calls in progress of the user."""
+"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
 ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
 """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
+ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
+"""FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
+ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 74
+"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "30"}: rendering the sample took too long."""
+ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 75
+"""NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
+ERROR_REASON_OUTCOME_IS_FAILURE: ErrorReason.ValueType  # 76
+"""FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
+ERROR_REASON_GATEWAY_FULL: ErrorReason.ValueType  # 77
+"""UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes."""
+ERROR_REASON_TOO_MANY_READS: ErrorReason.ValueType  # 78
+"""UNAVAILABLE. {"retry_after_seconds": "2"}: so many lists and results are read already."""
+ERROR_REASON_READ_TOO_SLOW: ErrorReason.ValueType  # 79
+"""UNAVAILABLE. {"seconds": "15", "retry_after_seconds": "2"}: the read took too long; ask for less."""
+ERROR_REASON_SUITE_INSTALLED: ErrorReason.ValueType  # 80
+"""FAILED_PRECONDITION. {"suite": "glue"}: an installed suite cannot be deleted."""
+ERROR_REASON_NO_GOLDEN_ANSWERS: ErrorReason.ValueType  # 81
+"""FAILED_PRECONDITION. {"runs": "…, …"}: none of them has an answer that was marked as golden."""
+ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: ErrorReason.ValueType  # 82
+"""NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
+ERROR_REASON_ROLLOUT_NOT_FOUND: ErrorReason.ValueType  # 83
+"""NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

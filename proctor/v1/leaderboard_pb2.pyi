@@ -159,7 +159,7 @@ class LeaderboardEntry(_message.Message):
 
     @_builtins.property
     def closed_at(self) -> _timestamp_pb2.Timestamp:
-        """When the run was closed."""
+        """When the run was closed: its summary was stored."""
 
     @_builtins.property
     def unranked_because(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

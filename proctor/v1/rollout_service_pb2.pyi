@@ -384,8 +384,8 @@ class RolloutsOrder(_message.Message):
 Global___RolloutsOrder: _TypeAlias = RolloutsOrder  # noqa: Y015
 
 @_typing.final
-class GetRolloutsRequest(_message.Message):
-    """Request of GetRollouts."""
+class GetRolloutsOrderRequest(_message.Message):
+    """Request of GetRolloutsOrder."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -407,11 +407,11 @@ class GetRolloutsRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetRolloutsRequest: _TypeAlias = GetRolloutsRequest  # noqa: Y015
+Global___GetRolloutsOrderRequest: _TypeAlias = GetRolloutsOrderRequest  # noqa: Y015
 
 @_typing.final
-class GetRolloutsResponse(_message.Message):
-    """Response of GetRollouts."""
+class GetRolloutsOrderResponse(_message.Message):
+    """Response of GetRolloutsOrder."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -431,11 +431,11 @@ class GetRolloutsResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetRolloutsResponse: _TypeAlias = GetRolloutsResponse  # noqa: Y015
+Global___GetRolloutsOrderResponse: _TypeAlias = GetRolloutsOrderResponse  # noqa: Y015
 
 @_typing.final
-class ListRolloutsRequest(_message.Message):
-    """Request of ListRollouts."""
+class ListRolloutsOrdersRequest(_message.Message):
+    """Request of ListRolloutsOrders."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -475,11 +475,11 @@ class ListRolloutsRequest(_message.Message):
     _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__project_id) -> _WhichOneofReturnType__project_id | None: ...
 
-Global___ListRolloutsRequest: _TypeAlias = ListRolloutsRequest  # noqa: Y015
+Global___ListRolloutsOrdersRequest: _TypeAlias = ListRolloutsOrdersRequest  # noqa: Y015
 
 @_typing.final
-class ListRolloutsResponse(_message.Message):
-    """Response of ListRollouts."""
+class ListRolloutsOrdersResponse(_message.Message):
+    """Response of ListRolloutsOrders."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -507,4 +507,4 @@ class ListRolloutsResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListRolloutsResponse: _TypeAlias = ListRolloutsResponse  # noqa: Y015
+Global___ListRolloutsOrdersResponse: _TypeAlias = ListRolloutsOrdersResponse  # noqa: Y015

@@ -45,15 +45,15 @@ class RolloutServiceStub:
                 request_serializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsResponse.FromString,
                 _registered_method=True)
-        self.GetRollouts = channel.unary_unary(
-                '/proctor.v1.RolloutService/GetRollouts',
-                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsRequest.SerializeToString,
-                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsResponse.FromString,
+        self.GetRolloutsOrder = channel.unary_unary(
+                '/proctor.v1.RolloutService/GetRolloutsOrder',
+                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsOrderRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsOrderResponse.FromString,
                 _registered_method=True)
-        self.ListRollouts = channel.unary_unary(
-                '/proctor.v1.RolloutService/ListRollouts',
-                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsRequest.SerializeToString,
-                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsResponse.FromString,
+        self.ListRolloutsOrders = channel.unary_unary(
+                '/proctor.v1.RolloutService/ListRolloutsOrders',
+                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsOrdersRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsOrdersResponse.FromString,
                 _registered_method=True)
 
 
@@ -76,14 +76,14 @@ class RolloutServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetRollouts(self, request, context):
+    def GetRolloutsOrder(self, request, context):
         """Returns one order with its runs, by its id or by one of its runs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListRollouts(self, request, context):
+    def ListRolloutsOrders(self, request, context):
         """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -103,15 +103,15 @@ def add_RolloutServiceServicer_to_server(servicer, server):
                     request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsResponse.SerializeToString,
             ),
-            'GetRollouts': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetRollouts,
-                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsRequest.FromString,
-                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsResponse.SerializeToString,
+            'GetRolloutsOrder': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRolloutsOrder,
+                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsOrderRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsOrderResponse.SerializeToString,
             ),
-            'ListRollouts': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListRollouts,
-                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsRequest.FromString,
-                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsResponse.SerializeToString,
+            'ListRolloutsOrders': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRolloutsOrders,
+                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsOrdersRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsOrdersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -180,7 +180,7 @@ class RolloutService:
             _registered_method=True)
 
     @staticmethod
-    def GetRollouts(request,
+    def GetRolloutsOrder(request,
             target,
             options=(),
             channel_credentials=None,
@@ -193,9 +193,9 @@ class RolloutService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/proctor.v1.RolloutService/GetRollouts',
-            proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsRequest.SerializeToString,
-            proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsResponse.FromString,
+            '/proctor.v1.RolloutService/GetRolloutsOrder',
+            proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsOrderRequest.SerializeToString,
+            proctor_dot_v1_dot_rollout__service__pb2.GetRolloutsOrderResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -207,7 +207,7 @@ class RolloutService:
             _registered_method=True)
 
     @staticmethod
-    def ListRollouts(request,
+    def ListRolloutsOrders(request,
             target,
             options=(),
             channel_credentials=None,
@@ -220,9 +220,9 @@ class RolloutService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/proctor.v1.RolloutService/ListRollouts',
-            proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsRequest.SerializeToString,
-            proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsResponse.FromString,
+            '/proctor.v1.RolloutService/ListRolloutsOrders',
+            proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsOrdersRequest.SerializeToString,
+            proctor_dot_v1_dot_rollout__service__pb2.ListRolloutsOrdersResponse.FromString,
             options,
             channel_credentials,
             insecure,

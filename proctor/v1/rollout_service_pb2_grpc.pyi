@@ -39,9 +39,9 @@ class RolloutServiceStub:
     """
     OrderRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
-    GetRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsRequest, _rollout_service_pb2.GetRolloutsResponse]
+    GetRolloutsOrder: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsOrderRequest, _rollout_service_pb2.GetRolloutsOrderResponse]
     """Returns one order with its runs, by its id or by one of its runs."""
-    ListRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.ListRolloutsRequest, _rollout_service_pb2.ListRolloutsResponse]
+    ListRolloutsOrders: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.ListRolloutsOrdersRequest, _rollout_service_pb2.ListRolloutsOrdersResponse]
     """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
 @_typing.type_check_only
@@ -55,9 +55,9 @@ class RolloutServiceAsyncStub(RolloutServiceStub):
     """
     OrderRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]  # type: ignore[assignment]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
-    GetRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsRequest, _rollout_service_pb2.GetRolloutsResponse]  # type: ignore[assignment]
+    GetRolloutsOrder: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsOrderRequest, _rollout_service_pb2.GetRolloutsOrderResponse]  # type: ignore[assignment]
     """Returns one order with its runs, by its id or by one of its runs."""
-    ListRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.ListRolloutsRequest, _rollout_service_pb2.ListRolloutsResponse]  # type: ignore[assignment]
+    ListRolloutsOrders: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.ListRolloutsOrdersRequest, _rollout_service_pb2.ListRolloutsOrdersResponse]  # type: ignore[assignment]
     """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
 class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -82,19 +82,19 @@ class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
         """Registers the tasks as a version of a suite, and submits one run per model over it."""
 
     @_abc_1.abstractmethod
-    def GetRollouts(
+    def GetRolloutsOrder(
         self,
-        request: _rollout_service_pb2.GetRolloutsRequest,
+        request: _rollout_service_pb2.GetRolloutsOrderRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_rollout_service_pb2.GetRolloutsResponse, _abc.Awaitable[_rollout_service_pb2.GetRolloutsResponse]]:
+    ) -> _typing.Union[_rollout_service_pb2.GetRolloutsOrderResponse, _abc.Awaitable[_rollout_service_pb2.GetRolloutsOrderResponse]]:
         """Returns one order with its runs, by its id or by one of its runs."""
 
     @_abc_1.abstractmethod
-    def ListRollouts(
+    def ListRolloutsOrders(
         self,
-        request: _rollout_service_pb2.ListRolloutsRequest,
+        request: _rollout_service_pb2.ListRolloutsOrdersRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_rollout_service_pb2.ListRolloutsResponse, _abc.Awaitable[_rollout_service_pb2.ListRolloutsResponse]]:
+    ) -> _typing.Union[_rollout_service_pb2.ListRolloutsOrdersResponse, _abc.Awaitable[_rollout_service_pb2.ListRolloutsOrdersResponse]]:
         """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
 def add_RolloutServiceServicer_to_server(servicer: RolloutServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

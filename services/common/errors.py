@@ -128,11 +128,11 @@ class DispatchProofKeyUnusable(DomainError, kind=ErrorKind.CONFLICT):
     """Scheduler and results share PROCTOR_DISPATCH_PROOF_KEY. It needs {minimum} characters or more."""
 
 
-class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="TOO_MANY_READS"):
     """Too many lists and results are read at once; try again in {retry_after_seconds} seconds."""
 
 
-class ReadTooSlow(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+class ReadTooSlow(DomainError, kind=ErrorKind.UNAVAILABLE, reason="READ_TOO_SLOW"):
     """This was not read within {seconds:g} s; ask for less, or again in {retry_after_seconds} seconds."""
 
 

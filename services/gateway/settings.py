@@ -88,18 +88,18 @@ class GatewaySettings(ServiceSettings):
     max_connections: int = Field(default=900, ge=2)
     """Open HTTP connections. One whose peer reads nothing, or else an idle one, is closed for a new one."""
     max_calls: int = Field(default=512, ge=1)
-    """Requests in progress over HTTP and gRPC; an upload, a download and a watched run are one each."""
+    """Calls, which are requests in progress. An upload, a download and a watched run are one each."""
     max_calls_per_user: int = Field(default=128, ge=1)
-    """Requests of one user in progress."""
+    """Calls of one user."""
     max_live_pages: int = Field(default=600, ge=1)
     """Open sockets of pages that show runs, rollouts, batches, the queue or lists of them. Each is one of the
     connections; a page without one says that it is stale."""
     max_live_pages_per_user: int = Field(default=200, ge=1)
     """Open sockets of pages of one user."""
     max_bytes_per_user: int = Field(default=64 * 1024 * 1024, ge=1024)
-    """Bytes that the bodies of one user's requests in progress may have. An upload counts as 2 MiB."""
+    """Bytes that the bodies of one user's calls may have. An upload counts as 2 MiB."""
     max_bytes: int = Field(default=256 * 1024 * 1024, ge=1024)
-    """Bytes that the bodies of all requests in progress may have."""
+    """Bytes that the bodies of all calls may have."""
     max_grpc_connections: int = Field(default=900, ge=1)
     """Open gRPC connections; further ones are refused."""
     grpc_reflection: bool = False

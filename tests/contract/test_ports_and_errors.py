@@ -83,9 +83,7 @@ def test_what_is_not_there_is_not_found_and_what_an_order_names_is_unknown() -> 
     }
     not_found = {name for name, facts in kinds.items() if "ErrorKind.NOT_FOUND" in facts}
     assert len(not_found) > 10
-    # Such a suite is there, but is none of those that users can delete.
-    others = {"services/scheduler/suites/errors.py: SuiteInstalled"}
-    assert {name for name in not_found if not name.endswith("NotFound")} == others
+    assert {name for name in not_found if not name.endswith("NotFound")} == set()
     assert {name for name in kinds if ": NoSuch" in name} == set()
 
 

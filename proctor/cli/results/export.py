@@ -153,7 +153,7 @@ async def mark(
     ] = False,
 ) -> None:
     """Mark answers of a run as golden: all that are named, or none."""
-    await _set_marks(session, answers, is_golden=not wrong, is_wrong=wrong)
+    await _set_marks(session, answers, is_golden=not wrong, is_marked_wrong=wrong)
 
 
 async def unmark(session: Session, answers: MarkedAnswers) -> None:
@@ -162,11 +162,11 @@ async def unmark(session: Session, answers: MarkedAnswers) -> None:
 
 
 async def _set_marks(
-    session: Session, answers: MarkedAnswers, *, is_golden: bool = False, is_wrong: bool = False
+    session: Session, answers: MarkedAnswers, *, is_golden: bool = False, is_marked_wrong: bool = False
 ) -> None:
     """Sets the mark, or removes those of the answers where none is given."""
     request = answer_pb2.MarkAnswersRequest(
-        run_id=answers.run_id, answers=answers.keys(), is_golden=is_golden, is_wrong=is_wrong
+        run_id=answers.run_id, answers=answers.keys(), is_golden=is_golden, is_marked_wrong=is_marked_wrong
     )
     marked = await session.client.answers.mark(request)
     golden, wrong = counted(marked.golden_count, "golden answer"), marked.wrong_count

@@ -31,7 +31,7 @@ class OrdersOptions:
 
 async def list_orders(session: Session, options: OrdersOptions) -> None:
     """List orders of rollouts, newest first, with their runs."""
-    chosen = rollout_service_pb2.ListRolloutsRequest(
+    chosen = rollout_service_pb2.ListRolloutsOrdersRequest(
         suite=options.suite,
         model=options.model,
         state=words.option_value(run_pb2.RunState, options.state, "--state"),
@@ -49,7 +49,7 @@ async def list_orders(session: Session, options: OrdersOptions) -> None:
         say(session.terminal.out, nothing)
 
 
-def print_orders(console: Console, found: rollout_service_pb2.ListRolloutsResponse) -> None:
+def print_orders(console: Console, found: rollout_service_pb2.ListRolloutsOrdersResponse) -> None:
     """Two lines per order, and two per run, because ids take a whole line."""
     first = Column("tasks, order; model, run", min_width=RUN_ID_WIDTH)
     columns = (first, *texts("tasks × rollouts", "created (UTC)", "state, done"))

@@ -89,14 +89,14 @@ class AnswersNamed(RequestBody):
     answers: list[AnswerNamed] = Field(max_length=MAX_MARKED_ANSWERS)
 
     def request(
-        self, run_id: str, user: str, *, is_golden: bool = False, is_wrong: bool = False
+        self, run_id: str, user: str, *, is_golden: bool = False, is_marked_wrong: bool = False
     ) -> answer_pb2.MarkAnswersRequest:
         """The call that sets the mark, or removes marks where none is given."""
         return answer_pb2.MarkAnswersRequest(
             run_id=run_id,
             answers=[answer.to_proto() for answer in self.answers],
             is_golden=is_golden,
-            is_wrong=is_wrong,
+            is_marked_wrong=is_marked_wrong,
             user=user,
         )
 
@@ -105,7 +105,7 @@ class MarkChangeShown(BaseModel):
     sample: int = Field(description="Number of the sample in the run")
     rollout: int
     is_golden: bool = Field(description="Where neither is true, the mark was removed")
-    is_wrong: bool
+    is_marked_wrong: bool
     user: str = Field(description="Who changed it")
     changed_at: datetime
 
@@ -243,7 +243,7 @@ async def mark(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user
     summary="Mark answers as wrong, all or none; scores stay as they are",
 )
 async def mark_wrong(results: ResultsCalls, run: DatasetRun, named: AnswersNamed, user: User) -> MarkCount:
-    return await _marked(results, run, named.request(run.run_id, user, is_wrong=True))
+    return await _marked(results, run, named.request(run.run_id, user, is_marked_wrong=True))
 
 
 @router.delete(

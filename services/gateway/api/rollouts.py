@@ -188,7 +188,7 @@ class AgentShown(BaseModel):
     command: list[str] = []
 
 
-class RolloutsShown(BaseModel):
+class RolloutsOrderShown(BaseModel):
     """An order: tasks × models × rollouts."""
 
     order_id: str
@@ -203,8 +203,8 @@ class RolloutsShown(BaseModel):
     jobs: list[JobListed] = Field(description="Those that are not deleted, in the order of the models")
 
 
-class RolloutsPage(BaseModel):
-    results: list[RolloutsShown]
+class RolloutsOrderPage(BaseModel):
+    results: list[RolloutsOrderShown]
     total: int = Field(description="Orders over all pages")
     next_cursor: str | None
 
@@ -222,8 +222,8 @@ class OrdersParameters:
     limit: Annotated[int, Query(ge=1, le=100)] = 20
     cursor: Cursor = ""
 
-    def to_proto(self) -> rollout_service_pb2.ListRolloutsRequest:
-        return rollout_service_pb2.ListRolloutsRequest(
+    def to_proto(self) -> rollout_service_pb2.ListRolloutsOrdersRequest:
+        return rollout_service_pb2.ListRolloutsOrdersRequest(
             page_size=self.limit,
             page_token=self.cursor,
             suite=self.suite,
@@ -236,12 +236,12 @@ class OrdersParameters:
 @router.get("", responses=problems(400, 422, 503), summary="List orders of rollouts, newest first")
 async def list_orders(
     scheduler: SchedulerCalls, query: Annotated[OrdersParameters, Depends()]
-) -> RolloutsPage:
+) -> RolloutsOrderPage:
     request = query.to_proto()
     request.model = await full_model(scheduler, query.model_name)
-    page = await scheduler.rollouts.ListRollouts(request)
-    return RolloutsPage(
-        results=[rollouts_shown(order) for order in page.orders],
+    page = await scheduler.rollouts.ListRolloutsOrders(request)
+    return RolloutsOrderPage(
+        results=[rollouts_order_shown(order) for order in page.orders],
         total=page.total,
         next_cursor=page.next_page_token or None,
     )
@@ -250,14 +250,14 @@ async def list_orders(
 @router.get("/{order_id}", responses=problems(404, 503), summary="An order of rollouts with its jobs")
 async def show_order(
     scheduler: SchedulerCalls, order_id: Annotated[Text, Path(description="UUID", max_length=64)]
-) -> RolloutsShown:
-    request = rollout_service_pb2.GetRolloutsRequest(order_id=order_id)
-    return rollouts_shown((await scheduler.rollouts.GetRollouts(request)).order)
+) -> RolloutsOrderShown:
+    request = rollout_service_pb2.GetRolloutsOrderRequest(order_id=order_id)
+    return rollouts_order_shown((await scheduler.rollouts.GetRolloutsOrder(request)).order)
 
 
-def rollouts_shown(order: rollout_service_pb2.RolloutsOrder) -> RolloutsShown:
+def rollouts_order_shown(order: rollout_service_pb2.RolloutsOrder) -> RolloutsOrderShown:
     return present(
-        RolloutsShown,
+        RolloutsOrderShown,
         order,
         suite=versioned_name(order.suite, order.suite_version),
         jobs=[job_listed(run) for run in order.runs],

@@ -66,7 +66,7 @@ class RequestLimit:
 
 
 class CallSlots:
-    """Requests in progress: so few that they fit into memory, and not all of them of one user."""
+    """Calls, which are requests in progress: so few that they fit into memory, and not all of one user."""
 
     def __init__(
         self, *, max_calls: int, max_calls_per_user: int, max_bytes: int, max_bytes_per_user: int
@@ -81,22 +81,22 @@ class CallSlots:
 
     @contextmanager
     def slot(self, user: str, size: int) -> Iterator[None]:
-        """Takes a slot for one request with a body of `size` bytes.
+        """Takes a slot for one call with a body of `size` bytes.
 
         Raises `TooManyCalls`, `GatewayFull` or `GatewayHoldsTooMuch`.
         """
         if self._all_calls >= self._max_calls:
             raise GatewayFull(limit=self._max_calls)
         if self._calls[user] >= self._max_calls_per_user:
-            raise TooManyCalls(user=user, limit=f"{self._max_calls_per_user} requests", retry_after_seconds=1)
+            raise TooManyCalls(user=user, limit=f"{self._max_calls_per_user} calls", retry_after_seconds=1)
         with self._changed(user, 1, 0), self.counted_bytes(user, size):
             yield
 
     @contextmanager
     def counted_bytes(self, user: str, size: int) -> Iterator[None]:
-        """Counts the bytes of a request with a slot. Raises `TooManyCalls` or `GatewayHoldsTooMuch`.
+        """Counts the bytes of a call with a slot. Raises `TooManyCalls` or `GatewayHoldsTooMuch`.
 
-        A single request always fits: bodies have a limit of their own.
+        A single call always fits: bodies have a limit of their own.
         """
         # An empty account takes any body: `BodyLimit` bounds a single one.
         if self._bytes[user] and self._bytes[user] + size > self._max_bytes_per_user:

@@ -63,8 +63,7 @@ _STATUS_OF_REASON = {
     # Clients repeat 429, 409 and 507 by themselves, and none of them would help.
     "STORAGE_QUOTA_EXCEEDED": 413,
     "PROJECT_STORAGE_QUOTA_EXCEEDED": 413,
-    # An upload that took too long; runs report it in their state.
-    "DEADLINE_REACHED": 408,
+    "REQUEST_TIMEOUT": 408,
 }
 # Sentences that existing clients depend on.
 _DETAILS = {
@@ -72,9 +71,14 @@ _DETAILS = {
     "RUN_NOT_FOUND": "Benchmark job {run_id} not found",
     "QUEUE_FULL": "Queue is full. Please try again later.",
 }
-# What people read on a page. No client depends on them.
+# What people read on a page. No client depends on them. The page itself says when to try again.
 _PAGE_DETAILS = {
-    "QUEUE_FULL": _DETAILS["QUEUE_FULL"],
+    "QUEUE_FULL": "Queue is full.",
+    "TOO_MANY_REQUESTS": "User {user} has made the {limit} requests of this minute.",
+    "TOO_MANY_READS": "Too many lists and results are read at once.",
+    "READ_TOO_SLOW": "This took too long to read. Ask for less.",
+    "GATEWAY_FULL": "The gateway is busy with other requests.",
+    "DEPENDENCY_UNAVAILABLE": "{dependency} does not answer; it is needed for this.",
     "UNKNOWN_SUITE": "There is no such suite. These are there: {supported}.",
     "RUN_NOT_FOUND": "Run {run_id} not found.",
     NO_SUCH_PAGE: "This list has no such page: the address is not whole, or that of another list.",

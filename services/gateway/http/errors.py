@@ -46,11 +46,11 @@ class NotForUsers(GatewayError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DEN
     """This operation is not open to callers of the gateway."""
 
 
-class RolloutsOfRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutsOfRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUT_NOT_FOUND"):
     """Run {run_id} is not over tasks of rollouts. Its answers are at /runs/{run_id}/results."""
 
 
-class RolloutNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUT_NOT_FOUND"):
     """Run {run_id} has no rollout {rollout} at a task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
 
 
@@ -106,19 +106,19 @@ class TooManyCalls(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_CALL
     """User {user} has too much in progress: {limit}. Wait until some of it has ended."""
 
 
-class GatewayFull(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
-    """The gateway has {limit} requests in progress. Try again in a moment."""
+class GatewayFull(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="GATEWAY_FULL"):
+    """The gateway has {limit} calls in progress. Try again in a moment."""
 
 
-class GatewayHoldsTooMuch(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
-    """The requests in progress hold {limit} bytes, as much as this gateway takes. Try again in a moment."""
+class GatewayHoldsTooMuch(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="GATEWAY_FULL"):
+    """The calls in progress hold {limit} bytes, as much as this gateway takes. Try again in a moment."""
 
 
 class MessageMissing(GatewayError):
     """The call ended without a request; send one."""
 
 
-class MessageTooSlow(GatewayError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
+class MessageTooSlow(GatewayError, kind=ErrorKind.CONFLICT, reason="REQUEST_TIMEOUT"):
     """The request did not come within {limit} s. Send it again."""
 
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import ListDatasetsRequest
-from proctor.v1.rollout_service_pb2 import GetRolloutsRequest
+from proctor.v1.rollout_service_pb2 import GetRolloutsOrderRequest
 from services.common.errors import DomainError, ErrorKind
 from services.common.requests.request_fields import MAX_PAGE_SIZE
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
@@ -69,7 +69,7 @@ async def _page_of_name(scheduler: Scheduler, wanted: str) -> str:
 async def _page_of(scheduler: Scheduler, wanted: str) -> str:
     """The order of rollouts of this id, else the run."""
     try:
-        await scheduler.rollouts.GetRollouts(GetRolloutsRequest(order_id=wanted))
+        await scheduler.rollouts.GetRolloutsOrder(GetRolloutsOrderRequest(order_id=wanted))
     except DomainError as error:
         if error.kind is not ErrorKind.NOT_FOUND:
             raise

@@ -3,7 +3,7 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class AnswerNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
+class OutcomeNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="OUTCOME_NOT_FOUND"):
     """Run {run_id} has no outcome for sample {sample}, rollout {rollout}, so no mark was changed."""
 
 
@@ -11,7 +11,7 @@ class RowNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
     """Run {run_id} has no row {row_id!r}, so no mark was changed."""
 
 
-class FailureNotMarked(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
+class FailureNotMarked(DomainError, kind=ErrorKind.CONFLICT, reason="OUTCOME_IS_FAILURE"):
     """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
 
 

@@ -82,9 +82,9 @@ class GrpcAnswerApi(answer_grpc.AnswerServiceServicer):
 
 def _mark(request: answer_pb2.MarkAnswersRequest) -> Mark | None:
     """None removes the mark."""
-    if request.is_golden and request.is_wrong:
-        raise invalid_field("is_golden and is_wrong", "must not both be set: an answer has one mark")
-    return Mark.GOLDEN if request.is_golden else Mark.WRONG if request.is_wrong else None
+    if request.is_golden and request.is_marked_wrong:
+        raise invalid_field("is_golden and is_marked_wrong", "must not both be set: an answer has one mark")
+    return Mark.GOLDEN if request.is_golden else Mark.WRONG if request.is_marked_wrong else None
 
 
 def change_to_proto(change: MarkChange) -> answer_pb2.MarkChange:
@@ -93,7 +93,7 @@ def change_to_proto(change: MarkChange) -> answer_pb2.MarkChange:
         sample=sample,
         rollout=rollout,
         is_golden=change.mark is Mark.GOLDEN,
-        is_wrong=change.mark is Mark.WRONG,
+        is_marked_wrong=change.mark is Mark.WRONG,
         user=change.user,
     )
     message.changed_at.FromDatetime(change.at)

@@ -115,7 +115,7 @@ class GoldenStore(Protocol):
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
         """All or none, in place of their earlier marks; None removes these. Returns how many the run has now.
 
-        Raises AnswerNotFound, FailureNotMarked, and RecordNotFound where the run is deleted meanwhile.
+        Raises OutcomeNotFound, FailureNotMarked, and RecordNotFound where the run is deleted meanwhile.
         """
         ...
 

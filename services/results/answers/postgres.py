@@ -7,7 +7,7 @@ import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.answer_filter import AnswerMatch
-from services.results.answers.errors import AnswerNotFound, FailureNotMarked
+from services.results.answers.errors import FailureNotMarked, OutcomeNotFound
 from services.results.answers.golden import GoldenAnswer, Mark, MarkChange, MarkCounts
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.answers.side_by_side import Placed, SamePosition, called
@@ -167,7 +167,7 @@ class PostgresGoldenAnswers:
             MarkChange(
                 row["change_id"],
                 (row["sample"], row["rollout"]),
-                Mark.GOLDEN if row["is_golden"] else Mark.WRONG if row["is_wrong"] else None,
+                Mark.GOLDEN if row["is_golden"] else Mark.WRONG if row["is_marked_wrong"] else None,
                 row["username"],
                 row["changed_at"],
             )
@@ -189,7 +189,7 @@ async def _check(
     row = await transaction.fetchrow("find_unmarkable", run_id, *key_columns(keys))
     if row is None or (row["is_failure"] and not are_marked):
         return
-    error = FailureNotMarked if row["is_failure"] else AnswerNotFound
+    error = FailureNotMarked if row["is_failure"] else OutcomeNotFound
     raise error(run_id=run_id, sample=row["sample"], rollout=row["rollout"])
 
 

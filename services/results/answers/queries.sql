@@ -300,7 +300,7 @@ WITH added AS (
     ON CONFLICT (run_id, sample, rollout) DO NOTHING
     RETURNING sample, rollout
 )
-INSERT INTO mark_changes (run_id, sample, rollout, is_golden, is_wrong, username)
+INSERT INTO mark_changes (run_id, sample, rollout, is_golden, is_marked_wrong, username)
 SELECT $1, sample, rollout, false, true, $4
 FROM added
 ORDER BY sample, rollout;
@@ -329,11 +329,11 @@ WITH golden AS (
 )
 INSERT INTO mark_changes (run_id, sample, rollout, is_golden, username)
 SELECT $1, sample, rollout, false, $4
-FROM (SELECT sample, rollout FROM golden UNION SELECT sample, rollout FROM wrong) AS dropped
+FROM (SELECT sample, rollout FROM golden UNION SELECT sample, rollout FROM wrong) AS unmarked
 ORDER BY sample, rollout;
 
 -- name: list_mark_changes: Return changes of the marks of a run, latest first ($1 run, $2 number that they are below or null, $3 rows)
-SELECT change_id, sample, rollout, is_golden, is_wrong, username, changed_at
+SELECT change_id, sample, rollout, is_golden, is_marked_wrong, username, changed_at
 FROM mark_changes
 WHERE run_id = $1 AND ($2::bigint IS NULL OR change_id < $2)
 ORDER BY change_id DESC

@@ -3,7 +3,7 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class NoGoldenAnswers(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
+class NoGoldenAnswers(DomainError, kind=ErrorKind.CONFLICT, reason="NO_GOLDEN_ANSWERS"):
     """There is no golden answer in {runs} yet; mark some first."""
 
 

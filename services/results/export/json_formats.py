@@ -95,7 +95,7 @@ def run_facts(run: ExportedRun) -> Mapping[str, object]:
         "run_id": record.plan.run_id,
         **asdict(record.plan.facts),
         "state": record.state or "open",
-        "closed_at": record.closed_at,
+        "frozen_at": record.frozen_at,
         "scoring_method": record.plan.scoring_method or UNSPECIFIED,
         "rollouts": record.plan.rollouts,
         "environment": dict(run.environment),

@@ -143,6 +143,6 @@ class LeaseStore(Protocol):
         """Ends it as if it had not begun, so that another may acquire it at once."""
         ...
 
-    async def drop(self, lease: Lease) -> None:
+    async def delete(self, lease: Lease) -> None:
         """The work is done."""
         ...

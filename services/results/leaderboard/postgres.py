@@ -42,7 +42,7 @@ _LIMITED = "limited; "
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
     """Lists a run as it was closed just now, unless it is listed with its epoch already."""
     run_id, result = plan.run_id, benchmark_result(plan, summary)
-    await transaction.execute("drop_earlier_close", run_id, summary.epoch)
+    await transaction.execute("delete_earlier_close", run_id, summary.epoch)
     if await transaction.fetchrow("add_closed_run", run_id, RESULT.dump_json(result).decode()) is None:
         return
     await transaction.execute("add_history_entries", run_id)
@@ -165,8 +165,8 @@ class PostgresLeases:
     async def give_back(self, lease: Lease) -> None:
         await self._session.fetch("give_back_lease", lease.run_id, lease.work)
 
-    async def drop(self, lease: Lease) -> None:
-        await self._session.fetch("drop_lease", lease.run_id, lease.work)
+    async def delete(self, lease: Lease) -> None:
+        await self._session.fetch("delete_lease", lease.run_id, lease.work)
 
 
 class PostgresBaselines:

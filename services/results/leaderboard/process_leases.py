@@ -30,7 +30,7 @@ async def process_leases(leases: LeaseStore, work: Work, step: Callable[[Lease],
             await _give_back(leases, lease)
             raise
         if is_done:
-            await leases.drop(lease)
+            await leases.delete(lease)
         else:
             await leases.renew(lease, 0)
 

@@ -1,11 +1,11 @@
--- name: drop_earlier_close: Delete the entry of an earlier close: a run is listed in its last state ($1 run, $2 epoch)
+-- name: delete_earlier_close: Delete the entry of an earlier close: a run is listed in its last state ($1 run, $2 epoch)
 DELETE FROM closed_runs AS c
 USING run_records AS r
 WHERE c.run_id = $1 AND r.run_id = c.run_id AND (c.epoch < $2 OR c.state IS DISTINCT FROM r.state);
 
 -- name: add_closed_run: List a run that names its benchmark and model, once per epoch ($1 run, $2 result)
 INSERT INTO closed_runs (run_id, epoch, benchmark, model, project_id, state, closed_at, result)
-SELECT run_id, epoch, benchmark, model, project_id, state, closed_at, $2
+SELECT run_id, epoch, benchmark, model, project_id, state, now(), $2
 FROM run_records
 WHERE run_id = $1 AND benchmark <> '' AND model <> ''
 ON CONFLICT (run_id) DO NOTHING
@@ -163,7 +163,7 @@ FROM (
         FROM run_records AS r
         WHERE $1 = 'comparison' AND state = 'completed' AND compared_epoch < epoch
             AND NOT EXISTS (SELECT FROM closed_run_leases AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
-        ORDER BY closed_at
+        ORDER BY frozen_at
         LIMIT 1
     )
     UNION ALL
@@ -181,7 +181,7 @@ FROM (
         FROM closed_run_leases AS c
         JOIN run_records AS r USING (run_id, epoch)
         WHERE c.work = $1 AND c.leased_until <= now() AND r.state = 'completed'
-        ORDER BY c.starts, r.closed_at
+        ORDER BY c.starts, r.frozen_at
         LIMIT 1
     )
 ) AS waiting
@@ -203,7 +203,7 @@ WHERE run_id = $1 AND work = $2;
 UPDATE closed_run_leases SET leased_until = now(), starts = starts - 1
 WHERE run_id = $1 AND work = $2;
 
--- name: drop_lease: Delete a lease ($1 run, $2 work)
+-- name: delete_lease: Delete a lease ($1 run, $2 work)
 DELETE FROM closed_run_leases WHERE run_id = $1 AND work = $2;
 
 -- name: keep_run_baselines: Store the baselines of a run's benchmark ($1 run, $2 baselines)

@@ -46,7 +46,7 @@ class RunRecordStore(Protocol):
         ...
 
     async def delete_unused_sets(self, touched_before: datetime) -> int:
-        """Drops some sample sets that no run uses, last committed before a moment; returns how many.
+        """Deletes some sample sets that no run uses, last committed before a moment; returns how many.
 
         Their samples go with the next sweep of sample sets.
         """

@@ -204,7 +204,7 @@ def _record(run_id: str, row: asyncpg.Record, tasks: Sequence[asyncpg.Record]) -
         max_failed_share=row["max_failed_share"],
     )
     state = RunState(row["state"]) if row["state"] else None
-    return RunRecord(plan, row["epoch"], row["is_frozen"], state, row["closed_at"])
+    return RunRecord(plan, row["epoch"], row["is_frozen"], state, row["frozen_at"])
 
 
 def _facts(row: asyncpg.Record) -> RunFacts:

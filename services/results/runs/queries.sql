@@ -24,7 +24,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 SELECT epoch, is_frozen FROM run_records WHERE run_id = $1 FOR UPDATE;
 
 -- name: open_epoch: Accept outcomes again, for a later epoch ($1 run, $2 epoch)
-UPDATE run_records SET epoch = $2, is_frozen = false, state = NULL, closed_at = NULL WHERE run_id = $1;
+UPDATE run_records SET epoch = $2, is_frozen = false, state = NULL, frozen_at = NULL WHERE run_id = $1;
 
 -- name: uncount_failures: Count failures of earlier epochs as missing from now on ($1 run)
 DELETE FROM task_counts WHERE run_id = $1 AND failure_class IS NOT NULL;
@@ -33,13 +33,13 @@ DELETE FROM task_counts WHERE run_id = $1 AND failure_class IS NOT NULL;
 DELETE FROM shard_counts WHERE run_id = $1;
 
 -- name: freeze_run: Reject outcomes from now on ($1 run, $2 final state)
-UPDATE run_records SET is_frozen = true, state = $2, closed_at = now() WHERE run_id = $1;
+UPDATE run_records SET is_frozen = true, state = $2, frozen_at = now() WHERE run_id = $1;
 
 -- name: read_run_record: Return the record of a run ($1 run)
 SELECT
     epoch, is_frozen, rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id, username,
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
-    state, closed_at
+    state, frozen_at
 FROM run_records
 WHERE run_id = $1;
 

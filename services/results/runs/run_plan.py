@@ -145,7 +145,7 @@ class RunRecord:
     epoch: int
     is_frozen: bool = False
     state: RunState | None = None
-    closed_at: datetime | None = None
+    frozen_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,4 +24,4 @@ class UnstorableSamples(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PAR
 
 
 class UnfitTarget(DomainError, kind=ErrorKind.INVALID, reason="NO_TARGETS"):
-    """Row {row} (from 0; {row_id}) does not fit {metric}: {problem}. Mend it, or order other metrics."""
+    """Row {doc_id} (from 0; {row_id}) does not fit {metric}: {problem}. Mend it, or order other metrics."""

@@ -26,7 +26,7 @@ class SampleSetStore(SampleReader[StoredSample], Protocol):
         ...
 
     async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
-        """Makes the set readable, or drops it for the committed set with the same digests."""
+        """Makes the set readable, or deletes it for the committed set with the same digests."""
         ...
 
     async def weights(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, int]:

@@ -63,7 +63,7 @@ def _check_targets(scoring: CompiledScoring, samples: Sequence[StoredSample]) ->
                 check_target(metric, sample.target)
             except ScoringImpossible as error:
                 raise UnfitTarget(
-                    row=sample.position, row_id=sample.row_id, metric=metric.name, problem=str(error)
+                    doc_id=sample.position, row_id=sample.row_id, metric=metric.name, problem=str(error)
                 ) from error
         fitting.add(sample.target.texts)
 

@@ -149,7 +149,7 @@ class CloseRun:
                 await self.leases.release(*key, counts=True)
             raise
         with suppress(DependencyUnavailable):
-            await self.leases.drop(*key)
+            await self.leases.delete(*key)
         return kept
 
     async def _kept_summary(self, record: RunRecord, lease: CloseLease, work: SummaryWork) -> RunSummary:

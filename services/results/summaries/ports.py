@@ -68,7 +68,7 @@ class CloseLeaseStore(Protocol):
         """Ends this replica's lease; the start counts, or is forgotten."""
         ...
 
-    async def drop(self, run_id: str, epoch: int) -> None:
+    async def delete(self, run_id: str, epoch: int) -> None:
         """Ends this replica's lease: the summary is stored."""
         ...
 

@@ -86,5 +86,5 @@ class PostgresCloseLeases:
     async def release(self, run_id: str, epoch: int, *, counts: bool) -> None:
         await self._session.execute("release_close_lease", run_id, epoch, self._holder, counts)
 
-    async def drop(self, run_id: str, epoch: int) -> None:
-        await self._session.execute("drop_close_lease", run_id, epoch, self._holder)
+    async def delete(self, run_id: str, epoch: int) -> None:
+        await self._session.execute("delete_close_lease", run_id, epoch, self._holder)

@@ -56,5 +56,5 @@ UPDATE close_leases
 SET leased_until = now(), starts = starts - CASE WHEN $4 THEN 0 ELSE 1 END
 WHERE run_id = $1 AND epoch = $2 AND holder = $3;
 
--- name: drop_close_lease: Delete a lease whose summary is stored ($1 run, $2 epoch, $3 holder)
+-- name: delete_close_lease: Delete a lease whose summary is stored ($1 run, $2 epoch, $3 holder)
 DELETE FROM close_leases WHERE run_id = $1 AND epoch = $2 AND holder = $3;

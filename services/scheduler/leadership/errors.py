@@ -3,5 +3,5 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class LeadershipLost(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+class LeadershipLost(DomainError, kind=ErrorKind.UNAVAILABLE):
     """Another scheduler leads now."""

@@ -25,5 +25,5 @@ class LimitStore(Protocol):
         ...
 
     async def forget_requests(self, before: datetime) -> None:
-        """Drops the counts of minutes that are over."""
+        """Deletes the counts of minutes that are over."""
         ...

@@ -141,7 +141,7 @@ def row_scoring(metrics: tuple[MetricUse, ...]) -> TaskScoring:
 
 def _too_large(sample: RenderedSample, name: str) -> RowTooLarge:
     return RowTooLarge(
-        row=sample.position,
+        doc_id=sample.position,
         row_id=sample.row_id,
         name=name,
         bytes=sample.stored_bytes,

@@ -19,7 +19,7 @@ from services.scheduler.rate_limits.rate_meter import (
 
 # The floor of a quota: a share of the rate limit that workers without recent requests get too.
 _MAX_FLOOR = 0.02
-# The sum of all floors. With many workers each shrinks, so that four fifths always go by demand.
+# The sum of all floors. With many workers each shrinks, so that four fifths always go by need.
 _FLOORS_TOGETHER = 0.2
 
 # A shorter pause is over before other workers have received it.
@@ -34,29 +34,29 @@ _SMALL_CHANGE = 0.1
 
 
 class QuotaStore(Protocol):
-    """Quotas by rate limit key, where workers watch them. A quota holds until it is replaced or dropped."""
+    """Quotas by rate limit key, where workers watch them. A quota holds until it is replaced or deleted."""
 
     async def put(self, rate_limit_key: str, quota: RateQuota) -> None: ...
 
-    async def drop(self, rate_limit_key: str) -> None: ...
+    async def delete(self, rate_limit_key: str) -> None: ...
 
     async def stored(self) -> Mapping[str, RateQuota]: ...
 
 
-def quota_shares(demands: Mapping[str, float]) -> Mapping[str, float]:
-    """Shares by demand above a small floor; they sum to 1.
+def quota_shares(needed: Mapping[str, float]) -> Mapping[str, float]:
+    """Shares by the rate that each worker needs, above a small floor; they sum to 1.
 
-    Demand includes waiting requests, so that a worker with a small share and a queue catches up within a few
+    It includes waiting requests, so that a worker with a small share and a queue catches up within a few
     rounds.
     """
-    if not demands:
+    if not needed:
         return {}
-    floor = min(_MAX_FLOOR, _FLOORS_TOGETHER / len(demands))
-    above = 1 - floor * len(demands)
-    total = sum(demands.values())
+    floor = min(_MAX_FLOOR, _FLOORS_TOGETHER / len(needed))
+    above = 1 - floor * len(needed)
+    total = sum(needed.values())
     if not total:
-        return dict.fromkeys(demands, 1 / len(demands))
-    return {worker: floor + above * demand / total for worker, demand in demands.items()}
+        return dict.fromkeys(needed, 1 / len(needed))
+    return {worker: floor + above * rate / total for worker, rate in needed.items()}
 
 
 def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: datetime) -> RateQuota:
@@ -67,7 +67,7 @@ def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: da
         # Once for each round: a step changes the limit.
         requests_per_second=limit.step(measured, now),
         tokens_per_second=None if tokens is None else BELOW * tokens,
-        shares=quota_shares(meter.demands(now)),
+        shares=quota_shares(meter.needed_rates(now)),
         resume_at=_long_pause(measured, clock_time),
     )
 
@@ -115,7 +115,7 @@ class QuotaAssigner:
         # A new leader has no reports yet: a missing meter does not prove that a key is unused.
         if now - self._began_at >= FORGET_AFTER_SECONDS:
             for key in limits.keys() - meters.keys():
-                await self._lead.store.drop(key)
+                await self._lead.store.delete(key)
                 del limits[key]
                 self._stored.pop(key, None)
 

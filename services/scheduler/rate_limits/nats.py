@@ -60,7 +60,7 @@ class NatsQuotas:
         message.rate_limit_key = rate_limit_key
         await self._bucket.put(rate_limit_key, message.SerializeToString())
 
-    async def drop(self, rate_limit_key: str) -> None:
+    async def delete(self, rate_limit_key: str) -> None:
         await self._bucket.delete(rate_limit_key)
 
     async def stored(self) -> Mapping[str, RateQuota]:

@@ -121,8 +121,8 @@ class RateMeter:
             resume_at=max(resumptions, default=None),
         )
 
-    def demands(self, now: float) -> Mapping[str, float]:
-        """The demand of each worker: what it sends in a second and what waits there."""
+    def needed_rates(self, now: float) -> Mapping[str, float]:
+        """The rate that each worker needs: what it sends in a second and what waits there."""
         return {
             worker_id: max(0.0, worker.accepted_per_second())
             + (worker.latest.requests_waiting_for_quota if worker.latest else 0)
@@ -219,7 +219,7 @@ def _rate(meter: RateMeter, pool_of: Mapping[str, str], now: float, clock_time: 
     measured = meter.measure(now)
     resume_at = measured.resume_at
     return ProviderRate(
-        pools=tuple(sorted({pool_of[name] for name in meter.demands(now) if name in pool_of})),
+        pools=tuple(sorted({pool_of[name] for name in meter.needed_rates(now) if name in pool_of})),
         requests_per_second=max(measured.accepted_per_second, 0.0),
         requests_waiting_for_quota=measured.requests_waiting_for_quota,
         rate_limited=measured.rate_limited,

@@ -4,11 +4,11 @@ from services.common.errors import DomainError, ErrorKind
 from services.scheduler.rollouts.tasks.errors import TaskError
 
 
-class RolloutsNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutsOrderNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_ORDER_NOT_FOUND"):
     """There is no order of rollouts {order_id}; perhaps its runs were deleted. List the orders there are."""
 
 
-class RolloutsOfRunNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_NOT_FOUND"):
+class RolloutsOrderOfRunNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_ORDER_NOT_FOUND"):
     """No order of rollouts submitted the run {run_id}. List the orders there are."""
 
 

@@ -22,7 +22,7 @@ from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import checked_page_size, checked_request_id
-from services.scheduler.rollouts.errors import RolloutsNotFound, RolloutsOfRunNotFound
+from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.rollouts.show_orders import OrderView, ShowOrders
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
@@ -116,24 +116,24 @@ class GrpcRolloutApi(rollout_grpc.RolloutServiceServicer):
             suite=ordered.suite, task_ids=ordered.task_ids, runs=runs, order_id=ordered.order_id
         )
 
-    async def GetRollouts(
-        self, request: rollout_service_pb2.GetRolloutsRequest, context: RpcContext
-    ) -> rollout_service_pb2.GetRolloutsResponse:
-        return rollout_service_pb2.GetRolloutsResponse(order=order_to_proto(await self._order(request)))
+    async def GetRolloutsOrder(
+        self, request: rollout_service_pb2.GetRolloutsOrderRequest, context: RpcContext
+    ) -> rollout_service_pb2.GetRolloutsOrderResponse:
+        return rollout_service_pb2.GetRolloutsOrderResponse(order=order_to_proto(await self._order(request)))
 
-    async def ListRollouts(
-        self, request: rollout_service_pb2.ListRolloutsRequest, context: RpcContext
-    ) -> rollout_service_pb2.ListRolloutsResponse:
+    async def ListRolloutsOrders(
+        self, request: rollout_service_pb2.ListRolloutsOrdersRequest, context: RpcContext
+    ) -> rollout_service_pb2.ListRolloutsOrdersResponse:
         size = checked_page_size(request.page_size, maximum=MAX_PAGE_SIZE)
         page = await self.orders.list_page(_filter(request), size, _cursor(request.page_token))
         is_last = len(page.orders) < size
-        return rollout_service_pb2.ListRolloutsResponse(
+        return rollout_service_pb2.ListRolloutsOrdersResponse(
             orders=[order_to_proto(view) for view in page.orders],
             next_page_token="" if is_last else _token_behind(page.orders[-1].order, page.total),
             total=page.total,
         )
 
-    async def _order(self, request: rollout_service_pb2.GetRolloutsRequest) -> OrderView:
+    async def _order(self, request: rollout_service_pb2.GetRolloutsOrderRequest) -> OrderView:
         if not request.run_id:
             return await self.orders.show(_order_id(request.order_id))
         if request.order_id:
@@ -149,22 +149,22 @@ def order_to_proto(view: OrderView) -> rollout_service_pb2.RolloutsOrder:
 
 
 def _order_id(text: str) -> str:
-    """Raises RolloutsNotFound for a text that is not a UUID."""
+    """Raises RolloutsOrderNotFound for a text that is not a UUID."""
     try:
         return str(UUID(text))
     except ValueError as error:
-        raise RolloutsNotFound(order_id=text) from error
+        raise RolloutsOrderNotFound(order_id=text) from error
 
 
 def _run_id(text: str) -> RunId:
-    """Raises RolloutsOfRunNotFound for a text that is not a UUID."""
+    """Raises RolloutsOrderOfRunNotFound for a text that is not a UUID."""
     try:
         return RunId(str(UUID(text)))
     except ValueError as error:
-        raise RolloutsOfRunNotFound(run_id=text) from error
+        raise RolloutsOrderOfRunNotFound(run_id=text) from error
 
 
-def _filter(request: rollout_service_pb2.ListRolloutsRequest) -> OrderFilter:
+def _filter(request: rollout_service_pb2.ListRolloutsOrdersRequest) -> OrderFilter:
     suite, version = split_name(checked_text("suite", request.suite))
     if version == -1:
         sentence = f'suite is "{request.suite}", but its version must be a number, as in "mine@2".'

@@ -24,11 +24,11 @@ class RolloutsOrderStore(Protocol):
         ...
 
     async def get(self, order_id: str) -> StoredOrder:
-        """Raises `RolloutsNotFound`."""
+        """Raises `RolloutsOrderNotFound`."""
         ...
 
     async def of_run(self, run_id: RunId) -> StoredOrder:
-        """The order that submitted a run. Raises `RolloutsOfRunNotFound`."""
+        """The order that submitted a run. Raises `RolloutsOrderOfRunNotFound`."""
         ...
 
     async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage: ...

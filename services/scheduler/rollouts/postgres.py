@@ -9,7 +9,7 @@ from proctor.values.names.suite_name import versioned_name
 from proctor.values.rollout import RolloutAgent
 from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.rollouts.errors import RolloutsNotFound, RolloutsOfRunNotFound
+from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, OrderPage, StoredOrder
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, run_from_row, to_json
@@ -54,13 +54,13 @@ class PostgresRolloutsOrders:
     async def get(self, order_id: str) -> StoredOrder:
         row = await self._session.fetchrow("read_rollouts_order", order_id)
         if row is None:
-            raise RolloutsNotFound(order_id=order_id)
+            raise RolloutsOrderNotFound(order_id=order_id)
         return _order(row)
 
     async def of_run(self, run_id: RunId) -> StoredOrder:
         row = await self._session.fetchrow("read_order_of_run", run_id)
         if row is None:
-            raise RolloutsOfRunNotFound(run_id=run_id)
+            raise RolloutsOrderOfRunNotFound(run_id=run_id)
         return _order(row)
 
     async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage:

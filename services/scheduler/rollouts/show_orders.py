@@ -32,12 +32,12 @@ class ShowOrders:
     list_runs: ListRuns
 
     async def show(self, order_id: str) -> OrderView:
-        """Raises `RolloutsNotFound`."""
+        """Raises `RolloutsOrderNotFound`."""
         [shown] = await self._with_runs([await self.orders.get(order_id)])
         return shown
 
     async def show_of_run(self, run_id: RunId) -> OrderView:
-        """Raises `RolloutsOfRunNotFound`."""
+        """Raises `RolloutsOrderOfRunNotFound`."""
         [shown] = await self._with_runs([await self.orders.of_run(run_id)])
         return shown
 

@@ -3,7 +3,7 @@
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 
 
-class DeletionCostNotSet(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+class DeletionCostNotSet(DomainError, kind=ErrorKind.UNAVAILABLE):
     """Kubernetes at {url} fails: {problem}. Correct it, or set PROCTOR_SCHEDULER_SET_DELETION_COSTS=false."""
 
 

@@ -54,11 +54,11 @@ class RowsUnavailable(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILA
 
 
 class InvalidRow(SuiteError, kind=ErrorKind.CONFLICT, reason="INVALID_ROW"):
-    """Task {task!r}, row {row} (from 0): {problem}."""
+    """Task {task!r}, row {doc_id} (from 0): {problem}."""
 
-    def __init__(self, task: str, row: int, problem: str, field: str = "") -> None:
-        """`row` counts from 0; `field` is the column at fault if known."""
-        super().__init__(task=task, row=row, problem=problem, field=field)
+    def __init__(self, task: str, doc_id: int, problem: str, field: str = "") -> None:
+        """`field` is the column at fault if known."""
+        super().__init__(task=task, doc_id=doc_id, problem=problem, field=field)
 
 
 class NoRows(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILABLE"):
@@ -93,13 +93,13 @@ class SuiteVersionNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOW
     """There is no version {version} of {suite} to delete. Of users' suites there are: {others}."""
 
 
-class SuiteInstalled(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOWN_SUITE"):
+class SuiteInstalled(DomainError, kind=ErrorKind.CONFLICT, reason="SUITE_INSTALLED"):
     """{suite} is an installed suite; only its files in the folder of suites can be removed."""
 
 
 class RowNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
-    """Task {task} has no row {row}: it has {rows} rows, counted from 0."""
+    """Task {task} has no row {doc_id}: it has {rows} rows, counted from 0."""
 
 
-class ShowingTooLong(DomainError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
-    """Task {task} takes over {seconds} s up to row {row}. Ask for an earlier row; a run has more time."""
+class ShowingTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="SHOWING_TOO_SLOW"):
+    """Task {task} takes over {seconds} s up to row {doc_id}. Ask for an earlier row; a run has more time."""

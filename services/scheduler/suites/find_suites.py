@@ -44,7 +44,7 @@ class FindSuites:
             for stored in await self.stored.latest()
             if stored.suite not in taken
         }
-        # A version never changes; deleted ones are dropped.
+        # A version never changes; deleted ones are not kept.
         self._listed.clear()
         self._listed.update(users)
         installed = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import InvalidParameter
 from services.common.threads.cancellable_threads import CancellableThreads
-from services.scheduler.suites.errors import RowNotFound, ShowingTooLong
+from services.scheduler.suites.errors import RowNotFound, ShowingTooSlow
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
@@ -53,13 +53,13 @@ class ShowSample:
             return await self.threads.run(self._rendered, task, wanted)
         except TimeoutError as error:
             seconds = self.threads.limit_seconds or 0.0
-            raise ShowingTooLong(task=wanted.task, row=wanted.doc_id, seconds=f"{seconds:g}") from error
+            raise ShowingTooSlow(task=wanted.task, doc_id=wanted.doc_id, seconds=f"{seconds:g}") from error
 
     def _rendered(self, task: TaskDefinition, wanted: SampleRequest) -> SamplePreview:
         rendered = open_task(task, self.rows, wanted.num_fewshot, wanted.doc_id + 1)
         [sample] = deque(rendered.samples, maxlen=1)
         if sample.position < wanted.doc_id:
-            raise RowNotFound(task=task.name, row=wanted.doc_id, rows=sample.position + 1)
+            raise RowNotFound(task=task.name, doc_id=wanted.doc_id, rows=sample.position + 1)
         location = rendered.provenance.location
         return SamplePreview(task, sample, location, rendered.revision, rendered.is_stand_in)
 

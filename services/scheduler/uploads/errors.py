@@ -29,7 +29,7 @@ class UploadCutOff(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETE
     """The upload ended in the middle, so nothing of it is kept. Send it again."""
 
 
-class UploadTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
+class UploadTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_TIMEOUT"):
     """The upload was not over after {limit} s, so it was given up. Send it faster, or compressed."""
 
 
@@ -37,7 +37,7 @@ class CheckStopped(DomainError, kind=ErrorKind.INVALID, reason="CHECK_STOPPED"):
     """The check of the upload was stopped: it took over {gibibytes} GiB, or too much time. Split the file."""
 
 
-class UploadSilent(DomainError, kind=ErrorKind.CONFLICT, reason="DEADLINE_REACHED"):
+class UploadSilent(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_TIMEOUT"):
     """Hardly a byte of the upload came for {limit} s, so it was given up. Send it again."""
 
 
@@ -54,7 +54,7 @@ class CannotCompleteLines(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPOR
 
 
 class RowTooLarge(DomainError, kind=ErrorKind.INVALID, reason="SAMPLE_TOO_LARGE"):
-    """Row {row} (from 0) of {name} ({row_id}) takes {bytes} bytes; a sample takes {limit} at most. Cut it."""
+    """Row {doc_id} (from 0) of {name} ({row_id}) takes {bytes} bytes; a sample at most {limit}. Cut it."""
 
 
 class ObjectStoreUnavailable(DomainError, kind=ErrorKind.UNAVAILABLE, reason="OBJECT_STORE_UNAVAILABLE"):

@@ -87,11 +87,11 @@ class GrpcDatasetApi(dataset_grpc.DatasetServiceServicer):
         self, request: dataset_pb2.PreviewDatasetRequest, context: RpcContext
     ) -> dataset_pb2.PreviewDatasetResponse:
         dataset_id = dataset_id_from_proto(request.dataset_id)
-        if request.first_row < 0 or not 0 <= request.row_count <= MAX_ROWS:
-            sentence = f"first_row must be at least 0, and row_count at least 1 and at most {MAX_ROWS}."
+        if request.first_doc_id < 0 or not 0 <= request.row_count <= MAX_ROWS:
+            sentence = f"first_doc_id must be at least 0, and row_count at least 1 and at most {MAX_ROWS}."
             raise InvalidParameter(field="row_count", sentence=sentence)
         rows = await self.show_dataset.list_rows(
-            dataset_id, request.first_row, request.row_count or DEFAULT_ROWS
+            dataset_id, request.first_doc_id, request.row_count or DEFAULT_ROWS
         )
         return dataset_pb2.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
 

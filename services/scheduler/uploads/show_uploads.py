@@ -22,15 +22,15 @@ class ShowDataset:
     datasets: DatasetStore
     load_rows: LoadRows
 
-    async def list_rows(self, dataset_id: DatasetId, first_row: int, count: int) -> Sequence[DatasetRow]:
+    async def list_rows(self, dataset_id: DatasetId, first_doc_id: int, count: int) -> Sequence[DatasetRow]:
         """Returns up to `count` rows: fewer if they are large, but at least one if there is one."""
         dataset = await self.datasets.get(dataset_id)
-        return await asyncio.to_thread(self._rows, dataset, first_row, count)
+        return await asyncio.to_thread(self._rows, dataset, first_doc_id, count)
 
-    def _rows(self, dataset: Dataset, first_row: int, count: int) -> list[DatasetRow]:
+    def _rows(self, dataset: Dataset, first_doc_id: int, count: int) -> list[DatasetRow]:
         shown: list[DatasetRow] = []
         size = 0
-        for row in self.load_rows.rows_from(dataset.content, first_row):
+        for row in self.load_rows.rows_from(dataset.content, first_doc_id):
             size += row.size_bytes
             if shown and size > MAX_SHOWN_BYTES:
                 break

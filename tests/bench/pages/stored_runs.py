@@ -30,7 +30,7 @@ ID, MODEL, AT = "c.run_id", "c.model", "c.at"
 _OF_HISTORY = {"run_id": ID, "model": f"CASE WHEN t.model = '' THEN '' ELSE {MODEL} END", "closed_at": AT}
 # In the order of their references; columns that are not named are those of the run that is copied.
 OF_RESULTS: Mapping[str, Mapping[str, str]] = {
-    "run_records": {"run_id": ID, "model": MODEL, "opened_at": AT, "created_at": AT, "closed_at": AT},
+    "run_records": {"run_id": ID, "model": MODEL, "opened_at": AT, "created_at": AT, "frozen_at": AT},
     "run_tasks": {"run_id": ID},
     "task_counts": {"run_id": ID},
     "run_summaries": {"run_id": ID},

@@ -36,7 +36,7 @@ FILL = (
     """
     INSERT INTO run_records (
         run_id, epoch, is_frozen, rollouts, scoring_method, is_truncated_left, benchmark, model, state,
-        closed_at
+        frozen_at
     ) VALUES ($1::uuid, 1, true, 1, 'generate', false, 'ds_1', 'vllm/tiny', 'completed', now())
     """,
     """

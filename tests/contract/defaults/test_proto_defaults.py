@@ -43,7 +43,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "ListMarkChangesRequest.page_size": COMMON,
     "ListMissingRequest.page_size": (list_missing.MAX_PER_PAGE, list_missing.MAX_PER_PAGE),
     "ListOutcomesRequest.page_size": (list_outcomes.DEFAULT_PER_PAGE, list_outcomes.MAX_PER_PAGE),
-    "ListRolloutsRequest.page_size": (request_fields.DEFAULT_PAGE_SIZE, rollouts.MAX_PAGE_SIZE),
+    "ListRolloutsOrdersRequest.page_size": (request_fields.DEFAULT_PAGE_SIZE, rollouts.MAX_PAGE_SIZE),
     "ListRunsRequest.page_size": COMMON,
     "ListSideBySideRequest.page_size": (list_side_by_side.DEFAULT_PER_PAGE, list_side_by_side.MAX_PER_PAGE),
     "PreviewDatasetRequest.row_count": (uploads.DEFAULT_ROWS, uploads.MAX_ROWS),

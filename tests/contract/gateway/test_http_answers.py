@@ -170,8 +170,8 @@ async def test_answers_are_marked_by_number_or_id_in_the_name_of_who_does(harnes
     keys = [answer_pb2.AnswerKey(sample=0, rollout=2), answer_pb2.AnswerKey(row_id="é-1")]
     assert list(marked.answers) == keys
     assert (marked.run_id, marked.is_golden, marked.user) == (run.run_id, True, "ann")
-    assert (unmarked.is_golden, unmarked.is_wrong, unmarked.user) == (False, False, "local")
-    assert (list(wrong.answers), wrong.is_golden, wrong.is_wrong) == (keys, False, True)
+    assert (unmarked.is_golden, unmarked.is_marked_wrong, unmarked.user) == (False, False, "local")
+    assert (list(wrong.answers), wrong.is_golden, wrong.is_marked_wrong) == (keys, False, True)
 
 
 async def test_changes_of_marks_are_listed_by_pages(harness: GatewayHarness) -> None:
@@ -186,7 +186,7 @@ async def test_changes_of_marks_are_listed_by_pages(harness: GatewayHarness) -> 
         "sample": 0,
         "rollout": 0,
         "is_golden": False,
-        "is_wrong": False,
+        "is_marked_wrong": False,
         "user": "ann",
         "changed_at": "2023-11-14T22:13:20Z",
     }
@@ -225,7 +225,7 @@ async def test_golden_answers_come_as_a_file_or_as_a_sentence(harness: GatewayHa
     assert asked == export_pb2.ExportGoldenAnswersRequest(
         run_ids=[run.run_id], form=export_pb2.GOLDEN_FORM_TEST
     )
-    harness.results.exports.refusal = refused(ErrorKind.CONFLICT, "UNSUPPORTED", "Mark some first.")
+    harness.results.exports.refusal = refused(ErrorKind.CONFLICT, "NO_GOLDEN_ANSWERS", "Mark some first.")
     status, body, _ = await call(harness, "GET", f"{API}/golden/export?ids={shown_id(run)}&form=training")
     assert (status, body["detail"]) == (409, "Mark some first.")
 
@@ -244,7 +244,7 @@ async def test_reads_beyond_what_results_allows_are_503_and_asked_once(harness: 
     """A transport that tries again by itself multiplies what is too much already."""
     path = f"{API}/{shown_id(stored_run(harness))}/results"
     harness.results.outcomes_refusal = refused(
-        ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "Too many read at once.", retry_after_seconds="7"
+        ErrorKind.UNAVAILABLE, "TOO_MANY_READS", "Too many read at once.", retry_after_seconds="7"
     )
     status, body, response = await call(harness, "GET", path)
     assert (status, body["retry_after"], response.headers["Retry-After"]) == (503, 7, "7")

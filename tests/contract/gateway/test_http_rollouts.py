@@ -84,7 +84,7 @@ async def test_an_order_is_shown_alone(harness: GatewayHarness) -> None:
 
 async def test_an_unknown_order_is_not_found(harness: GatewayHarness) -> None:
     status, problem, _ = await call(harness, "GET", f"{ROLLOUTS}/never")
-    assert (status, problem["reason"]) == (404, "ROLLOUTS_NOT_FOUND")
+    assert (status, problem["reason"]) == (404, "ROLLOUTS_ORDER_NOT_FOUND")
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=101", "status=odd", "project_id=-1", "other=1"])

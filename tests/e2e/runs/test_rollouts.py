@@ -16,7 +16,7 @@ from proctor.client import errors
 from proctor.stack.state import StackLock, StackState, write_stack_state
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from proctor.v1.artifact_service_pb2 import ReadArtifactRequest
-from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
+from proctor.v1.rollout_service_pb2 import ListRolloutsOrdersRequest
 from proctor.v1.scheduler_service_pb2 import ListRunsRequest
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.stack.command_line import CommandLine
@@ -183,7 +183,7 @@ async def test_orders_are_listed_until_their_runs_are_deleted(stack: StackHarnes
     ordered = await stack.client.rollouts.order(order)
     for run in ordered.runs:
         await ended(stack, run.run_id)
-    [kept] = (await stack.client.rollouts.list(ListRolloutsRequest(suite="listed@1"))).orders
+    [kept] = (await stack.client.rollouts.list(ListRolloutsOrdersRequest(suite="listed@1"))).orders
     assert (kept.order_id, kept.rollouts, list(kept.task_ids)) == (ordered.order_id, 2, ["a", "b"])
     assert [run.run_id for run in kept.runs] == [run.run_id for run in ordered.runs]
     assert [run.progress.recorded for run in kept.runs] == [4, 4]
@@ -209,7 +209,7 @@ async def test_nothing_is_stored_of_an_order_with_an_unknown_model(
         await stack.client.rollouts.order(order)
     listed = await stack.client.list_runs(ListRunsRequest(benchmark="refused"))
     assert listed.total == 0
-    assert (await stack.client.rollouts.list(ListRolloutsRequest(suite="refused"))).total == 0
+    assert (await stack.client.rollouts.list(ListRolloutsOrdersRequest(suite="refused"))).total == 0
 
 
 CONFIG = """

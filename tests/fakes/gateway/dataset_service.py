@@ -131,9 +131,9 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
         self, request: dataset_pb2.PreviewDatasetRequest, context: Any
     ) -> dataset_pb2.PreviewDatasetResponse:
         self._dataset(request.dataset_id)
-        last = request.first_row + (request.row_count or 10)
+        last = request.first_doc_id + (request.row_count or 10)
         return dataset_pb2.PreviewDatasetResponse(
-            rows=self.rows[request.dataset_id][request.first_row : last]
+            rows=self.rows[request.dataset_id][request.first_doc_id : last]
         )
 
     async def DeleteDataset(

@@ -135,7 +135,7 @@ class FakeAnswers(answer_grpc.AnswerServiceServicer):
         if self.refusal:
             raise self.refusal
         count = len(request.answers)
-        if request.is_wrong:
+        if request.is_marked_wrong:
             return answer_pb2.MarkAnswersResponse(wrong_count=count)
         return answer_pb2.MarkAnswersResponse(golden_count=count)
 

@@ -20,24 +20,24 @@ class FakeRollouts(rollout_grpc.RolloutServiceServicer):
     """`orders` are the newest first; a suite with a version is looked for as such."""
 
     orders: list[rollout_service_pb2.RolloutsOrder] = field(default_factory=list)
-    listed: list[rollout_service_pb2.ListRolloutsRequest] = field(default_factory=list)
+    listed: list[rollout_service_pb2.ListRolloutsOrdersRequest] = field(default_factory=list)
 
     def register(self, server: grpc.aio.Server) -> None:
         rollout_grpc.add_RolloutServiceServicer_to_server(self, server)
 
-    async def GetRollouts(
-        self, request: rollout_service_pb2.GetRolloutsRequest, context: Any
-    ) -> rollout_service_pb2.GetRolloutsResponse:
+    async def GetRolloutsOrder(
+        self, request: rollout_service_pb2.GetRolloutsOrderRequest, context: Any
+    ) -> rollout_service_pb2.GetRolloutsOrderResponse:
         for order in self.orders:
             own = [run.run_id for run in order.runs]
             if request.run_id in own if request.run_id else order.order_id == request.order_id:
-                return rollout_service_pb2.GetRolloutsResponse(order=order)
+                return rollout_service_pb2.GetRolloutsOrderResponse(order=order)
         sentence = f"There is no order of rollouts {request.order_id}."
-        raise refused(ErrorKind.NOT_FOUND, "ROLLOUTS_NOT_FOUND", sentence, order_id=request.order_id)
+        raise refused(ErrorKind.NOT_FOUND, "ROLLOUTS_ORDER_NOT_FOUND", sentence, order_id=request.order_id)
 
-    async def ListRollouts(
-        self, request: rollout_service_pb2.ListRolloutsRequest, context: Any
-    ) -> rollout_service_pb2.ListRolloutsResponse:
+    async def ListRolloutsOrders(
+        self, request: rollout_service_pb2.ListRolloutsOrdersRequest, context: Any
+    ) -> rollout_service_pb2.ListRolloutsOrdersResponse:
         self.listed.append(request)
         found = [
             order
@@ -47,7 +47,7 @@ class FakeRollouts(rollout_grpc.RolloutServiceServicer):
         first = int(request.page_token or 0)
         last = first + (request.page_size or 20)
         more = str(last) if last < len(found) else ""
-        return rollout_service_pb2.ListRolloutsResponse(
+        return rollout_service_pb2.ListRolloutsOrdersResponse(
             orders=found[first:last], next_page_token=more, total=len(found)
         )
 

@@ -39,6 +39,6 @@ class MemoryCloseLeases:
         if self.held.pop((run_id, epoch), None) is not None and not counts:
             self.starts[run_id, epoch] -= 1
 
-    async def drop(self, run_id: str, epoch: int) -> None:
+    async def delete(self, run_id: str, epoch: int) -> None:
         self.held.pop((run_id, epoch), None)
         del self.starts[run_id, epoch]

@@ -133,7 +133,7 @@ class MemoryLeases:
     async def give_back(self, lease: Lease) -> None:
         self._starts[lease.run_id] -= 1
 
-    async def drop(self, lease: Lease) -> None:
+    async def delete(self, lease: Lease) -> None:
         del self._starts[lease.run_id]
 
 

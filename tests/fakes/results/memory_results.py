@@ -179,8 +179,8 @@ class MemoryRunRecords:
         missing = plan.total - len(self._rows.counted(plan.run_id))
         if missing and not allow_partial:
             raise RunIncomplete(run_id=plan.run_id, missing=missing)
-        closed_at = datetime.now(UTC)  # noqa: TID251  # as the database's own clock
-        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, closed_at)  # noqa: FBT003  # a field of the record
+        frozen_at = datetime.now(UTC)  # noqa: TID251  # as the database's own clock
+        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, frozen_at)  # noqa: FBT003  # a field of the record
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         for name, value in environment.items():
@@ -351,11 +351,9 @@ class MemorySummaries:
 
 
 def _closed_run(record: RunRecord, result: BenchmarkResult) -> ClosedRun:
-    assert record.closed_at is not None
     run_id, facts = record.plan.run_id, record.plan.facts
-    return ClosedRun(
-        run_id, facts.benchmark, facts.model, facts.project_id, record.state, record.closed_at, result
-    )
+    closed_at = datetime.now(UTC)  # noqa: TID251  # as the database's own clock
+    return ClosedRun(run_id, facts.benchmark, facts.model, facts.project_id, record.state, closed_at, result)
 
 
 class MemoryProgress:

@@ -123,7 +123,7 @@ class PairedRuns:
         """The run that is compared next; it goes on waiting."""
         lease = await self.leases.acquire(Work.COMPARISON, 60)
         if lease is not None:
-            await self.leases.drop(lease)
+            await self.leases.delete(lease)
         return None if lease is None else lease.run_id
 
     @property

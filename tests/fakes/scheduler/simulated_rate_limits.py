@@ -33,7 +33,7 @@ class SimulatedWorker:
     rng: random.Random
     concurrency: int = 8
     # What it wants to send in a second; it sends no more than its concurrency in a tick.
-    demand: float = math.inf
+    needed: float = math.inf
     rate: float | None = None
     sent: int = 0
     rate_limited: int = 0
@@ -48,7 +48,7 @@ class SimulatedWorker:
     def send(self, now: float, provider: "SimulatedProvider") -> None:
         ceiling = BURST_SECONDS * (self.rate or 0.0)
         self.budget = min(max(ceiling, 1.0), self.budget + TICK * (self.rate or 0.0))
-        self.wanted = min(self.concurrency, self.wanted + TICK * self.demand)
+        self.wanted = min(self.concurrency, self.wanted + TICK * self.needed)
         while self.wanted >= 1 and now >= self.held_until and (self.rate is None or self.budget >= 1):
             self.wanted -= 1
             self.budget -= 1 if self.rate is not None else 0

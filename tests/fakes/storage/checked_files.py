@@ -46,10 +46,10 @@ class CheckedFiles:
         checking = CheckFile(DATASET_READERS, self.objects, self.limits)
         return checking.check(DatasetHeader(name, "ann", form), chunks, PREFIX)
 
-    def rows(self, checked: CheckedFile, first_row: int = 0) -> list[DatasetRow]:
+    def rows(self, checked: CheckedFile, first_doc_id: int = 0) -> list[DatasetRow]:
         assert checked.facts is not None, checked.faults
         content = content_of(checked, checked.facts, PREFIX)
-        return list(LoadRows(self.objects).rows_from(content, first_row))
+        return list(LoadRows(self.objects).rows_from(content, first_doc_id))
 
 
 def faults_of(content: bytes, name: str = "rows.jsonl") -> list[tuple[int, str]]:

@@ -158,7 +158,7 @@ async def test_answers_are_marked_by_id_or_number(harness: GatewayHarness, proct
     wrong = await proctor("golden", "mark", run.run_id, "r1", "--wrong")
     assert wrong.out == f"Run {run.run_id} has 0 golden answers and 1 marked as wrong now.\n"
     asked = harness.results.answers.marked[2]
-    assert (asked.is_wrong, asked.is_golden) == (True, False)
+    assert (asked.is_marked_wrong, asked.is_golden) == (True, False)
     one = await proctor("golden", "unmark", run.run_id, "r1")
     assert one.out == f"Run {run.run_id} has 1 golden answer now.\n"
     typo = await proctor("golden", "mark", run.run_id, "r1", "--sample")
@@ -182,7 +182,7 @@ async def test_golden_answers_are_written_whole_or_not_at_all(
     assert "--force replaces it" in (await proctor(*line, "-o", str(file))).err
     assert (await proctor(*line, "-o", "-")).out.encode() == file.read_bytes()
     assert (await proctor("golden", "export", run.run_id, "--form", "tests", "-o", "-")).code == 2
-    harness.results.exports.refusal = refused(ErrorKind.CONFLICT, "UNSUPPORTED", "Mark some first.")
+    harness.results.exports.refusal = refused(ErrorKind.CONFLICT, "NO_GOLDEN_ANSWERS", "Mark some first.")
     other = tmp_path / "other.jsonl"
     refusal = await proctor(*line, "-o", str(other))
     assert (refusal.err, other.exists()) == ("Mark some first.\n", False)

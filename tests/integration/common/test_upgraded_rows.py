@@ -19,7 +19,8 @@ from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results import postgres as results
-from services.results.answers.postgres import PostgresSameSamples
+from services.results.answers.golden import Mark
+from services.results.answers.postgres import PostgresGoldenAnswers, PostgresSameSamples
 from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
 from services.results.leaderboard.list_history import NEWEST
@@ -100,6 +101,8 @@ RESULTS_ROWS = f"""
     INSERT INTO leaderboard_entries (suite, project, metric, model, conditions, closed_at, run_id, mean)
     SELECT 'glue', project, metric, 'p/m', '', '{AT}', '{RUN}', 1
     FROM (VALUES ('7', 'acc'), ('', 'f1')) AS entries (project, metric);
+    INSERT INTO mark_changes (run_id, sample, rollout, is_golden, is_wrong, username)
+    VALUES ('{RUN}', 1, 0, false, true, 'ann');
     INSERT INTO export_marks (run_id, epoch, form, first_byte, sample, rollout, is_end)
     VALUES ('{RUN}', 1, 'csv', 100, 2, 0, true);
 """
@@ -164,6 +167,21 @@ async def upgraded(
         yield PostgresSession(pool, service.QUERIES)
 
 
+async def leaderboards_are_read(leaderboard: PostgresLeaderboard) -> None:
+    assert await leaderboard.metrics("glue", 7) == ["acc"]
+    assert await leaderboard.metrics("glue", None) == ["f1"]
+    assert await leaderboard.latest_runs("ds_1", ["p/m"]) == {"p/m": OVER_ROWS}
+    for name, kind, expected in (
+        ("glue", None, ["glue"]),
+        ("ds_1", None, ["ds_1"]),
+        ("", RunKind.SUITE, ["glue"]),
+        ("", RunKind.DATASET, ["ds_1"]),
+        ("", None, ["ds_1", "glue"]),
+    ):
+        page = HistoryRange(name, "p/m", AT - SECOND, NEWEST, 10, kind)
+        assert [run.benchmark for run in await leaderboard.page(page)] == expected
+
+
 async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
     server: str, tmp_path: Path
 ) -> None:
@@ -181,7 +199,7 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         assert await sets.targets(GONE, [0, 1]) == {}
 
         record = await records.get(RUN)
-        assert record.is_frozen
+        assert (record.is_frozen, record.frozen_at) == (True, AT)
         assert (record.plan.facts.benchmark, record.plan.facts.limit) == ("glue", 3)
         over_rows = (await records.get(OVER_ROWS)).plan.facts
         assert (over_rows.benchmark, over_rows.dataset_name) == ("ds_1", "rows.jsonl")
@@ -197,23 +215,13 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         shown = [(row["prompt"], row["target"], row["prediction"]) for row in exported]
         assert shown == [("How?", "a", " a")] * 3
 
+        [change] = await PostgresGoldenAnswers(session).changes(RUN, 1, None)
+        assert (change.key, change.mark) == ((1, 0), Mark.WRONG)
         assert await PostgresCloseLeases(session, SET).acquire(RUN, 1, 60) == CloseLease(starts=3)
         assert await PostgresLeases(session).acquire(Work.COMPARISON, 60) == Lease(RUN, Work.COMPARISON, 3)
-        leaderboard = PostgresLeaderboard(session)
-        assert await leaderboard.metrics("glue", 7) == ["acc"]
-        assert await leaderboard.metrics("glue", None) == ["f1"]
-        assert await leaderboard.latest_runs("ds_1", ["p/m"]) == {"p/m": OVER_ROWS}
-        for name, kind, expected in (
-            ("glue", None, ["glue"]),
-            ("ds_1", None, ["ds_1"]),
-            ("", RunKind.SUITE, ["glue"]),
-            ("", RunKind.DATASET, ["ds_1"]),
-            ("", None, ["ds_1", "glue"]),
-        ):
-            page = HistoryRange(name, "p/m", AT - SECOND, NEWEST, 10, kind)
-            assert [run.benchmark for run in await leaderboard.page(page)] == expected
         end = await PostgresResumePoints(session).end(ResumableFile(RUN, 1, "csv"))
         assert end == ResumePoint(100, (2, 0), is_end=True)
+        await leaderboards_are_read(PostgresLeaderboard(session))
 
 
 async def test_runs_tasks_and_demands_are_read_by_their_new_names(server: str, tmp_path: Path) -> None:
@@ -241,9 +249,9 @@ async def test_runs_tasks_and_demands_are_read_by_their_new_names(server: str, t
             await runs.requeue(RunId(SET), by())
 
         sets = PostgresTaskSets(session, PostgresStorage(session, limits), SystemClock())
-        await sets.drop_unused(AT, AT + SECOND)
+        await sets.delete_unused(AT, AT + SECOND)
         assert await sets.prefix_of_bundle("bundle") == "tasks/1"
-        await sets.drop_unused(AT + SECOND, AT + SECOND)
+        await sets.delete_unused(AT + SECOND, AT + SECOND)
         assert await sets.prefix_of_bundle("bundle") is None
 
         demands = (await PostgresDemands(session).demands()).by_pool

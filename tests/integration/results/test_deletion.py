@@ -54,7 +54,7 @@ async def committed_set(stores: Stores, salt: str, size: int = 3) -> str:
     return (await stores.sample_sets.commit(staging_id, size)).sample_set_id
 
 
-async def drop_unused(stores: Stores, touched_before: datetime) -> None:
+async def delete_unused(stores: Stores, touched_before: datetime) -> None:
     await stores.records.delete_unused_sets(touched_before)
     await stores.sample_sets.delete_staged(touched_before)
 
@@ -101,12 +101,12 @@ async def test_sample_set_goes_with_its_last_run_after_a_while(stores: Stores) -
     sample_set_id = await committed_set(stores, new_id())
     first, second = [await recorded_run(stores, sample_set_id) for _ in range(2)]
     await DeleteRunRecord(stores.records, stores.outcomes).delete(first.run_id)
-    await drop_unused(stores, in_a_while())
+    await delete_unused(stores, in_a_while())
     assert await is_readable(stores, sample_set_id)
     await DeleteRunRecord(stores.records, stores.outcomes).delete(second.run_id)
-    await drop_unused(stores, LONG_AGO)
+    await delete_unused(stores, LONG_AGO)
     assert await is_readable(stores, sample_set_id)
-    await drop_unused(stores, in_a_while())
+    await delete_unused(stores, in_a_while())
     assert not await is_readable(stores, sample_set_id)
 
 
@@ -117,14 +117,14 @@ async def test_set_that_was_committed_again_stays_for_the_run_that_is_about_to_b
     sample_set_id = await committed_set(stores, salt)
     after_the_first = SystemClock().now()
     assert await committed_set(stores, salt) == sample_set_id
-    await drop_unused(stores, after_the_first)
+    await delete_unused(stores, after_the_first)
     assert len((await stores.records.open(plan_of([3], [sample_set_id]), 1)).plan.tasks) == 1
 
 
 async def test_swept_set_can_be_stored_again(stores: Stores) -> None:
     salt = new_id()
     sample_set_id = await committed_set(stores, salt)
-    await drop_unused(stores, in_a_while())
+    await delete_unused(stores, in_a_while())
     with pytest.raises(SampleSetNotFound):
         await stores.records.open(plan_of([3], [sample_set_id]), 1)
     again = await committed_set(stores, salt)
@@ -137,7 +137,7 @@ async def test_set_of_a_run_that_is_being_opened_is_let_alone(session: PostgresS
     sample_set_id = await committed_set(stores, new_id())
     async with session.transaction() as opening:
         assert await opening.fetchrow("hold_sample_set", sample_set_id) is not None
-        await drop_unused(stores, in_a_while())
+        await delete_unused(stores, in_a_while())
     assert await is_readable(stores, sample_set_id)
 
 
@@ -149,7 +149,7 @@ async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSess
     plan = await recorded_run(stores, sample_set_id, size)
     await stores.records.add_environment(plan.run_id, {"engine": "x"})
     await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
-    await drop_unused(stores, in_a_while())
+    await delete_unused(stores, in_a_while())
     assert await rows_of(session, "run_id", plan.run_id) == {}
     assert await rows_of(session, "sample_set_id", sample_set_id) == {}
 

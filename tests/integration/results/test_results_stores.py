@@ -202,13 +202,13 @@ async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores
     assert (await stores.records.open(plan, 1)).plan == plan
 
     await stores.records.freeze(plan, 1, RunState.FAILED, allow_partial=True)
-    closed = await stores.records.find(plan.run_id)
-    assert closed is not None
-    assert (closed.plan, closed.state) == (plan, RunState.FAILED)
-    assert closed.closed_at is not None
+    frozen = await stores.records.find(plan.run_id)
+    assert frozen is not None
+    assert (frozen.plan, frozen.state) == (plan, RunState.FAILED)
+    assert frozen.frozen_at is not None
 
     reopened = await stores.records.open(plan, 2)
-    assert (reopened.state, reopened.closed_at) == (None, None)
+    assert (reopened.state, reopened.frozen_at) == (None, None)
 
 
 async def test_all_that_a_target_may_hold_is_kept(stores: Stores) -> None:

@@ -170,7 +170,7 @@ async def get(scheduler: SchedulerCalls, dataset_id: DatasetIdPath) -> DatasetLi
 async def preview(
     scheduler: SchedulerCalls, dataset_id: DatasetIdPath, first: FirstRow = 0, rows: RowCount = 10
 ) -> DatasetPreview:
-    request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=rows)
+    request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_doc_id=first, row_count=rows)
     response = await scheduler.datasets.PreviewDataset(request)
     return DatasetPreview(rows=[dataset_row(row) for row in response.rows])
 

@@ -94,7 +94,7 @@ async def change_mark(
         run_id=job_id,
         answers=[answer_pb2.AnswerKey(sample=form.sample, rollout=form.rollout)],
         is_golden=form.mark == GOLDEN,
-        is_wrong=form.mark == WRONG,
+        is_marked_wrong=form.mark == WRONG,
         user=user,
     )
     await results.answers.MarkAnswers(request)

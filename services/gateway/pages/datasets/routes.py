@@ -106,9 +106,9 @@ async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     page: PageOf, scheduler: SchedulerCalls, now: Now, dataset_id: DatasetId, first: str = "", ask: str = ""
 ) -> Response:
     is_number = first.isascii() and first.isdecimal() and len(first) < len(str(JSON_INT_MAX))
-    first_row = int(first) if is_number else 0
+    first_doc_id = int(first) if is_number else 0
     preview = dataset_pb2.PreviewDatasetRequest(
-        dataset_id=dataset_id, first_row=first_row, row_count=_PREVIEWED
+        dataset_id=dataset_id, first_doc_id=first_doc_id, row_count=_PREVIEWED
     )
     # The preview may be refused for a row behind the end only once the data set itself was found.
     found = await scheduler.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=dataset_id))
@@ -119,7 +119,7 @@ async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     view = DatasetView(
         dataset=dataset_row(found.dataset),
         preview=preview_rows(previewed.rows),
-        first=first_row,
+        first=first_doc_id,
         newest=runs,
         ask=ask,
     )
@@ -128,7 +128,7 @@ async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     response = page.show("datasets/dataset", view, part="datasets/preview_part" if is_preview else "")
     if is_preview:
         path = f"/datasets/{quote(dataset_id)}"
-        response.headers["HX-Push-Url"] = f"{path}?first={first_row}" if first_row else path
+        response.headers["HX-Push-Url"] = f"{path}?first={first_doc_id}" if first_doc_id else path
     return response
 
 

@@ -66,14 +66,14 @@ async def order_list(
     """A page of the list. Whole, it has the filters."""
 
     async def listed(model: str) -> Listed[OrderRow]:
-        request = rollout_service_pb2.ListRolloutsRequest(
+        request = rollout_service_pb2.ListRolloutsOrdersRequest(
             page_size=_PAGE_SIZE,
             page_token=filters["after"],
             state=filters.state,
             suite=_known_suite(filters["suite"]),
             model=model,
         )
-        found = await scheduler.rollouts.ListRollouts(request)
+        found = await scheduler.rollouts.ListRolloutsOrders(request)
         rows = [order_row(order) for order in found.orders]
         return Listed(rows, [run for row in rows for run in row.runs], found.total, found.next_page_token)
 
@@ -82,8 +82,8 @@ async def order_list(
 
 async def order_grid(backends: Backends, order_id: str, index: int, now: datetime) -> GridView:
     """The page of an order that begins at the task of an index."""
-    request = rollout_service_pb2.GetRolloutsRequest(order_id=order_id)
-    order = (await backends.scheduler.rollouts.GetRollouts(request)).order
+    request = rollout_service_pb2.GetRolloutsOrderRequest(order_id=order_id)
+    order = (await backends.scheduler.rollouts.GetRolloutsOrder(request)).order
     parts = await _parts(backends, order, order.runs, index)
     return grid_view(f"/rollouts/{order.order_id}", order, parts, _within(index, order), now)
 
@@ -119,8 +119,8 @@ async def _run_and_order(
 async def _order_of(scheduler: Scheduler, run_id: str) -> rollout_service_pb2.RolloutsOrder | None:
     """None for a run that was ordered by itself."""
     try:
-        request = rollout_service_pb2.GetRolloutsRequest(run_id=run_id)
-        return (await scheduler.rollouts.GetRollouts(request)).order
+        request = rollout_service_pb2.GetRolloutsOrderRequest(run_id=run_id)
+        return (await scheduler.rollouts.GetRolloutsOrder(request)).order
     except DomainError as error:
         if error.kind is not ErrorKind.NOT_FOUND:
             raise
@@ -132,8 +132,8 @@ async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollout_servic
     if not run.suite_version:
         raise RolloutsOfRunNotFound(run_id=run.run_id)
     suite = f"{run.order.suite}@{run.suite_version}"
-    request = rollout_service_pb2.ListRolloutsRequest(suite=suite, page_size=1)
-    orders = (await scheduler.rollouts.ListRollouts(request)).orders
+    request = rollout_service_pb2.ListRolloutsOrdersRequest(suite=suite, page_size=1)
+    orders = (await scheduler.rollouts.ListRolloutsOrders(request)).orders
     if not orders:
         raise RolloutsOfRunNotFound(run_id=run.run_id)
     alone = rollout_service_pb2.RolloutsOrder()

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.v1.rollout_service_pb2 import ListRolloutsRequest
+from proctor.v1.rollout_service_pb2 import ListRolloutsOrdersRequest
 from proctor.values.run import FINAL_NUMBERS
 from services.common.errors import DomainError
 from services.gateway.auth.identity import Now
@@ -100,8 +100,8 @@ async def _has_rollouts(scheduler: Scheduler, run: run_pb2.Run) -> bool:
     """Whether its suite is a set of tasks that rollouts were ordered over. Only suites of users can be."""
     if not run.suite_version:
         return False
-    request = ListRolloutsRequest(suite=f"{run.order.suite}@{run.suite_version}", page_size=1)
-    return bool((await scheduler.rollouts.ListRollouts(request)).orders)
+    request = ListRolloutsOrdersRequest(suite=f"{run.order.suite}@{run.suite_version}", page_size=1)
+    return bool((await scheduler.rollouts.ListRolloutsOrders(request)).orders)
 
 
 @router.websocket("/{job_id}/socket")

@@ -23,7 +23,7 @@ class DeleteArtifacts:
 
     async def delete(self, run_id: RunId) -> None:
         """Called once the run is deleted: nothing is stored of it afterwards."""
-        await self.artifacts.drop_of_run(run_id)
+        await self.artifacts.delete_of_run(run_id)
         await asyncio.to_thread(try_to_delete_objects, self.objects, artifacts_prefix(run_id))
 
 
@@ -34,4 +34,4 @@ class DeleteArtifactsWithoutRun:
     artifacts: ArtifactStore
 
     async def lead(self) -> NoReturn:
-        await every(_SWEEP_SECONDS, self.artifacts.drop_without_run, name="delete artifacts without run")
+        await every(_SWEEP_SECONDS, self.artifacts.delete_without_run, name="delete artifacts without run")

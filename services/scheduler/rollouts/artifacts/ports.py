@@ -29,10 +29,10 @@ class ArtifactStore(Protocol):
         """The artifact of a part."""
         ...
 
-    async def drop_of_run(self, run_id: RunId) -> None:
+    async def delete_of_run(self, run_id: RunId) -> None:
         """Deletes the records of a deleted run; their objects are collected."""
         ...
 
-    async def drop_without_run(self) -> None:
+    async def delete_without_run(self) -> None:
         """Deletes records whose run is gone; their objects are collected."""
         ...

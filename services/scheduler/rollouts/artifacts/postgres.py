@@ -39,22 +39,22 @@ class PostgresArtifacts:
         rows = await self._session.fetch("read_artifact", *key)
         return Artifact(**rows[0]) if rows else None
 
-    async def drop_of_run(self, run_id: RunId) -> None:
-        async def drop(transaction: PostgresTransaction) -> None:
+    async def delete_of_run(self, run_id: RunId) -> None:
+        async def delete(transaction: PostgresTransaction) -> None:
             if await transaction.fetchval("delete_artifacts", run_id):
                 await transaction.execute("add_unreferenced_prefix", artifacts_prefix(run_id))
 
-        await self._session.run(drop)
+        await self._session.run(delete)
 
-    async def drop_without_run(self) -> None:
-        async def drop(transaction: PostgresTransaction) -> None:
+    async def delete_without_run(self) -> None:
+        async def delete(transaction: PostgresTransaction) -> None:
             rows = await transaction.fetch("delete_orphan_artifacts")
             prefixes = {artifacts_prefix(RunId(str(row["run_id"]))) for row in rows}
             await transaction.executemany(
                 "add_unreferenced_prefix", [(prefix,) for prefix in sorted(prefixes)]
             )
 
-        await self._session.run(drop)
+        await self._session.run(delete)
 
 
 def _key(part: ArtifactPart) -> tuple[object, ...]:

@@ -144,8 +144,8 @@ def _while_wanted(rows: Iterable[SourceRow], limit: int | None) -> Iterator[Sour
         yield row
 
 
-def _bad_example(task: str, row: int, problem: str, field: str = "") -> InvalidRow:
-    return InvalidRow(task, row, f"few-shot pool: {problem}", field)
+def _bad_example(task: str, doc_id: int, problem: str, field: str = "") -> InvalidRow:
+    return InvalidRow(task, doc_id, f"few-shot pool: {problem}", field)
 
 
 def render_task(

@@ -100,9 +100,9 @@ class StoreBytes:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Rows from `first_row` on: `length` bytes of a part, from byte `start`."""
+    """Rows from `first_doc_id` on: `length` bytes of a part, from byte `start`."""
 
-    first_row: int
+    first_doc_id: int
     part: int
     start: int
     length: int
@@ -114,10 +114,10 @@ class FrameIndex:
 
     def position(self, row: int) -> int:
         """Index in `frames` of the frame that contains the row."""
-        return bisect_right(self.frames, row, key=lambda frame: frame.first_row) - 1
+        return bisect_right(self.frames, row, key=lambda frame: frame.first_doc_id) - 1
 
     def to_json(self) -> bytes:
-        return orjson.dumps([[one.first_row, one.part, one.start, one.length] for one in self.frames])
+        return orjson.dumps([[one.first_doc_id, one.part, one.start, one.length] for one in self.frames])
 
 
 def index_from_json(content: bytes) -> FrameIndex:
@@ -192,18 +192,18 @@ class LoadRows:
 
     objects: ObjectStore
 
-    def rows_from(self, content: DatasetContent, first_row: int) -> Iterator[DatasetRow]:
-        return (row_from_line(doc_id, line) for doc_id, line in self.lines_from(content, first_row))
+    def rows_from(self, content: DatasetContent, first_doc_id: int) -> Iterator[DatasetRow]:
+        return (row_from_line(doc_id, line) for doc_id, line in self.lines_from(content, first_doc_id))
 
-    def lines_from(self, content: DatasetContent, first_row: int) -> Iterator[tuple[int, bytes]]:
+    def lines_from(self, content: DatasetContent, first_doc_id: int) -> Iterator[tuple[int, bytes]]:
         """Yields each row's number and its stored line, in order to the last one."""
-        if first_row >= content.facts.row_count:
+        if first_doc_id >= content.facts.row_count:
             return
         index = index_from_json(self.objects.get(index_key(content.prefix)))
-        for frame in index.frames[index.position(first_row) :]:
+        for frame in index.frames[index.position(first_doc_id) :]:
             key = part_key(content.prefix, frame.part)
             packed = self.objects.get_range(key, frame.start, frame.length)
             lines = ZstdDecompressor().decompress(packed).removesuffix(b"\n").split(b"\n")
-            for row, line in enumerate(lines, frame.first_row):
-                if row >= first_row:
+            for row, line in enumerate(lines, frame.first_doc_id):
+                if row >= first_doc_id:
                     yield row, line

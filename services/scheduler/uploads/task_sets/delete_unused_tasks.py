@@ -27,4 +27,4 @@ class DeleteUnusedTasks:
 
     async def delete(self) -> None:
         now = self.clock.now()
-        await self.sets.drop_unused(now - _KEPT_UPLOADS, now - _KEPT_USES)
+        await self.sets.delete_unused(now - _KEPT_UPLOADS, now - _KEPT_USES)

@@ -40,7 +40,7 @@ class TaskSetStore(Protocol):
         """A prefix under which the files with this digest are stored."""
         ...
 
-    async def drop_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
+    async def delete_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
         """Deletes uploads that no order used, and uses of suites that are not there, older than this.
 
         Prefixes of sets without a user and a suite are unreferenced then.

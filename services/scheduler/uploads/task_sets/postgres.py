@@ -58,12 +58,12 @@ class PostgresTaskSets:
         prefix: str | None = await self._session.fetchval("find_task_bundle", digest)
         return prefix
 
-    async def drop_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
-        async def drop(transaction: PostgresTransaction) -> None:
+    async def delete_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
+        async def delete(transaction: PostgresTransaction) -> None:
             await transaction.execute("delete_task_uploads", uploaded_before)
             await transaction.execute("delete_task_uses", suites_before)
             unused = await transaction.fetch("lock_unused_task_sets")
             deleted = await transaction.fetch("delete_task_sets", [row["digest"] for row in unused])
             await transaction.executemany("add_unreferenced_prefix", [(row["prefix"],) for row in deleted])
 
-        await self._session.run(drop)
+        await self._session.run(delete)

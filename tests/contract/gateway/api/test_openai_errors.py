@@ -67,7 +67,7 @@ async def test_refusal_is_the_class_that_the_client_has_for_it(
         (remote(ErrorKind.INVALID, "FILE_TOO_LARGE", limit="1"), 413),
         (remote(ErrorKind.EXHAUSTED, "STORAGE_QUOTA_EXCEEDED", limit="1"), 413),
         (remote(ErrorKind.EXHAUSTED, "TOO_MANY_UPLOADS"), 429),
-        (remote(ErrorKind.INVALID, "DEADLINE_REACHED"), 408),
+        (remote(ErrorKind.CONFLICT, "REQUEST_TIMEOUT"), 408),
     ],
 )
 async def test_refused_upload_says_what_the_scheduler_said(

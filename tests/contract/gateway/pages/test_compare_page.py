@@ -253,7 +253,9 @@ async def test_answer_is_marked_by_a_form_of_our_own(harness: GatewayHarness) ->
     assert 'aria-pressed="false" data-press="2"' in part.html
     assert 'value="" aria-pressed="true" data-press="shift 2"' in part.html
     asked = harness.results.answers.marked
-    assert [(each.run_id, each.is_golden, each.is_wrong, each.answers[0].sample) for each in asked] == [
+    assert [
+        (each.run_id, each.is_golden, each.is_marked_wrong, each.answers[0].sample) for each in asked
+    ] == [
         (RUN_ID, True, False, 7),
         (RUN_ID, False, True, 7),
     ]

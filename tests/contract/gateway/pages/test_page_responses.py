@@ -7,9 +7,19 @@ import re
 import pytest
 
 from proctor.v1 import run_pb2
-from services.common.errors import ErrorKind
+from services.common.errors import (
+    DependencyUnavailable,
+    DomainError,
+    ErrorKind,
+    ReadTooSlow,
+    RemoteError,
+    TooManyReads,
+    TooManyRequests,
+)
+from services.gateway.http.error_handlers import problem_of
+from services.gateway.http.errors import GatewayFull, GatewayHoldsTooMuch
 from services.gateway.pages.asset_files import Assets
-from services.gateway.pages.problems import CONTENT_SECURITY_POLICY
+from services.gateway.pages.problems import CONTENT_SECURITY_POLICY, problem_view
 from tests.contract.gateway.pages.rollouts.shown_rollouts import FIRST, ORDER_ID, put_rollouts
 from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, running, show, summary_of
 from tests.fakes.gateway.compared_runs import two_models
@@ -173,6 +183,26 @@ async def test_backend_that_is_away_is_a_page_that_says_when_to_try_again(harnes
     assert shown.status == 503
     assert "Try again in" in shown.html
     assert shown.headers["Retry-After"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DependencyUnavailable(dependency="results"),
+        TooManyReads(retry_after_seconds=2),
+        ReadTooSlow(seconds=5.0, retry_after_seconds=2),
+        GatewayFull(limit=512),
+        GatewayHoldsTooMuch(limit=1024),
+        TooManyRequests(user="ann", limit=100, retry_after_seconds=7),
+        RemoteError(ErrorKind.EXHAUSTED, "QUEUE_FULL", "Queue is full. Please try again later.", {}),
+    ],
+    ids=lambda error: error.reason,
+)
+def test_a_page_says_once_when_to_try_again(error: DomainError) -> None:
+    document = problem_of(error, "/runs", is_page_wanted=True).model_dump()
+    view = problem_view(document, "")
+    assert f"{view.sentence} {view.hint}".lower().count("again") == 1
+    assert view.hint.startswith("Try again in ")
 
 
 async def test_foreign_page_changes_nothing(harness: GatewayHarness) -> None:

@@ -243,7 +243,8 @@ async def test_answers_are_marked_all_or_none_and_again_without_harm(harness: Re
     plan = await answered_run(harness, samples, [said(0, "a"), said(1, "b"), failed(2)])
     assert await mark(harness, plan, 0) == 1
     assert await mark(harness, plan, 0, 0, "m-1") == 2
-    for keys, reason in {(1, 2): "UNSUPPORTED", (3,): "ROW_NOT_FOUND", (0, "m-9"): "ROW_NOT_FOUND"}.items():
+    reasons = {(1, 2): "OUTCOME_IS_FAILURE", (3,): "OUTCOME_NOT_FOUND", (0, "m-9"): "ROW_NOT_FOUND"}
+    for keys, reason in reasons.items():
         assert (await refusal_of(mark(harness, plan, *keys)))[0] == reason
     assert await mark(harness, plan) == 2
     assert await listed(harness, plan, is_golden=True) == [0, 1]
@@ -252,8 +253,7 @@ async def test_answers_are_marked_all_or_none_and_again_without_harm(harness: Re
     assert await mark(harness, plan, 0, is_golden=False) == 1
     page = await harness.public.ListOutcomes(results_pb2.ListOutcomesRequest(run_id=plan.run_id))
     assert [one.is_golden for one in page.outcomes] == [False, True, False]
-    many = await refusal_of(mark(harness, plan, *range(1001)))
-    assert many[0] == "INVALID_PARAMETER"
+    assert (await refusal_of(mark(harness, plan, *range(1001))))[0] == "INVALID_PARAMETER"
     assert (await refusal_of(mark(harness, plan_of([1]), 0)))[0] == "RUN_NOT_FOUND"
     await harness.records.DeleteRunRecord(run_record_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
     async with harness.database() as database:
@@ -284,7 +284,7 @@ async def test_who_marked_and_who_removed_a_mark_is_recorded_once_and_goes_with_
     assert await mark_changes(harness, plan, 1) == []
     await mark(harness, plan, 0, 1)
     await mark(harness, plan, 0, 1)
-    assert (await refusal_of(mark(harness, plan, 2)))[0] == "UNSUPPORTED"
+    assert (await refusal_of(mark(harness, plan, 2)))[0] == "OUTCOME_IS_FAILURE"
     request = answer_pb2.MarkAnswersRequest(
         run_id=plan.run_id, answers=[answer_pb2.AnswerKey(sample=1)], user="eve"
     )
@@ -323,7 +323,7 @@ async def test_golden_answers_become_training_and_test_data_with_each_row_once(
     # The same first row, answered again, and another row of the same id.
     others = [samples[0], row(1, Prompt("golden other"), "g-1")]
     second = await answered_run(harness, others, [said(0, "later"), said(1, "three")])
-    assert (await refusal_of(golden_file(harness, [first], "TEST")))[0] == "UNSUPPORTED"
+    assert (await refusal_of(golden_file(harness, [first], "TEST")))[0] == "NO_GOLDEN_ANSWERS"
     await mark(harness, first, 0, 1)
     await mark(harness, second, 0, 1)
     asked = [{"role": "system", "content": "Be brief.", "name": "boss"}, {"role": "user", "content": parts}]

@@ -31,7 +31,7 @@ async def marked(
             run_id=plan.run_id,
             answers=[answer_pb2.AnswerKey(sample=sample) for sample in samples],
             is_golden=golden,
-            is_wrong=wrong,
+            is_marked_wrong=wrong,
             user="ann",
         )
     )
@@ -53,7 +53,7 @@ async def test_an_answer_has_one_mark_at_most(harness: ResultsHarness) -> None:
     assert await marked(harness, plan, 0, 1) == (0, 0)
     request = answer_pb2.ListMarkChangesRequest(run_id=plan.run_id, page_size=10)
     changes = (await harness.answers.ListMarkChanges(request)).changes
-    assert [(each.sample, each.is_golden, each.is_wrong) for each in reversed(changes)] == [
+    assert [(each.sample, each.is_golden, each.is_marked_wrong) for each in reversed(changes)] == [
         (0, True, False),
         (1, True, False),
         (1, False, True),
@@ -66,7 +66,7 @@ async def test_an_answer_has_one_mark_at_most(harness: ResultsHarness) -> None:
 async def test_what_cannot_be_marked_is_refused(harness: ResultsHarness) -> None:
     plan = await answered_run(harness, rows_of(["a", "b"], "x"), [said(0, "a"), failed(1)])
     assert (await refusal_of(marked(harness, plan, 0, golden=True, wrong=True)))[0] == "INVALID_PARAMETER"
-    assert (await refusal_of(marked(harness, plan, 0, 1, wrong=True)))[0] == "UNSUPPORTED"
+    assert (await refusal_of(marked(harness, plan, 0, 1, wrong=True)))[0] == "OUTCOME_IS_FAILURE"
     both = results_pb2.OutcomeFilter(is_golden=True, is_marked_wrong=True)
     request = results_pb2.ListOutcomesRequest(run_id=plan.run_id, filter=both)
     assert (await refusal_of(harness.public.ListOutcomes(request)))[0] == "INVALID_PARAMETER"

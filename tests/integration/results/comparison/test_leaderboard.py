@@ -243,6 +243,15 @@ async def test_pages_of_a_history_follow_the_key(world: World) -> None:
     assert await world.kept.count(recently) == len(await world.kept.page(recently)) == 3
 
 
+async def test_a_run_is_closed_when_its_summary_is_stored_after_its_freeze(world: World) -> None:
+    plan = await world.run("p/late", right=1)
+    await world.close(plan)
+    frozen_at = (await world.stores.records.get(plan.run_id)).frozen_at
+    [closed] = await world.kept.page(HistoryRange(world.suite, "p/late", A_DAY_AGO, NEWEST, 3))
+    assert frozen_at is not None
+    assert closed.closed_at > frozen_at
+
+
 async def test_a_history_is_of_one_state_and_is_summed_up(world: World) -> None:
     completed, failed = await world.run("p/sums", right=1), await world.run("p/sums", right=1)
     await world.close(completed)

@@ -257,7 +257,7 @@ async def test_a_replica_that_stops_gives_its_lease_back(runs: PairedRuns) -> No
     again = await runs.leases.acquire(Work.COMPARISON, 60)
     assert again is not None
     assert (again.run_id, again.starts) == (record.plan.run_id, 1)
-    await runs.leases.drop(again)
+    await runs.leases.delete(again)
     await runs.peers.mark_compared(record)
 
 

@@ -216,7 +216,7 @@ async def test_artifacts_whose_run_an_earlier_version_deleted_are_collected(
     pool = await connect_pool(harness.postgres, schema=SCHEMA, max_size=2)
     try:
         session = PostgresSession(pool, QUERIES)
-        await PostgresArtifacts(session, SystemClock()).drop_without_run()
+        await PostgresArtifacts(session, SystemClock()).delete_without_run()
     finally:
         await pool.close()
     assert await listed(harness, run_id) == []

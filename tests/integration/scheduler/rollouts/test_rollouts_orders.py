@@ -14,7 +14,7 @@ from proctor.values.run import RunState
 from services.common.postgres import PostgresSession
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
-from services.scheduler.rollouts.errors import RolloutsNotFound, RolloutsOfRunNotFound
+from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
 from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
 from services.scheduler.runs.lifecycle.errors import QueueFull
@@ -122,7 +122,7 @@ async def test_an_order_without_a_run_is_not_shown_and_can_be_ordered_anew(
         str(uuid4()), "mine", 1, "ann", 0, AGENT, 1, ("one",), ("openai/fake",), (new_run().run_id,), START
     )
     await orders.add(refused, [])
-    with pytest.raises(RolloutsNotFound):
+    with pytest.raises(RolloutsOrderNotFound):
         await orders.get(refused.order_id)
     assert (await orders.page(OrderFilter(), 10, None)).total == 0
     again = await ordered(orders, order_id=refused.order_id)
@@ -139,7 +139,7 @@ async def test_the_order_of_a_run_is_found_while_the_run_is_there(
     await pool.execute("DELETE FROM runs WHERE run_id = $1", gone)
     assert await orders.of_run(left) == first
     for run_id in (gone, new_run().run_id):
-        with pytest.raises(RolloutsOfRunNotFound):
+        with pytest.raises(RolloutsOrderOfRunNotFound):
             await orders.of_run(run_id)
 
 

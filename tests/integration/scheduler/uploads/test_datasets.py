@@ -62,7 +62,9 @@ class Stand:
         return [name for name in self.files() if dataset.dataset_id in name]
 
     async def preview(self, dataset_id: str, first: int = 0, count: int = 0) -> list[dataset_pb2.DatasetRow]:
-        request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_row=first, row_count=count)
+        request = dataset_pb2.PreviewDatasetRequest(
+            dataset_id=dataset_id, first_doc_id=first, row_count=count
+        )
         return list((await self.stub.PreviewDataset(request)).rows)
 
     async def delete(self, dataset_id: str) -> None:

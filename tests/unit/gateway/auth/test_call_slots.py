@@ -1,4 +1,4 @@
-"""Slots of requests in progress: for each user, for all of them, and by the bytes that bodies hold."""
+"""Slots of calls: for each user, for all of them, and by the bytes that bodies hold."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def slots(**given: int) -> CallSlots:
 def test_user_has_so_many_slots_and_gets_them_back() -> None:
     some = slots()
     with some.slot("ann", 1), some.slot("ann", 1):
-        with pytest.raises(TooManyCalls, match="2 requests"), some.slot("ann", 1):
+        with pytest.raises(TooManyCalls, match="2 calls"), some.slot("ann", 1):
             pass
         with some.slot("bob", 1):
             pass
@@ -28,7 +28,7 @@ def test_all_users_together_have_so_many_slots() -> None:
     with (
         some.slot("ann", 1),
         some.slot("bob", 1),
-        pytest.raises(GatewayFull, match="2 requests in progress"),
+        pytest.raises(GatewayFull, match="2 calls in progress"),
         some.slot("carol", 1),
     ):
         pass

@@ -51,9 +51,9 @@ def test_without_a_leader_the_last_quota_holds_and_the_next_leader_takes_it_over
 def test_a_worker_that_begins_late_comes_up_to_the_others() -> None:
     simulated = SimulatedRateLimits(ALLOWED, burst=ALLOWED, names_a_time=False)
     late = simulated.workers[0]
-    late.demand = 0.0
+    late.needed = 0.0
     simulated.run(60)
-    late.demand, sent, others = 100.0, late.sent, simulated.workers[1].sent
+    late.needed, sent, others = 100.0, late.sent, simulated.workers[1].sent
     simulated.run(30)
     assert late.sent - sent > 0.6 * (simulated.workers[1].sent - others)
 

@@ -21,7 +21,7 @@ class StoredQuotas:
         self.quotas[rate_limit_key] = quota
         self.puts += 1
 
-    async def drop(self, rate_limit_key: str) -> None:
+    async def delete(self, rate_limit_key: str) -> None:
         del self.quotas[rate_limit_key]
 
     async def stored(self) -> dict[str, RateQuota]:
@@ -113,13 +113,13 @@ async def test_a_worker_that_is_gone_has_no_share() -> None:
     assert quota.shares == {"w2": 1.0}
 
 
-@pytest.mark.parametrize("demands", [{"a": 0.0, "b": 0.0}, {"a": 1.0, "b": 0.0, "c": 99.0}, {"a": 5.0}])
-def test_shares_sum_to_one_and_leave_something_for_each_worker(demands: dict[str, float]) -> None:
-    shares = quota_shares(demands)
+@pytest.mark.parametrize("needed", [{"a": 0.0, "b": 0.0}, {"a": 1.0, "b": 0.0, "c": 99.0}, {"a": 5.0}])
+def test_shares_sum_to_one_and_leave_something_for_each_worker(needed: dict[str, float]) -> None:
+    shares = quota_shares(needed)
     assert sum(shares.values()) == pytest.approx(1.0)
     assert min(shares.values()) >= 0.02
     assert sorted(shares, key=lambda worker: (shares[worker], worker)) == sorted(
-        demands, key=lambda worker: (demands[worker], worker)
+        needed, key=lambda worker: (needed[worker], worker)
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from services.common.errors import WorkCancelled
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.suites.add_suite import CheckSuite
-from services.scheduler.suites.errors import ShowingTooLong
+from services.scheduler.suites.errors import ShowingTooSlow
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.templates.prompt_template import compile_template
@@ -51,7 +51,7 @@ async def test_rows_that_no_caller_waits_for_are_read_no_further() -> None:
 async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
     held = HeldRows()
     showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), CancellableThreads(1, 0.05))
-    with pytest.raises(ShowingTooLong, match=r"Task choose takes over 0\.05 s up to row 900"):
+    with pytest.raises(ShowingTooSlow, match=r"Task choose takes over 0\.05 s up to row 900"):
         await showing.show(SampleRequest(SUITE, "choose", 900))
     held.let_go.set()
 

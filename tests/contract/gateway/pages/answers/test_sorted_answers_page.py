@@ -50,12 +50,12 @@ async def test_a_class_of_failures_is_a_filter(harness: GatewayHarness) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "is_golden", "is_wrong"),
+    ("query", "is_golden", "is_marked_wrong"),
     [("marked=golden", True, False), ("marked=wrong", False, True), ("golden=1", True, False)],
 )
 async def test_marks_are_a_filter(
-    harness: GatewayHarness, query: str, *, is_golden: bool, is_wrong: bool
+    harness: GatewayHarness, query: str, *, is_golden: bool, is_marked_wrong: bool
 ) -> None:
     await show(harness, f"{PATH}?{query}")
     chosen = harness.results.outcomes_asked[-1].filter
-    assert (chosen.is_golden, chosen.is_marked_wrong) == (is_golden, is_wrong)
+    assert (chosen.is_golden, chosen.is_marked_wrong) == (is_golden, is_marked_wrong)

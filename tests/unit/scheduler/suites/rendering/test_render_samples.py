@@ -113,7 +113,7 @@ def test_an_unfit_row_is_reported_by_task_row_and_field(
     with pytest.raises(InvalidRow) as raised:
         list(render_task(load_one(tmp_path), [*ROWS, row]))
     assert str(raised.value) == f"Task 'colours', row 3 (from 0): {problem}."
-    assert [raised.value.facts[name] for name in ("task", "row", "field")] == ["colours", 3, field]
+    assert [raised.value.facts[name] for name in ("task", "doc_id", "field")] == ["colours", 3, field]
 
 
 def test_a_sample_that_is_too_large_is_refused(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_heavy_rows_have_frames_of_their_own_and_a_part_is_a_file_by_itself() ->
     texts = [bytes((number * row) % 251 for number in range(3000)).hex() * 250 for row in range(1, 12)]
     checked = files.check(jsonl({"prompt": text} for text in texts))
     index = index_from_json(files.objects.contents[index_key(PREFIX)])
-    assert [frame.first_row for frame in index.frames] == list(range(11))
+    assert [frame.first_doc_id for frame in index.frames] == list(range(11))
     assert [json.loads(row.body_json)["prompt"] for row in files.rows(checked)] == texts
     part = files.objects.contents[f"{PREFIX}/rows-000000.jsonl.zst"]
     assert ZstdDecompressor().stream_reader(part, read_across_frames=True).read().count(b"\n") == 11
