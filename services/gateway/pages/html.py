@@ -17,6 +17,7 @@ _FILTERS: tuple[Callable[..., str], ...] = (
     text.breakable,
     text.clock,
     text.count,
+    text.days,
     text.duration,
     text.duration_tick,
     text.money,

@@ -31,6 +31,11 @@ def count(number: float | None) -> str:
     return _DASH if number is None else signless(f"{number:,.0f}".replace(",", _THIN_SPACE))
 
 
+def days(number: int) -> str:
+    """A length of time that follows "the last": `day`, `7 days`."""
+    return "day" if number == 1 else f"{count(number)} days"
+
+
 def percent(share: float | None, digits: int = 1) -> str:
     """The share that is done as a percentage, without its sign: only a whole one is 100."""
     if share is None or not math.isfinite(share):

@@ -70,7 +70,7 @@ async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -
 @pytest.mark.parametrize(
     ("path", "field", "value", "said"),
     [
-        ("/", "suite", "starter", "{runs} runs in 30 days, average"),
+        ("/", "suite", "starter", "{runs} runs in the last 30 days, average"),
         ("/history", "suite", "starter", "{runs} of {runs} closed runs"),
         ("/history", "state", "failed", "No run that ended"),
         (LIMITED, "best", "true", "2 of 2 ranked models by"),

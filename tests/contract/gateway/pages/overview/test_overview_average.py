@@ -34,4 +34,5 @@ async def test_runs_in_other_units_are_left_out_of_main_metrics_alone(
 async def test_overview_says_that_no_run_was_closed(harness: GatewayHarness) -> None:
     html = (await show(harness, "/?suite=glue")).html
     assert "No run with this metric was closed in the last 30 days." in html
+    assert "in the last day, " in (await show(harness, "/?suite=glue&days=1")).html
     assert "data-found" not in html.partition('id="trend"')[0]
