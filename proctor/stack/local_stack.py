@@ -107,7 +107,7 @@ class LocalStack:
         sockets = socket_folder(folder)
         nats = prepare_nats(folder / "nats", nats_address, [pool.name for pool in self.options.pools])
         postgres = await self._prepare_postgres(postgres_address, self._logs.path("postgres"))
-        # Ready before the services, which would otherwise wait through their own patience.
+        # Ready before the services, which would otherwise repeat their connects.
         await self._start_children([postgres.child(), nats.child()])
         pools = PoolsFile(self.options.pools, self.options.aliases)
         wiring = Wiring(

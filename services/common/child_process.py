@@ -47,11 +47,11 @@ class ChildProcess:
             self.input.write(part)
         await self.input.drain()
 
-    async def end(self, patience_seconds: float = 0.0) -> None:
+    async def end(self, grace_seconds: float = 0.0) -> None:
         """Kills it if it does not end by itself in this time, and waits until it has ended."""
-        if patience_seconds:
+        if grace_seconds:
             with suppress(subprocess.TimeoutExpired):
-                await asyncio.to_thread(self.process.wait, patience_seconds)
+                await asyncio.to_thread(self.process.wait, grace_seconds)
         # Harmless where it has ended: `kill` looks for its exit first.
         self.process.kill()
         await asyncio.to_thread(self.process.wait)

@@ -39,11 +39,11 @@ class RunningService(Protocol):
 ServiceContext = Callable[[], AbstractAsyncContextManager[RunningService]]
 
 
-async def run_service(name: str, context: ServiceContext, *, notice_seconds: float = 0.0) -> int:
+async def run_service(name: str, context: ServiceContext, *, shutdown_delay_seconds: float = 0.0) -> int:
     """Runs until SIGTERM or SIGINT, or until a vital task fails; gives the exit code.
 
-    `notice_seconds` is how long a stopping service keeps serving after it reported that it is not ready, so
-    that load balancers can notice.
+    `shutdown_delay_seconds` is how long a stopping service keeps serving after it reported that it is not
+    ready, so that load balancers can notice.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -55,7 +55,7 @@ async def run_service(name: str, context: ServiceContext, *, notice_seconds: flo
     async def live() -> int:
         async with context() as service:
             has_started.set()
-            return await _serve(name, service, stop, notice_seconds)
+            return await _serve(name, service, stop, shutdown_delay_seconds)
 
     life = asyncio.create_task(live(), name=name)
     stopped = asyncio.create_task(stop.wait(), name="wait for a signal")
@@ -73,7 +73,7 @@ async def run_service(name: str, context: ServiceContext, *, notice_seconds: flo
         stopped.cancel()
 
 
-async def _serve(name: str, service: RunningService, stop: asyncio.Event, notice_seconds: float) -> int:
+async def _serve(name: str, service: RunningService, stop: asyncio.Event, delay_seconds: float) -> int:
     await service.set_ready(True)
     log.info("ready", name=name)
     stopped = asyncio.create_task(stop.wait(), name="wait for a signal")
@@ -89,7 +89,7 @@ async def _serve(name: str, service: RunningService, stop: asyncio.Event, notice
     # Before anything stops: load balancers must not send to a server that refuses.
     await service.set_ready(False)
     log.info("stopping", name=name)
-    await asyncio.sleep(notice_seconds)
+    await asyncio.sleep(delay_seconds)
     await service.stop_taking_work()
     await service.drain()
     return code

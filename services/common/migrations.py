@@ -62,7 +62,7 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class LockPatience:
+class LockTimeouts:
     """How long one try waits for table locks, the pause after it, and the time for all tries."""
 
     lock_seconds: float = _LOCK_SECONDS
@@ -101,7 +101,7 @@ async def prepare_schema(settings: SchemaSettings, schema: str, folder: Path) ->
         await check_schema(settings.postgres_dsn, schema, folder)
 
 
-async def migrate(dsn: str, schema: str, folder: Path, *, patience: LockPatience | None = None) -> None:
+async def migrate(dsn: str, schema: str, folder: Path, *, timeouts: LockTimeouts | None = None) -> None:
     """Applies each file of `folder` once, in order. Raises SchemaTooNew and MigrationBlocked."""
     migrations = read_migrations(folder)
     # Of its own: the lock lives as long as the connection, and a pool may close one.
@@ -115,7 +115,7 @@ async def migrate(dsn: str, schema: str, folder: Path, *, patience: LockPatience
         _raise_if_too_new(schema, migrations, applied)
         for migration in migrations:
             if migration.name not in applied:
-                await _apply(connection, schema, migration, patience or LockPatience())
+                await _apply(connection, schema, migration, timeouts or LockTimeouts())
     finally:
         await connection.close()
 
@@ -176,17 +176,17 @@ def _raise_if_too_new(schema: str, known: Sequence[Migration], applied: Mapping[
 
 
 async def _apply(
-    connection: asyncpg.Connection, schema: str, migration: Migration, patience: LockPatience
+    connection: asyncpg.Connection, schema: str, migration: Migration, timeouts: LockTimeouts
 ) -> None:
     """Applies it in a transaction, repeated until it gets its table locks."""
     loop = asyncio.get_running_loop()
-    ends_at = loop.time() + patience.total_seconds
+    ends_at = loop.time() + timeouts.total_seconds
     while True:
         try:
             async with connection.transaction():
                 await connection.execute(
                     # LOCAL ends with the transaction.
-                    f"SET LOCAL lock_timeout = '{round(patience.lock_seconds * 1000)}ms'"
+                    f"SET LOCAL lock_timeout = '{round(timeouts.lock_seconds * 1000)}ms'"
                 )
                 await connection.execute(migration.sql)
                 await connection.execute(
@@ -196,12 +196,12 @@ async def _apply(
                 )
         except asyncpg.LockNotAvailableError as error:
             if loop.time() > ends_at:
-                seconds = round(patience.total_seconds)
+                seconds = round(timeouts.total_seconds)
                 raise MigrationBlocked(schema=schema, migration=migration.name, seconds=seconds) from error
             log.info(
                 "migration repeated", schema=schema, migration=migration.name, why="its tables are locked"
             )
-            await asyncio.sleep(patience.pause_seconds)
+            await asyncio.sleep(timeouts.pause_seconds)
         else:
             log.info("migrated", schema=schema, migration=migration.name)
             return

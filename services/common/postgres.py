@@ -19,7 +19,7 @@ from services.common.errors import (
 )
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
 from services.common.postgres_servers import PostgresServers
-from services.common.shared_settings import DEFAULT_PATIENCE_SECONDS
+from services.common.shared_settings import DEFAULT_RETRY_SECONDS
 from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
@@ -60,9 +60,9 @@ _REFUSALS = (
 )
 
 # A failover of Postgres takes half a minute or so.
-_OUTAGE_PATIENCE_SECONDS = 60.0
+_OUTAGE_RETRY_SECONDS = 60.0
 # Shorter: a service that is started by hand reports soon what is missing.
-_START_PATIENCE_SECONDS = 20.0
+_CONNECT_RETRY_SECONDS = 20.0
 # Within the time that a stopping pod has.
 _CLOSE_SECONDS = 5.0
 _UNREADABLE = "an address that cannot be read"
@@ -71,9 +71,9 @@ _NAME_LINE = re.compile(r"^-- name:\s*(?P<name>\w+)\b.*$", re.MULTILINE)
 
 
 async def retrying(
-    operation: Callable[[], Awaitable[T]], *, patience_seconds: float = _OUTAGE_PATIENCE_SECONDS
+    operation: Callable[[], Awaitable[T]], *, retry_seconds: float = _OUTAGE_RETRY_SECONDS
 ) -> T:
-    """Repeats an operation while Postgres is away; the last failure is raised when patience ends.
+    """Repeats an operation while Postgres is away; the last failure is raised after `retry_seconds`.
 
     The operation must be safe to repeat: a commit whose answer was lost has happened all the same.
     """
@@ -81,7 +81,7 @@ async def retrying(
         retry=retry_if_exception_type(TRANSIENT_POSTGRES),
         # Random, so that all replicas do not come back to a restarted server at once.
         wait=wait_random_exponential(multiplier=0.05, max=1.0),
-        stop=stop_after_delay(patience_seconds),
+        stop=stop_after_delay(retry_seconds),
         reraise=True,
     )
     return await attempts(operation)
@@ -124,7 +124,7 @@ async def connect_pool(
 async def _connected(dsn: str, connect: Callable[[], Awaitable[T]]) -> T:
     """Waits for the server for a while, but not for a server that answers and refuses."""
     try:
-        return await retrying(connect, patience_seconds=_START_PATIENCE_SECONDS)
+        return await retrying(connect, retry_seconds=_CONNECT_RETRY_SECONDS)
     except _REFUSALS as error:
         raise PostgresRefused(address=address_of(dsn), problem=str(error)) from error
     except TRANSIENT_POSTGRES as error:
@@ -135,11 +135,11 @@ async def _keep_session(_: asyncpg.Connection) -> None:
     """Nothing here changes the state of a session: the round trip that resets it is saved."""
 
 
-def watch_pool(name: str, pool: asyncpg.Pool) -> None:
-    """Its numbers of connections are read with the metrics. `name` says what they are for."""
+def watch_pool(purpose: str, pool: asyncpg.Pool) -> None:
+    """Its numbers of connections are read with the metrics. `purpose` says what they are for."""
     states = {"open": pool.get_size, "idle": pool.get_idle_size, "limit": pool.get_max_size}
     for state, read in states.items():
-        POSTGRES_CONNECTIONS.labels(name, state).set_function(read)
+        POSTGRES_CONNECTIONS.labels(purpose, state).set_function(read)
 
 
 async def connect_once(dsn: str) -> asyncpg.Connection:
@@ -181,10 +181,10 @@ class PostgresSession:
         pool: asyncpg.Pool,
         queries: Mapping[str, str],
         *,
-        patience_seconds: float = DEFAULT_PATIENCE_SECONDS,
+        retry_seconds: float = DEFAULT_RETRY_SECONDS,
     ) -> None:
         self._pool = pool
-        self._patience_seconds = patience_seconds
+        self._retry_seconds = retry_seconds
         self.queries = queries
 
     async def fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
@@ -230,14 +230,14 @@ class PostgresSession:
             log.info("query repeated", error=repr(error))
             POSTGRES_RETRIES.inc()
         try:
-            return await retrying(again, patience_seconds=self._patience_seconds)
+            return await retrying(again, retry_seconds=self._retry_seconds)
         except TRANSIENT_POSTGRES as error:
             raise DependencyUnavailable(dependency="Postgres") from error
 
     @asynccontextmanager
     async def transaction(self) -> "AsyncIterator[PostgresTransaction]":
         """Several queries that happen together or not at all; to be used within `repeat`."""
-        acquired = self._pool.acquire(timeout=self._patience_seconds)
+        acquired = self._pool.acquire(timeout=self._retry_seconds)
         async with acquired as connection, connection.transaction():
             yield PostgresTransaction(connection, self.queries)
 

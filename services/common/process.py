@@ -39,7 +39,7 @@ class ProcessSettings(Protocol):
         ...
 
     @property
-    def notice_seconds(self) -> float:
+    def shutdown_delay_seconds(self) -> float:
         """How long it goes on serving after its health checks fail."""
         ...
 
@@ -92,7 +92,9 @@ def start_process(
     gc.set_threshold(COLLECTED_OBJECTS)
     # `__main__` of a service imports without collections.
     gc.enable()
-    running = run_service(name, lambda: context(settings), notice_seconds=settings.notice_seconds)
+    running = run_service(
+        name, lambda: context(settings), shutdown_delay_seconds=settings.shutdown_delay_seconds
+    )
     try:
         return uvloop.run(running)
     finally:

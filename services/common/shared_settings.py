@@ -22,7 +22,7 @@ AllowedBaseUrls = Annotated[
     ),
 ]
 # Also for a session that no settings are read for.
-DEFAULT_PATIENCE_SECONDS = 10.0
+DEFAULT_RETRY_SECONDS = 10.0
 SchedulerAddress = Annotated[
     str,
     Field(
@@ -92,7 +92,9 @@ class ServiceSettings(BaseSettings):
     there are none unless it is set."""
     traces_share: float = Field(default=0.01, validation_alias="PROCTOR_TRACES_SHARE", ge=0, le=1)
     """Share of the requests to the gateway that are traced, with the runs they order."""
-    notice_seconds: float = Field(default=0.0, validation_alias="PROCTOR_NOTICE_SECONDS", ge=0)
+    shutdown_delay_seconds: float = Field(
+        default=0.0, validation_alias="PROCTOR_SHUTDOWN_DELAY_SECONDS", ge=0
+    )
     """Time that a service goes on serving after SIGTERM while its health checks fail, so that load
     balancers stop sending to it."""
 
@@ -126,8 +128,8 @@ class SchemaServiceSettings(NatsServiceSettings):
     migrate_on_start: bool = Field(default=True, validation_alias="PROCTOR_MIGRATE_ON_START")
     """Whether scheduler and results bring their schemas up to date when they start. If not, `python -m
     services.scheduler migrate` does (and `services.results`), as a role that may."""
-    patience_seconds: float = Field(
-        default=DEFAULT_PATIENCE_SECONDS, validation_alias="PROCTOR_POSTGRES_PATIENCE_SECONDS", gt=0
+    retry_seconds: float = Field(
+        default=DEFAULT_RETRY_SECONDS, validation_alias="PROCTOR_POSTGRES_RETRY_SECONDS", gt=0
     )
     """A call waits this long for Postgres to return before it fails as unavailable."""
     dispatch_proof_key: SecretStr = Field(

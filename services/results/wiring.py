@@ -6,15 +6,12 @@ What is opened is closed in reverse.
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import asyncpg
-
 from services.common.grpc.backend_server import BackendServer, serve_backend
 from services.common.lifecycle import BackgroundLoops
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
-from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
-from services.common.requests.read_session import ReadLimits, ReadSession
+from services.common.requests.open_sessions import SessionOpener
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.bounded_calls import BoundedCalls
 from services.results.scoring.processes.scorer_pool import ScorerPool
@@ -77,25 +74,8 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
 
 
 async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Sessions:
-    async def pool(name: str, maximum: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
-        made = await connect_pool(
-            settings.postgres_dsn, schema=SCHEMA, max_size=maximum, statement_seconds=statement_seconds
-        )
-        opened.push_async_callback(close_pool, made)
-        watch_pool(name, made)
-        return made
-
-    patience = settings.patience_seconds
-    limits = ReadLimits(
-        at_once=settings.read_connections,
-        wait_seconds=settings.read_wait_seconds,
-        statement_seconds=settings.read_timeout_seconds,
-    )
-    reads = await pool("reads", limits.at_once, limits.statement_seconds)
-    recording = await pool("recording", settings.recording_connections)
-    work = await pool("work", settings.postgres_connections)
-    return Sessions(
-        recording=PostgresSession(pool=recording, queries=QUERIES, patience_seconds=patience),
-        work=PostgresSession(pool=work, queries=QUERIES, patience_seconds=patience),
-        reads=ReadSession(pool=reads, queries=QUERIES, limits=limits, patience_seconds=patience),
-    )
+    postgres = SessionOpener(settings=settings, schema=SCHEMA, queries=QUERIES, opened=opened)
+    reads = await postgres.reads()
+    recording = await postgres.session("recording", settings.recording_connections)
+    work = await postgres.session("work", settings.postgres_connections)
+    return Sessions(recording=recording, work=work, reads=reads)

@@ -8,8 +8,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
-import asyncpg
-
 from services.common.clock import SystemClock
 from services.common.grpc.backend_server import BackendServer, serve_backend
 from services.common.grpc.client import open_channel
@@ -18,9 +16,8 @@ from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
-from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
 from services.common.process import return_freed_memory
-from services.common.requests.read_session import ReadLimits, ReadSession
+from services.common.requests.open_sessions import SessionOpener
 from services.common.tls.certificate_files import CertificateFiles
 from services.scheduler.leadership.postgres import PostgresClock
 from services.scheduler.leadership.wiring import lead
@@ -90,7 +87,9 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
     opened.push_async_callback(nats.close)
     results = open_channel(settings.results_address, tls=CertificateFiles.of(settings))
     opened.push_async_callback(results.close)
-    session, reads = await _connect_postgres(settings, opened)
+    postgres = SessionOpener(settings=settings, schema=SCHEMA, queries=QUERIES, opened=opened)
+    reads = await postgres.reads()
+    session = await postgres.session("work", settings.postgres_connections)
     clock = PostgresClock(session=session, machine=SystemClock())
     # Before anything is decided by it; a loop keeps it from then on.
     await clock.sync()
@@ -99,30 +98,3 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
         postgres=session, reads=reads, jetstream=jetstream, results=results, clock=clock
     )
     return connections, clock
-
-
-async def _connect_postgres(
-    settings: SchedulerSettings, opened: AsyncExitStack
-) -> tuple[PostgresSession, PostgresSession]:
-    """The session of the scheduler's work, and that of lists and searches, which do not hold it up."""
-
-    async def pool(purpose: str, maximum: int, statement_seconds: float = 0.0) -> asyncpg.Pool:
-        made = await connect_pool(
-            settings.postgres_dsn, schema=SCHEMA, max_size=maximum, statement_seconds=statement_seconds
-        )
-        opened.push_async_callback(close_pool, made)
-        watch_pool(purpose, made)
-        return made
-
-    limits = ReadLimits(
-        at_once=settings.read_connections,
-        wait_seconds=settings.read_wait_seconds,
-        statement_seconds=settings.read_timeout_seconds,
-    )
-    patience = settings.patience_seconds
-    reads = await pool("scheduler reads", limits.at_once, limits.statement_seconds)
-    work = await pool("scheduler", settings.postgres_connections)
-    return (
-        PostgresSession(pool=work, queries=QUERIES, patience_seconds=patience),
-        ReadSession(pool=reads, queries=QUERIES, limits=limits, patience_seconds=patience),
-    )

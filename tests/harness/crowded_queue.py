@@ -14,7 +14,7 @@ from proctor.v1 import run_pb2
 from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness, keyed_order
 
-PATIENCE_SECONDS = 0.1
+RETRY_SECONDS = 0.1
 LIMIT_SECONDS = 300.0
 LOOK_SECONDS = 0.01
 ASK_EVERY_SECONDS = 2.0
@@ -174,7 +174,7 @@ async def _refusal(call: Callable[[], Awaitable[run_pb2.Run]]) -> str:
         except client_errors.Unreachable:
             if time.monotonic() > deadline:
                 raise
-            await asyncio.sleep(PATIENCE_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
         except client_errors.Refused as refused:
             return refused.reason
         else:

@@ -24,7 +24,7 @@ log = get_logger()
 # An outage ends as one of these; asyncio's own timeout is what nats-py raises for some calls.
 TRANSIENT_NATS: tuple[type[Exception], ...] = (NatsError, asyncio.TimeoutError, ConnectionError, OSError)
 # As with Postgres: servers that start together may need that long, and a user sees soon what is missing.
-_CONNECT_PATIENCE_SECONDS = 20.0
+_CONNECT_TIMEOUT_SECONDS = 20.0
 # A publish that failed by chance loses little time; a server that is away gets one try a second.
 FIRST_BACKOFF_SECONDS = 0.05
 MAX_BACKOFF_SECONDS = 1.0
@@ -139,7 +139,7 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
             reconnected_cb=reconnected,
             **access.options(),
         )
-        async with asyncio.timeout(_CONNECT_PATIENCE_SECONDS):
+        async with asyncio.timeout(_CONNECT_TIMEOUT_SECONDS):
             await connecting
     except (TimeoutError, NoServersError, OSError) as error:
         raise NatsAway(address=access.addresses) from error

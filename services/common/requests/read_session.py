@@ -36,9 +36,9 @@ class ReadSession(PostgresSession):
         pool: asyncpg.Pool,
         queries: Mapping[str, str],
         limits: ReadLimits,
-        patience_seconds: float,
+        retry_seconds: float,
     ) -> None:
-        super().__init__(pool, queries, patience_seconds=patience_seconds)
+        super().__init__(pool, queries, retry_seconds=retry_seconds)
         self._limits = limits
         self._slots = asyncio.Semaphore(limits.at_once)
 

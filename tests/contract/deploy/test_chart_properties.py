@@ -95,7 +95,7 @@ def test_pods_are_given_longer_than_they_need_to_drain(name: str) -> None:
         for container in pod["spec"]["containers"]:
             env = {each["name"]: each.get("value", "") for each in container.get("env", ())}
             drains = [float(value) for key, value in env.items() if key.endswith("_DRAIN_SECONDS")]
-            notice = float(env.get("PROCTOR_NOTICE_SECONDS", 0))
+            notice = float(env.get("PROCTOR_SHUTDOWN_DELAY_SECONDS", 0))
             if drains:
                 assert pod["spec"]["terminationGracePeriodSeconds"] >= notice + drains[0] + 10, pod_name
 

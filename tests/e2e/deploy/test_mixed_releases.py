@@ -42,7 +42,7 @@ def setting(server: ModelServerProcess) -> Setting:
         "scheduler": {"replicas": 1},
         "results": {"replicas": 1},
         "objectStore": {"volume": {"existingClaim": "objects"}},
-        "noticeSeconds": 0,
+        "shutdownDelaySeconds": 0,
         "pools": [pool],
     }
     return Setting((EXAMPLES["remote-only"],), values)

@@ -43,7 +43,7 @@ def setting(server: ModelServerProcess) -> Setting:
     values = {
         "tls": {"enabled": True, "secrets": {component: secret_of(component) for component in COMPONENTS}},
         "postgres": {"existing": {"secretName": ""}, "trial": {"enabled": True}},
-        "noticeSeconds": 1,
+        "shutdownDelaySeconds": 1,
         "keda": {"enabled": True},
         "pools": [pool],
         "test": {"model": MODEL, "apiKey": {"secretName": "test-key", "key": "api-key"}},

@@ -60,7 +60,7 @@ def setting(server: ModelServerProcess, collector: TraceCollector) -> Setting:
         "scheduler": {"replicas": 2},
         "results": {"replicas": 2},
         "objectStore": {"volume": {"existingClaim": "objects"}},
-        "noticeSeconds": 1,
+        "shutdownDelaySeconds": 1,
         "metrics": {"enabled": True},
         "traces": {"endpoint": collector.endpoint, "share": 1},
         # Spans are exported soon.

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from services.common.errors import MigrationBlocked, SchemaTooNew, SchemaTooOld
-from services.common.migrations import LockPatience, check_schema, migrate
+from services.common.migrations import LockTimeouts, check_schema, migrate
 from services.results import postgres as results
 from services.scheduler import postgres as scheduler
 from tests.harness.processes import bound, output_of
@@ -101,9 +101,9 @@ async def test_migration_that_gets_no_lock_gives_up_and_is_repeated(dsn: str, tm
         await transaction.start()
         await reader.execute("SELECT * FROM cars.cars")
         with pytest.raises(MigrationBlocked, match=r"0002_doors\.sql of schema cars"):
-            await migrate(dsn, "cars", new, patience=LockPatience(0.05, 0.01, 0.2))
+            await migrate(dsn, "cars", new, timeouts=LockTimeouts(0.05, 0.01, 0.2))
 
-        migrating = asyncio.create_task(migrate(dsn, "cars", new, patience=LockPatience(0.05, 0.01, 60)))
+        migrating = asyncio.create_task(migrate(dsn, "cars", new, timeouts=LockTimeouts(0.05, 0.01, 60)))
         # A query that comes after the migration waits at most for one of its tries.
         for _ in range(5):
             await asyncio.wait_for(other.fetch("SELECT * FROM cars.cars"), 10)

@@ -173,7 +173,7 @@ async def test_server_without_tls_gets_no_password(tmp_path: Path, monkeypatch: 
     """A server in its place could otherwise ask for plain text, and read the password."""
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     make_certificate(certificate, key)
-    monkeypatch.setattr("services.common.nats.connection._CONNECT_PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr("services.common.nats.connection._CONNECT_TIMEOUT_SECONDS", 2.0)
     async with nats_with(tmp_path, {}, tmp_path / "nats.log") as address:
         plain = await connect_nats(access(f"nats://{address}"), "worker")
         await plain.close()
