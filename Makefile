@@ -14,7 +14,7 @@ PREPARED ?=
 IMAGE_TAG ?= 0.1.0
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
-# Of `make test-api`: some 50,000 cases.
+# The budget of `make test-api`: some 50,000 cases.
 EXAMPLES ?= 100
 LIMIT_SECONDS ?= 1800
 

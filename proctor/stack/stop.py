@@ -12,7 +12,7 @@ from proctor.stack.state import LOCK_FILE, is_locked, read_stack_state, remove_s
 
 # `proctor down` returns this much after the stack is gone.
 POLL_SECONDS = 0.05
-# Of a stack that has not written yet how long its children may take.
+# For a stack that has not written yet how long its children may take.
 STOP_TIMEOUT_SECONDS = 120.0
 # What the supervisor itself needs beyond its children.
 STOP_MARGIN_SECONDS = 20.0

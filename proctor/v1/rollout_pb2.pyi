@@ -570,7 +570,7 @@ class RolloutAgent(_message.Message):
     max_cost: _builtins.float
     """Cost of its tokens, in the currency of the price file; unset means no limit. It needs a price of the model."""
     template: _builtins.str
-    """Of a program: "aider", "claude-code", "codex", "gemini", "opencode"; or empty, with `command`."""
+    """The name of a program: "aider", "claude-code", "codex", "gemini", "opencode"; or empty, with `command`."""
     @_builtins.property
     def command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments, in which {instruction}, {model}, {base_url}, {root_url} and {token} are replaced."""

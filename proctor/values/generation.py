@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-# Of a task that names no limit, as in lm-evaluation-harness.
+# For a task that names no limit, as in lm-evaluation-harness.
 DEFAULT_MAX_TOKENS = 256
 
 
@@ -63,7 +63,7 @@ class Range:
         return bound if math.isinf(self.highest) else f"{bound} and at most {self.highest:.10g}"
 
 
-# Of an order, by the fields of GenerationParams. Providers take less.
+# Values that an order may have, by the fields of GenerationParams. Providers allow less.
 PARAMETER_RANGES: Mapping[str, Range] = MappingProxyType(
     {
         limits.field: limits

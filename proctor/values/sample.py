@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from proctor.values.code import CodeCheck
 
-# Of a suite with its files: below the 4 MiB of a message that the gateway takes, with room for names.
+# A suite with its files fits into a message of 4 MiB, which the gateway accepts, with room for names.
 MAX_SUITE_BYTES = 3 * 1024 * 1024
 MAX_FEWSHOT = 100
 # Samples of a shard, the least a worker takes at a time. Larger ones leave workers idle at a run's end,

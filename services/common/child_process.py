@@ -15,7 +15,7 @@ class ChildProcess:
     process: subprocess.Popen[bytes]
     input: asyncio.StreamWriter
     output: asyncio.StreamReader
-    # Of the output. uvloop leaves it open at its end.
+    # The transport of `output`. uvloop leaves it open when the process ends.
     reading: asyncio.ReadTransport
 
     @classmethod

@@ -104,7 +104,7 @@ async def prepare_schema(settings: SchemaSettings, schema: str, folder: Path) ->
 async def migrate(dsn: str, schema: str, folder: Path, *, timeouts: LockTimeouts | None = None) -> None:
     """Applies each file of `folder` once, in order. Raises SchemaTooNew and MigrationBlocked."""
     migrations = read_migrations(folder)
-    # Of its own: the lock lives as long as the connection, and a pool may close one.
+    # Not from a pool: the lock lives as long as the connection, and a pool may close one.
     connection = await connect_once(dsn)
     try:
         # Before reading what is applied: replicas that start together would apply it twice.

@@ -30,7 +30,7 @@ RUNS_AT_ONCE = 3
 MAX_RECORDED_BETWEEN = 400
 PROGRESS_LIMIT_SECONDS = 120.0
 RUN_LIMIT_SECONDS = 120.0 + 5.0 * KILLS
-# Of the test: what it waits for the storm, and then for the runs that are left.
+# How long the test waits for the storm, and then for the runs that are left.
 STORM_LIMIT_SECONDS = 600.0 + 10.0 * KILLS
 
 pytestmark = [

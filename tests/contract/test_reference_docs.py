@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = ROOT / "docs" / "reference" / "settings.md"
-# Of the tests and of CI, or parts of names that are put together.
+# Names of the tests and of CI, or parts of names that are put together.
 NOT_SETTINGS = {"PROCTOR_REFERENCE_DIR", "PROCTOR_"}
 
 

@@ -27,7 +27,7 @@ KEYWORD = re.compile(
     r"\b(select|insert|update|delete|from|where|and|or|not|join|values|returning|order by|group by|limit)\b"
 )
 CAST = re.compile(r"\$\d+(::(?:double precision|\w+)(?:\[\])?)")
-# Of parameters, and of columns with their names.
+# Types of parameters, and of columns with their names.
 Types = tuple[list[str], list[tuple[str, str]]]
 # A condition that continues a clause is deeper than the clause.
 CONDITION = re.compile(r"(AND|OR)\b")
@@ -126,7 +126,7 @@ async def test_a_needless_cast_is_found(dsn: str) -> None:
         query = (
             "SELECT run_id FROM runs WHERE run_id = $1::uuid AND ($2::text IS NULL OR benchmark = $2::text)"
         )
-        # Of $2, the first cast decides the type.
+        # The first cast of $2 decides its type.
         assert await needless_casts(connection, query) == ["$1::uuid", "$2::text"]
     finally:
         await connection.close()

@@ -78,7 +78,7 @@ def _fields(required: str, **types: Any) -> dict[str, Any]:
 
 
 _DURATION = {"type": "string", "pattern": "^([0-9]+(h|m|s))+$"}
-# Of kinds whose definitions are not in the reference folder: the fields that the chart sets, as cert-manager
+# Kinds whose definitions are not in the reference folder: the fields that the chart sets, as cert-manager
 # 1.18 and LeaderWorkerSet 0.7 define them. Pods in them are validated as pods.
 _BY_HAND: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("cert-manager.io/v1", "Certificate"): _fields(

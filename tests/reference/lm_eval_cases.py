@@ -158,7 +158,7 @@ CASES = (
         1,
         names={"squad_em": "em", "squad_f1": "f1"},
     ),
-    # Of six rows, so that one of the three labels is neither expected nor chosen.
+    # Six rows, so that one of the three labels is neither expected nor chosen.
     Case("superglue", "cb", "super_glue/cb/default.yaml", _CB, _CB, 1),
     Case("glue", "mnli_mismatch", "glue/mnli/mismatch.yaml", _MISMATCHED, _MISMATCHED, 2),
 )

@@ -189,7 +189,7 @@ def _evaluation(
             "tokens_completion": usage.completion_tokens,
             "tokens_events": _answers(record),
             "tool_calls_total": _tool_calls(record),
-            # Of agents that keep a session or a log of their own.
+            # Only agents with a session or a log of their own have these; ours has none.
             "tool_calls_sessions": 0,
             "tool_calls_codex_log": 0,
             "seconds": outcome.outcome.timing.total_seconds,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from proctor.values.run import Caller
 
-# Of metadata that only the gateway sets.
+# Keys of metadata that only the gateway sets begin with this.
 PREFIX = "x-proctor-"
 # The suffix lets a value hold bytes, and so characters that are not ASCII.
 _NAME = f"{PREFIX}caller-bin"

@@ -8,7 +8,7 @@ import grpc
 from services.common.errors import ClientNotAllowed
 from services.common.tls.certificate_files import CertificateFiles, Certificates
 
-# Of a verified certificate, among the subject alternative names.
+# gRPC's key for the DNS names among the subject alternative names of a verified certificate.
 _NAMES = "peer_dns"
 
 

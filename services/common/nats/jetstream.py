@@ -56,7 +56,7 @@ class JetStream:
         self.connection = connection
         self.bucket_check_seconds = bucket_check_seconds
         self._js = connection.jetstream(timeout=REQUEST_SECONDS)
-        # Of consumers that this connection has made or found, by name.
+        # By the name of a consumer that this connection has made or found.
         self._ack_waits: dict[str, float] = {}
 
     @property

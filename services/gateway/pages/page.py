@@ -110,7 +110,7 @@ class Page:
         """Answers a form that its script may have sent: the browser goes to another page, as with `go`."""
         done = self.go(path, notice)
         if self.is_part:
-            # Of a redirect the script would fetch the page in place of the browser.
+            # After a redirect the script would fetch the page in place of the browser.
             done.status_code = 200
             done.headers["HX-Redirect"] = path
         return done

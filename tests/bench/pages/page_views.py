@@ -45,7 +45,7 @@ class Seen:
     next_ms: list[float] = field(default_factory=list)
     kilobytes: float = 0.0
     requests: int = 0
-    # Of all processes of the stack for one response, whatever else the machine does.
+    # CPU of all processes of the stack for one response, whatever else the machine does.
     cpu_ms: float = 0.0
 
 

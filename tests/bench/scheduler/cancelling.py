@@ -25,7 +25,7 @@ MODELS = ("fake", "fake-b", "fake-c")
 ROUNDS = 20
 WORKERS = 3
 CONCURRENCY = 256
-# Of each run: all of them are in flight, none waits for a slot.
+# Samples of each run: all of them are in flight, none waits for a slot.
 SAMPLES = 192
 LIMIT_SECONDS = 2.0
 # Answers that no request waits for.

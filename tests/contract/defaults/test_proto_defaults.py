@@ -28,7 +28,7 @@ from services.scheduler.uploads import grpc_api as uploads
 from tests.contract.defaults.stated import absences, comments
 
 COMMON = request_fields.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE
-# Of each number: what 0 stands for, and the most.
+# What 0 stands for in each number, and the most.
 NUMBERS: Mapping[str, tuple[int, int]] = {
     "CountRequestResponse.limit": (0, 0),
     "GetHistoryRequest.days": (list_history.DEFAULT_DAYS, MAX_HISTORY_DAYS),
@@ -54,7 +54,7 @@ DATASET_ORDER = order_from_proto(run_pb2.RunOrder(dataset_id="ds_1", model="vllm
 ROLLOUTS = rollouts.order_from_proto(OrderRolloutsRequest(suite="mine", models=["vllm/starter"]))
 PLAN = plan_from_proto(run_record_pb2.OpenRunRequest())
 LOCAL = f'empty means "{LOCAL_USER}".'
-# Of other fields: the sentence with the value that the code takes.
+# The sentence of other fields, with the value that the code takes.
 VALUES: Mapping[str, str] = {
     "GetHistoryRequest.metric": f"empty means {ACCURACY}.",
     "GetLeaderboardRequest.metric": f"({metric_named('', ['acc', SCORE])} over the tasks that have it; "

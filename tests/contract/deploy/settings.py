@@ -26,7 +26,7 @@ _SANDBOXES = [
     },
     _OLLAMA[0],
 ]
-# Of components by name, as an operator may have made them.
+# Components by name, as an operator may have made them.
 _OWN_CERTIFICATES = ("gateway", "scheduler", "results", "nats", "worker-cpu")
 
 SETTINGS: Mapping[str, Setting] = {

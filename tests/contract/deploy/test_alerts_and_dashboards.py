@@ -31,7 +31,7 @@ DASHBOARDS = {
     file.stem: json.loads(file.read_text(encoding="utf-8"))
     for file in sorted((CHART / "files" / "dashboards").glob("*.json"))
 }
-# Of the process itself, which prometheus_client adds.
+# Metrics of the process itself, which prometheus_client adds.
 PROCESS = {"process_resident_memory_bytes", "process_cpu_seconds_total"}
 # What Prometheus and its operator add to every metric.
 TARGET_LABELS = {"pod", "namespace", "instance", "le"}

@@ -65,7 +65,7 @@ HOT = {
     "delete_outcomes": f"{RUN}, 5000, 0, 5000",
     "delete_set_samples": f"{SET}, 5000, 5000",
 }
-# Of ten models, one run a minute.
+# Runs of ten models, one a minute.
 CLOSED_RUNS = """
         CREATE TEMPORARY TABLE closed AS
         SELECT gen_random_uuid() AS run_id, number % 20 AS project_id, 'p/' || number % 10 AS model,

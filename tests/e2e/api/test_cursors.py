@@ -21,7 +21,7 @@ from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, sta
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CHANGES = 60
-# Of an address, of base64, and what neither has.
+# Characters of an address, of base64, and of neither.
 LETTERS = string.ascii_letters + string.digits + "-_=+/ %&\x00é\U0001f600"
 
 

@@ -36,7 +36,7 @@ from tests.harness.servers import nats_server, postgres_server
 ROOT = Path(__file__).parents[3]
 BASE = os.environ.get("PROCTOR_BASE_IMAGE", "")
 BUILDAH = ("buildah", "--storage-driver", "overlay")
-# Of each service, a part that its own extra brings.
+# A part of each service that its own extra brings.
 SERVICES = {
     "results": "rouge_score",
     "scheduler": "datasets",

@@ -17,7 +17,7 @@ from tests.harness.processes import bound, output_of
 from tests.harness.stack_harness import MODEL, StackHarness
 
 _CONFIG = Path(__file__).parents[1] / "api" / "schemathesis.toml"
-# Of each kind; calls that delete take them away.
+# One object of each kind; calls that delete take them away.
 _OF_EACH = 8
 _ROWS = 20
 

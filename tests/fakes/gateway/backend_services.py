@@ -69,7 +69,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     refusal: RemoteError | None = None
     deadlines: list[float | None] = field(default_factory=list)
     metadata: list[dict[str, str | bytes]] = field(default_factory=list)
-    # Of all calls; one may have several.
+    # Keys of all calls; one may have several.
     traceparents: list[str] = field(default_factory=list)
     watches_open: int = 0
     answers_to_lose: int = 0

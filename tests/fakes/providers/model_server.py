@@ -71,7 +71,7 @@ class Fault:
     share: float = 1.0
 
 
-# Of its answers and of its models, in seconds since 1970.
+# When its answers and its models were made, in seconds since 1970.
 CREATED = 1793534400
 
 

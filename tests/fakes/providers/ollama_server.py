@@ -70,7 +70,7 @@ def tag(name: str, **details: str) -> Json:
     }
 
 
-# Of Llama 3.2 1B.
+# The shape of Llama 3.2 1B.
 SHAPE = {
     "llama.block_count": 16,
     "llama.attention.head_count": 32,
@@ -166,5 +166,5 @@ ROUTES: Sequence[web.RouteDef] = (
     web.get("/api/ps", list_running),
     web.post("/api/show", show),
 )
-# Of a server that is too old to tell what is loaded.
+# A server that is too old to list what is loaded has these.
 ROUTES_BEFORE_PS = tuple(route for route in ROUTES if route.path != "/api/ps")

@@ -43,7 +43,7 @@ class RenderedCluster(Resolve):
     names_port: int
     around: Surroundings = field(init=False)
     pods: list[Pod] = field(default_factory=list)
-    # Of pods that are made from now on; None: today's code.
+    # The code of pods that are made from now on; None: today's.
     release: Path | None = None
 
     def __post_init__(self) -> None:

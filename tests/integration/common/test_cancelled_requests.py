@@ -8,7 +8,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import StreamSpec
 from tests.harness.servers import RunningServer
 
-# Of so many cancellations about every second met a reply before each request kept them.
+# Before each request kept them, about every second of so many cancellations met a reply.
 TRIES = 200
 SECONDS_TO_END = 10.0
 

@@ -47,7 +47,7 @@ from tests.harness.servers import postgres_server
 
 SET, ALIAS, GONE, RUN, OVER_ROWS = (f"00000000-0000-0000-0000-00000000000{number}" for number in range(1, 6))
 AT, SECOND = datetime(2026, 11, 20, tzinfo=UTC), timedelta(seconds=1)
-# Of code that has the migrations before results/0014_one_word_each.sql.
+# Rows of code that has the migrations before results/0014_one_word_each.sql.
 RESULTS_ROWS = f"""
     INSERT INTO sample_sets (set_id, digest) VALUES ('{SET}', sha256('a'));
     INSERT INTO sample_sets (set_id, same_as) VALUES ('{ALIAS}', '{SET}');
@@ -107,7 +107,7 @@ RESULTS_ROWS = f"""
     VALUES ('{RUN}', 1, 'csv', 100, 2, 0, true);
 """
 DIGEST = "d" * 64
-# Of code that has the migrations before scheduler/0020_one_word_each.sql.
+# Rows of code that has the migrations before scheduler/0020_one_word_each.sql.
 SCHEDULER_ROWS = f"""
     INSERT INTO runs (
         run_id, username, project_id, suite, dataset_id, model, pool, priority, ordered, scoring_method,

@@ -25,7 +25,7 @@ SUITE_BYTES = 3_900_000
 # For all calls together: 160 MB are sent.
 MAX_MEBIBYTES = 130
 MAX_CONNECTIONS = 4
-# Of HTTP/2, with empty settings.
+# The preface of HTTP/2, with empty settings.
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 READY = grpc.ChannelConnectivity.READY
 

@@ -30,7 +30,7 @@ from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-# Of runs that are drawn, with up to 45 answers to be matched each.
+# How many runs are drawn, with up to 45 answers to be matched each.
 CASES = int(os.environ.get("PROCTOR_PROPERTY_CASES", "60"))
 SIZE = 12
 MANY = 2000

@@ -21,7 +21,6 @@ from proctor.v1.work_messages_pb2 import ReadBundleResponse
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from services.common.clock import SystemClock
-from services.common.nats.answers import WorkerRequests
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
@@ -35,6 +34,7 @@ from services.common.nats.streams import (
     work_consumer,
     work_stream,
 )
+from services.common.nats.worker_requests import WorkerRequests
 from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.eventually import eventually
 from tests.fakes.pools import provider_pool

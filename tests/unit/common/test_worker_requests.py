@@ -5,7 +5,7 @@ from google.protobuf.message import DecodeError
 
 from proctor.v1.work_messages_pb2 import PutArtifactResponse
 from services.common.errors import DomainError
-from services.common.nats.answers import response_to
+from services.common.nats.worker_requests import response_to
 
 
 class TooLarge(DomainError):

@@ -176,7 +176,7 @@ async def _show_choice(
         page_size=_OFFERED,
         page_token=asked.page_token,
         benchmark=address.suite,
-        # Of several models with the name none is meant: the first page of none of them.
+        # A name that several models have selects none of them, so their list is empty.
         model=model.name or asked.q.strip(),
     )
     named = address.runs[:_MAX_CHOSEN]

@@ -32,7 +32,7 @@ from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.runs_table import newest_runs, run_row
 
 _PAGE_SIZE = 50
-# Of what is wrong with the file; the form shows the sentence.
+# Errors of these kinds are about the file; the form shows their sentence.
 _REFUSED = frozenset({ErrorKind.INVALID})
 _PREVIEWED = 10
 _ACTIVE = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)

@@ -24,7 +24,7 @@ from services.gateway.pages.history.view import DAYS, STATES, history_view, past
 from services.gateway.pages.page import PageOf
 
 _PAGE_SIZE = 100
-# Of a file: as many as one call lists, so often.
+# Rows of a downloaded file are listed in chunks, each as large as one call may return.
 _CHUNK = 500
 # 50,000 runs: bounds the time and the length of one download.
 _MAX_CHUNKS = 100

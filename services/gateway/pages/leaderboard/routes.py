@@ -25,7 +25,7 @@ from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, r
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import PageOf
 
-# Of refused filters, which the page shows with the reason.
+# The page shows refused filters with the reason, and has this status.
 _STATUS = {None: 200, ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}
 _COLUMNS = (
     "rank",

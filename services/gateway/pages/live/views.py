@@ -22,7 +22,7 @@ _READ_EVERY_SECONDS = 2.0
 # For a page that has just come.
 _MIN_SECONDS = 1.0
 _READ_TIMEOUT_SECONDS = 5.0
-# Of each template: parts that wait for a service which is away hold up no others.
+# Per template, so that parts which wait for a service that is away hold up no others.
 _MAX_READS = 4
 # The time of a read, which alone is not a change.
 _TICK = pattern(r'<data id="tick"[^>]*>')

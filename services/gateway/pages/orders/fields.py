@@ -50,7 +50,7 @@ _FIELDS = tuple(
         ("context_tokens", "Context", "1", "in tokens"),
     )
 )
-# Of the fields that are not parameters of generation, by their names.
+# Fields that are not parameters of generation, by their names.
 LABELS: Mapping[str, str] = {
     "model": "Model",
     "benchmark": "On",

@@ -117,7 +117,7 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Of
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
         _datasets(scheduler, form),
         _past(scheduler, results, form),
-        # Of the queue only its length is shown.
+        # One entry is enough: only the length of the queue is shown.
         scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),
     )
     return OfferedChoices(models, suites, datasets, past, queue.pending_total)

@@ -20,7 +20,7 @@ from services.gateway.pages.runs_table import newest_runs
 
 # Points of a chart that can still be read.
 _MAX_SHOWN = 500
-# Of an export: 50,000 runs.
+# Bounds an export to 50,000 runs.
 _MAX_PAGES = 100
 _DAYS = 30
 _COLUMNS = ("run_id", "model", "benchmark", "closed_at", "score", "ci_low", "ci_high")

@@ -8,7 +8,7 @@ from nats.aio.client import Client
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.wire.proofs import is_dispatched, run_of
-from services.common.nats.answers import WorkerRequests
+from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.artifacts.artifact import ArtifactPart
 from services.scheduler.rollouts.artifacts.errors import ArtifactRefused
 from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact

@@ -9,7 +9,7 @@ from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.wire.proofs import is_dispatched, run_of
 from proctor.wire.values import BUDGET_USE, EARLIER_USE
-from services.common.nats.answers import WorkerRequests
+from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.budgets.budget_report import BudgetReport
 from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
 from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUse

@@ -6,7 +6,7 @@ from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
-from services.common.nats.answers import WorkerRequests
+from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.uploads.errors import TasksNotFound
 from services.scheduler.uploads.task_sets.find_tasks import FindBundle
 

@@ -111,7 +111,7 @@ async def test_flips_lead_to_their_samples(harness: GatewayHarness) -> None:
 async def test_words_that_differ_are_marked_and_either_side_opens(harness: GatewayHarness) -> None:
     shown = await show(harness, RUNS)
     assert "the<ins> dog</ins> sat" in shown.html
-    # Of two runs the reference run shows what the other does not have.
+    # The reference run of two shows what the other does not have.
     assert "the<del> cat</del> sat" in shown.html
     for run_id in (RUN_ID, OTHER_ID):
         assert f"/runs/{run_id}/results?from=7&row=7.0#detail" in links(shown)

@@ -55,7 +55,7 @@ async def test_sets_without_a_common_sample_are_distinguished_at_once(harness: R
                 plan.tasks[0].sample_set_id,
             )
     asked = answer_pb2.ListSideBySideRequest(run_ids=[plan.run_id for plan in plans])
-    # Of the call, so that what it does ends with it.
+    # The deadline is that of the call, so that the work of the server ends with it.
     assert (await refusal_of(harness.answers.ListSideBySide(asked, timeout=60)))[0] == "NO_COMMON_SAMPLES"
 
 

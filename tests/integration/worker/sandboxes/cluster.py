@@ -44,7 +44,7 @@ class Cluster:
         self._docker = Docker(url="unix://localhost", connector=connector, api_version="v1.41")
         self.pods: dict[str, Pod] = {}
         self.policies: dict[str, Json] = {}
-        # Of the role of the caller; None: it may do everything.
+        # The rules of the caller's role; None: it may do everything.
         self.rules: Sequence[Json] | None = None
         pods = "/api/v1/namespaces/{namespace}/pods"
         policies = "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"

@@ -69,7 +69,7 @@ async def test_the_next_worker_sweeps_what_was_made_and_never_started(
     left = podman.run("create", *options, BASE_IMAGE, "true").strip()
     own = await docker.open(SMALL)
     other = podman.run("create", BASE_IMAGE, "true").strip()
-    # Of a worker in a container of its own, which may start it at once.
+    # A container of a worker elsewhere, which may start it at once.
     elsewhere = ("--label", f"{LABEL}=1", "--label", "proctor.sandbox.owner=elsewhere.1.1")
     young = podman.run("create", *elsewhere, BASE_IMAGE, "true").strip()
     assert await docker.sweep() == 1

@@ -32,7 +32,7 @@ def names(found: ParetoView, *, is_best: bool) -> str:
 def test_best_are_those_that_no_other_beats_on_both() -> None:
     found = view("cost", (0.9, 4.0), (0.7, 1.0), (0.6, 2.0), (0.9, 5.0), (0.7, 1.0))
     assert [point.paid for point in found.points] == [1.0, 1.0, 2.0, 4.0, 5.0]
-    # Of two equal ones neither beats the other.
+    # Neither of two equal ones beats the other.
     assert names(found, is_best=True) == "bea"
     assert names(found, is_best=False) == "cd"
     assert found.currency == "EUR"

@@ -66,7 +66,7 @@ def test_random_expects_more_where_several_choices_are_right() -> None:
 
 def test_random_over_labels_is_the_figure_of_the_expected_table() -> None:
     found = baselines(THREE_OF_FOUR, "f1", "mcc")["random"]
-    # Of four draws 1.5 are right yeses, 1.5 missed ones, 0.5 false ones.
+    # In four draws 1.5 are right yeses, 1.5 missed ones, 0.5 false ones.
     assert mean(found["f1"]) == pytest.approx(2 * 1.5 / (2 * 1.5 + 1.5 + 0.5))
     assert mean(found["mcc"]) == pytest.approx(0.0)
 

@@ -53,7 +53,7 @@ def test_a_pair_that_was_not_compared_is_neither_distinguished_nor_tied() -> Non
         assert ties(2, p_values, ()) == [[], []]
         assert untested(2, p_values) == [[1], [0]]
     assert given(0, {}) == []
-    # Of three pairs one is known: it is held against the level as if the others had been tested.
+    # One pair of three is known: it is held against the level as if the others had been tested.
     assert given(3, {(0, 1): 0.02}) == [1, 1, 1]
     assert ties(3, {(0, 1): 0.02}, ()) == [[1], [0], []]
 

@@ -38,7 +38,7 @@ def test_known_speed_gives_the_workers_for_the_backlog_at_once() -> None:
 
 
 def test_what_is_done_while_a_worker_loads_needs_none() -> None:
-    # Of 6,000 seconds the four that are there do 1,200 within the 300 of a load.
+    # The four that are there do 1,200 of 6,000 seconds within the 300 of a load.
     assert workers(demand(4, m=2.0), moment(12_000, ready=4)) == 8
     assert workers(demand(4, m=2.0), moment(4 * 2 * 850, ready=4)) == 4
 

@@ -85,7 +85,7 @@ class Unrecorded:
 
 
 def rollouts_of(sandboxes: Sandboxes) -> ProcessRollout:
-    # Of an engine only what a rollout needs.
+    # Only the part of an engine that a rollout needs.
     engine = cast("SandboxEngine", sandboxes)
     clock = SystemClock()
     backoff = Backoff(0.001)
