@@ -29,7 +29,7 @@ _BINARY_SUFFIX = "-bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ConfiguredUser:
     """A user who has an API key."""
 
     name: str
@@ -45,9 +45,9 @@ class Identity:
         self._operators = frozenset(operators)
 
     @property
-    def members(self) -> Sequence[Member]:
+    def users(self) -> Sequence[ConfiguredUser]:
         """All holders of keys by name, never their keys; none where no keys are configured."""
-        return [Member(name, name in self._operators) for name in sorted(self._api_keys)]
+        return [ConfiguredUser(name, name in self._operators) for name in sorted(self._api_keys)]
 
     def caller_of(self, headers: Mapping[str, str]) -> Caller:
         """`headers` are case-insensitive. Raises `KeyMissing`, `KeyUnknown` or `InvalidUserName`."""

@@ -24,7 +24,7 @@ NEXT_STEPS = ".problem-page .actions a"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def guarded() -> AsyncIterator[Site]:
-    """A stack with members: ann is an operator and has a run, bob is none."""
+    """A stack with API keys: ann is an operator and has a run, bob is none."""
     keys = {"PROCTOR_GATEWAY_API_KEYS": json.dumps(KEYS), "PROCTOR_GATEWAY_OPERATORS": '["ann"]'}
     with temporary_state_dir() as state_dir:
         order = StackOrder(rows=4, environment=keys)
@@ -68,7 +68,7 @@ async def test_who_is_signed_out_signs_in_and_is_where_the_address_led(guarded: 
 
 
 @pytest.mark.parametrize("look", EVERY_LOOK)
-async def test_a_member_is_offered_no_change_of_others_and_one_all_the_same_is_refused(
+async def test_a_user_is_offered_no_change_of_others_and_one_all_the_same_is_refused(
     guarded: Site, look: Look
 ) -> None:
     run = f"/runs/{guarded.runs[0]}"

@@ -14,7 +14,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.values.providers.api_key_envs import API_KEY_ENVS
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.auth.identity import CallerOf, Identity, Member, Now
+from services.gateway.auth.identity import CallerOf, Identity, ConfiguredUser, Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.backends.health import BackendHealth
 from services.gateway.http.paths import KEY_COOKIE
@@ -64,11 +64,11 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class SettingsView:
-    """`members` have API keys; there are none where the gateway has no keys."""
+    """`users` have API keys; there are none where the gateway has no keys."""
 
     user: str
     is_operator: bool
-    members: Sequence[Member]
+    users: Sequence[ConfiguredUser]
     # With a key that the browser keeps.
     has_signed_in: bool
     theme: str
@@ -94,7 +94,7 @@ async def show_settings(
     view = SettingsView(
         user=caller.name,
         is_operator=caller.is_operator,
-        members=identity.members,
+        users=identity.users,
         has_signed_in=KEY_COOKIE in request.cookies,
         theme=theme_of(request),
         health=states,

@@ -92,7 +92,7 @@ async def test_settings_list_members_and_never_their_keys(keyed: GatewayHarness,
 
 async def test_without_keys_settings_say_that_all_callers_are_operators(harness: GatewayHarness) -> None:
     shown = await show(harness, "/settings")
-    assert "there are no members" in shown.html
+    assert "no users are listed" in shown.html
 
 
 @pytest.mark.parametrize(
