@@ -14,7 +14,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.values.providers.api_key_envs import API_KEY_ENVS
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.auth.identity import CallerOf, Identity, ConfiguredUser, Now
+from services.gateway.auth.identity import CallerOf, ConfiguredUser, Identity, Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.backends.health import BackendHealth
 from services.gateway.http.paths import KEY_COOKIE
