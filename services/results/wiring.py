@@ -16,7 +16,7 @@ from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.bounded_calls import BoundedCalls
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
-from services.results.topics.wiring import CONSUMING, Processes, Sessions, Topics, make_topics
+from services.results.topics.wiring import CONSUMING, Connections, Processes, Topics, make_topics
 
 # Baselines, comparisons with peers and those of leaderboards take one each, what users wait for the others.
 CALL_PROCESSES = 5
@@ -51,17 +51,14 @@ class RunningResults:
 @asynccontextmanager
 async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningResults]:
     async with AsyncExitStack() as opened:
-        await prepare_schema(settings, SCHEMA, MIGRATIONS)
-        sessions = await _connect(settings, opened)
-        nats = await connect_nats(NatsAccess.of(settings), "results")
-        opened.push_async_callback(nats.close)
+        connections = await _connect(settings, opened)
         processes = Processes(
             scorer=ScorerPool(max_processes=settings.scoring_processes),
             calls=BoundedCalls(max_processes=CALL_PROCESSES),
         )
         opened.push_async_callback(processes.scorer.close)
         opened.push_async_callback(processes.calls.close)
-        topics = make_topics(settings, sessions, nats, processes)
+        topics = make_topics(settings, connections, processes)
         address = settings.listen_address or settings.results_address
         server = await serve_backend(settings, address, topics.apis)
         opened.push_async_callback(server.stop, 0)
@@ -73,9 +70,12 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         )
 
 
-async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Sessions:
+async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Connections:
+    await prepare_schema(settings, SCHEMA, MIGRATIONS)
     postgres = SessionOpener(settings=settings, schema=SCHEMA, queries=QUERIES, opened=opened)
     reads = await postgres.reads()
     recording = await postgres.session("recording", settings.recording_connections)
     work = await postgres.session("work", settings.postgres_connections)
-    return Sessions(recording=recording, work=work, reads=reads)
+    nats = await connect_nats(NatsAccess.of(settings), "results")
+    opened.push_async_callback(nats.close)
+    return Connections(recording=recording, work=work, reads=reads, nats=nats)

@@ -83,7 +83,6 @@ GIVEN = (
     "Processes",
     "Records",
     "Resources",
-    "Sessions",
     "Signals",
     "Sources",
 )

@@ -66,12 +66,13 @@ log = get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sessions:
-    """Sessions, each with a pool of its own, so that none waits for the connections of another."""
+class Connections:
+    """Sessions of Postgres, each with a pool of its own so that none waits for another, and NATS."""
 
     recording: PostgresSession
     work: PostgresSession
     reads: PostgresSession
+    nats: Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +110,9 @@ class Topics:
             log.info("sample sets deleted", sets=deleted)
 
 
-def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, processes: Processes) -> Topics:
-    work, clock = sessions.work, SystemClock()
-    recording, stores = _stores(sessions.recording, clock), _stores(work, clock)
+def make_topics(settings: ResultsSettings, connections: Connections, processes: Processes) -> Topics:
+    work, nats, clock = connections.work, connections.nats, SystemClock()
+    recording, stores = _stores(connections.recording, clock), _stores(work, clock)
     dispatch_proof_key = usable_dispatch_proof_key(settings.dispatch_proof_key)
     record_outcomes = RecordOutcomes(
         records=recording.records,
@@ -133,7 +134,7 @@ def make_topics(settings: ResultsSettings, sessions: Sessions, nats: Client, pro
     close_run = make_close_run(settings, work, stores, clock)
     apis = {
         grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run).register,
-        **_read_apis(sessions.reads, processes, compare_pending, clock),
+        **_read_apis(connections.reads, processes, compare_pending, clock),
     }
     return Topics(
         apis=apis,
