@@ -12,7 +12,7 @@ MAX_GRPC_MESSAGE_BYTES = 16 * 1024 * 1024
 RELEASE_KEY = "x-proctor-release"
 
 PROGRESS_OF_ALL_RUNS = "progress.*"
-CHANGES_OF_ALL_RUNS = "changes.*"
+STATES_OF_ALL_RUNS = "states.*"
 OUTCOMES_OF_ALL_RUNS = "outcomes.*"
 ALL_WORK = "work.>"
 ALL_RATES = "rates.*"
@@ -114,9 +114,9 @@ def progress_subject(run_id: str) -> str:
     return f"progress.{run_id}"
 
 
-def change_subject(run_id: str) -> str:
+def state_subject(run_id: str) -> str:
     """Core NATS, empty message: the state of a run has changed; look it up."""
-    return f"changes.{run_id}"
+    return f"states.{run_id}"
 
 
 def model_list_subject(pool: str) -> str:

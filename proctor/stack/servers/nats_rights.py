@@ -48,7 +48,7 @@ def _watched(bucket: str) -> tuple[str, ...]:
 _SCHEDULER = Rights(
     (
         messaging.ALL_WORK,
-        messaging.CHANGES_OF_ALL_RUNS,
+        messaging.STATES_OF_ALL_RUNS,
         messaging.model_list_subject("*"),
         "$KV.RUNS.>",
         "$KV.QUOTAS.>",
@@ -57,7 +57,7 @@ _SCHEDULER = Rights(
     ),
     (
         messaging.PROGRESS_OF_ALL_RUNS,
-        messaging.CHANGES_OF_ALL_RUNS,
+        messaging.STATES_OF_ALL_RUNS,
         messaging.ALL_RATES,
         messaging.ALL_BUNDLES,
         messaging.ALL_ARTIFACTS,

@@ -4,7 +4,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.messaging import CHANGES_OF_ALL_RUNS, PROGRESS_OF_ALL_RUNS
+from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, STATES_OF_ALL_RUNS
 from proctor.wire.proofs import PROGRESS_PROOF, is_progress_proved
 from proctor.wire.values import COUNTS
 from services.common.clock import Clock
@@ -32,7 +32,7 @@ class NatsProgressReports:
 
     async def start(self) -> None:
         await self._connection.subscribe(PROGRESS_OF_ALL_RUNS, cb=self._take_report)
-        await self._connection.subscribe(CHANGES_OF_ALL_RUNS, cb=self._take_notice)
+        await self._connection.subscribe(STATES_OF_ALL_RUNS, cb=self._take_state_change)
 
     async def _take_report(self, message: Msg) -> None:
         # A worker can have JetStream deliver its own messages to any subject.
@@ -50,8 +50,8 @@ class NatsProgressReports:
             log.warning("progress reports without proof are dropped", subject=subject, dropped=self._dropped)
             self._dropped, self._warns_at = 0, now + _WARN_SECONDS
 
-    async def _take_notice(self, message: Msg) -> None:
-        # The notice has no content: what changed is read from the store.
+    async def _take_state_change(self, message: Msg) -> None:
+        # The message is empty: the new state is read from the store.
         self._tracker.touch(message.subject.rpartition(".")[2], self._clock.monotonic())
 
 

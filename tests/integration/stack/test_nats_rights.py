@@ -141,7 +141,7 @@ async def test_a_service_cannot_listen_to_what_is_not_its_own(
         ("worker-a", "$KV.RUNS.a"),
         ("worker-a", "$KV.QUOTAS.a"),
         ("worker-a", "progress.a"),
-        ("worker-a", "changes.a"),
+        ("worker-a", "states.a"),
         ("worker-a", "$JS.API.STREAM.PURGE.OUTCOMES"),
         ("worker-a", f"$JS.API.STREAM.DELETE.{MINE}"),
         ("worker-a", f"$JS.API.STREAM.UPDATE.{MINE}"),
@@ -315,8 +315,8 @@ async def test_the_scheduler_answers_no_worker_outside_the_inboxes_of_its_pool(
         await scheduler.client.jetstream().publish("work.b.m.high.r", b"of pool b")
         before = await scheduler.client.jetstream().stream_info(OTHERS)
         forged = ("work.b.m.high.r", "$KV.RUNS.r", f"$JS.API.STREAM.PURGE.{OTHERS}", "_INBOX_worker-b.x.y")
-        received = await scheduler.client.subscribe("changes.*")
-        for reply in ("changes.r", *forged, f"$JS.API.STREAM.DELETE.{OTHERS}"):
+        received = await scheduler.client.subscribe("states.*")
+        for reply in ("states.r", *forged, f"$JS.API.STREAM.DELETE.{OTHERS}"):
             await thief.client.publish(asked, b"it", reply=reply)
         # The answer to a later request shows that these are dropped.
         assert await eventually_answered(thief.client, asked) == FILE

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.messaging import change_subject
+from proctor.values.messaging import state_subject
 from proctor.values.run import RunId
 from proctor.wire.enums import number_of
 from proctor.wire.well_known import time_left_to_proto
@@ -32,7 +32,7 @@ class NatsRunControls:
         # The bucket first: a worker that acts on the notice has to find the new state there.
         await self.refresh(run)
         try:
-            await self._connection.publish(change_subject(run.run_id), b"")
+            await self._connection.publish(state_subject(run.run_id), b"")
         except TRANSIENT_NATS as error:
             log.info("notice not sent", run_id=run.run_id, error=repr(error))
 
