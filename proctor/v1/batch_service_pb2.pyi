@@ -206,7 +206,7 @@ class Batch(_message.Message):
 
     @_builtins.property
     def finalizing_at(self) -> _timestamp_pb2.Timestamp:
-        """When its run ended."""
+        """When its run finished."""
 
     @_builtins.property
     def completed_at(self) -> _timestamp_pb2.Timestamp:

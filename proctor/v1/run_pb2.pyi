@@ -340,7 +340,7 @@ class RunOrder(_message.Message):
     dataset_id: _builtins.str
     """An uploaded data set, "ds_…" or "file-…", instead of a suite. Parameters in its lines override those of the order."""
     completion_window_seconds: _builtins.int
-    """The run fails when it has not ended this many seconds after it was accepted, including waiting. Unset means the run time
+    """The run fails when it is not finished this many seconds after it was accepted, including waiting. Unset means the run time
     limit, which counts only running time.
     """
     @_builtins.property
@@ -792,7 +792,7 @@ class Run(_message.Message):
 
     @_builtins.property
     def admitted_at(self) -> _timestamp_pb2.Timestamp:
-        """When it got its current or, once ended, its last run slot; unset while it waits or is paused."""
+        """When it got its current or, once finished, its last run slot; unset while it waits or is paused."""
 
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_change_pb2.Change]:

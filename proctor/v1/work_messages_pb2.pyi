@@ -483,7 +483,7 @@ Global___ProgressReport: _TypeAlias = ProgressReport  # noqa: Y015
 
 @_typing.final
 class RunControl(_message.Message):
-    """State and epoch of a live run. Key-value bucket RUNS, key <run>."""
+    """State and epoch of a run that is not closed. Key-value bucket RUNS, key <run>."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -93,8 +93,8 @@ class RunState(ContractEnum):
 FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})
 # As messages have them.
 FINAL_NUMBERS = frozenset(state.number for state in FINAL_STATES)
-# In which a run changes by itself.
-LIVE_STATES = frozenset({RunState.PENDING, RunState.RUNNING})
+# Pending and running: in these a run changes by itself.
+CHANGING_STATES = frozenset({RunState.PENDING, RunState.RUNNING})
 
 
 class RunKind(ContractEnum):

@@ -120,7 +120,7 @@ async def _cancel_run(client: ProctorClient, run_id: str) -> None:
     try:
         await client.cancel_run(run_id)
     except Refused as error:
-        # The run ended before the answer was typed: the watch reports its state.
+        # The run finished before the answer was typed: the watch reports its state.
         if error.reason != "RUN_ALREADY_FINISHED":
             raise
 

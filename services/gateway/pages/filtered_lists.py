@@ -10,7 +10,7 @@ from fastapi import WebSocket
 from starlette.responses import Response
 
 from proctor.v1 import run_pb2
-from proctor.values.run import LIVE_STATES
+from proctor.values.run import CHANGING_STATES
 from proctor.wire.enums import value_of, words_of
 from services.gateway.backends.calls import Scheduler
 from services.gateway.pages.filters import ANY_MODEL, ModelFilter, model_filter
@@ -117,7 +117,7 @@ async def read_list(
         following=listed.following,
         filters={name: value for name, value in filters.named.items() if value},
         now=now,
-        live_runs=[run.run_id for run in listed.runs if run.state in LIVE_STATES],
+        live_runs=[run.run_id for run in listed.runs if run.state in CHANGING_STATES],
         model=model,
     )
 

@@ -189,7 +189,7 @@ def line_counts(batch: Batch, counts: RunCounts | None) -> LineCounts:
 
 
 def missing_lines(run: Run) -> MissingLines:
-    """The state of the batch of a run that has ended."""
+    """The error of these lines, by the final state of the batch's run."""
     if run.state is RunState.CANCELLED:
         return MissingLines("batch_cancelled", "The batch was cancelled before this request was answered.")
     if run.error is not None and run.error.reason == _EXPIRED:

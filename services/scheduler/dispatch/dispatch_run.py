@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
-from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
+from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards, PoolLoad
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
@@ -49,7 +49,7 @@ class DriverContext:
     dispatcher: DispatchShards
     reconciler: ReconcileShards
     finisher: FinishRun
-    closer: CloseStoppedRun
+    closer: CloseFinishedRun
     controls: RunControls
     registry: WorkerRegistry
     tracker: ProgressTracker

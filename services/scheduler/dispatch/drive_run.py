@@ -56,7 +56,7 @@ class DriveRun:
         self._current = _CurrentRun(context, run_id)
         self._shards = DispatchRun(context, token, load_of)
         self._admitted_at: datetime | None = None
-        self._stopped_since: float | None = None
+        self._finished_since: float | None = None
         self._unexpected_failures = 0
 
     @property
@@ -81,7 +81,7 @@ class DriveRun:
         """Does the next step; returns True once nothing is left to do for the run."""
         run = await self._current.read()
         self._note_slot(run)
-        if run.is_over:
+        if run.is_closed:
             return True
         # The run lost its slot. Its driver ends here; the next admission starts a new one.
         if run.state in (RunState.PENDING, RunState.PAUSED):
@@ -170,10 +170,10 @@ class DriveRun:
         """
         now = self._context.clock.monotonic()
         # Work is withdrawn first, so that the wait below sees the last outcomes and no new ones.
-        if self._stopped_since is None:
+        if self._finished_since is None:
             await self._context.closer.withdraw_work(run)
-            self._stopped_since = now = self._context.clock.monotonic()
-        is_late = now - self._stopped_since >= self._context.timings.outcomes_seconds
+            self._finished_since = now = self._context.clock.monotonic()
+        is_late = now - self._finished_since >= self._context.timings.outcomes_seconds
         if not is_late and not await self._context.closer.are_outcomes_in(run):
             return False
         try:

@@ -1,15 +1,15 @@
-"""The end of a run: its record is closed, and only then is it completed."""
+"""Finishes a run: its record is closed, and only then is it completed."""
 
 from dataclasses import dataclass, replace
 
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunCounts, RunState
 from services.common.clock import Clock
-from services.scheduler.dispatch.close_stopped_run import count_end
+from services.scheduler.dispatch.close_finished_run import count_closed
 from services.scheduler.dispatch.ports import ClosableRecord
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
-from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunEnding, RunError
+from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunError, RunFinish
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,22 @@ class FinishRun:
         if isinstance(closed, ClosingProgress):
             await self.runs.set_phase(token, run, f"{CLOSING} {closed.share:.0%}", is_closing=True)
         else:
-            await self._end(token, run, RunEnding(state, self.clock.now(), error, closed))
+            await self._finish(token, run, RunFinish(state, self.clock.now(), error, closed))
 
     async def reopen(self, token: FencingToken, run: Run) -> None:
         """Continues a run that could not be closed because outcomes are missing."""
         await self.runs.set_phase(token, run, "")
 
     async def fail(self, token: FencingToken, run: Run, error: RunError) -> None:
-        """Ends a run with what it has; `CloseStoppedRun` sums that up."""
-        await self._end(token, run, RunEnding(RunState.FAILED, self.clock.now(), error))
+        """Fails a run with what it has; `CloseFinishedRun` sums that up."""
+        await self._finish(token, run, RunFinish(RunState.FAILED, self.clock.now(), error))
 
-    async def _end(self, token: FencingToken, run: Run, ending: RunEnding) -> None:
+    async def _finish(self, token: FencingToken, run: Run, finish: RunFinish) -> None:
         # False: the run was cancelled meanwhile, and its user has the last word.
-        if await self.runs.finish(token, run, ending):
-            if ending.counts is not None:
-                count_end(replace(run, error=ending.error), ending.state, ending.counts)
-            await self.controls.announce(replace(run, state=ending.state))
+        if await self.runs.finish(token, run, finish):
+            if finish.counts is not None:
+                count_closed(replace(run, error=finish.error), finish.state, finish.counts)
+            await self.controls.announce(replace(run, state=finish.state))
 
     async def _too_many_failures(self, run: Run, counts: RunCounts) -> RunError | None:
         if not counts.failed or counts.failed <= self.max_failed_share * run.total:

@@ -20,7 +20,7 @@ from services.scheduler.metrics import QUEUE_WAIT
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
-from services.scheduler.runs.lifecycle.run import RunEnding, deadline_error
+from services.scheduler.runs.lifecycle.run import RunFinish, deadline_error
 
 log = get_logger()
 
@@ -32,7 +32,7 @@ _GATHER_SECONDS = 0.04
 _ROUND_SECONDS = 1.0
 # Without it a run whose dependency is away would fail in a busy loop.
 _BACKOFF_SECONDS = 0.5
-# An announcement goes at the second sweep that finds its run ended: workers have a minute to see it.
+# An announcement goes at the second sweep that finds its run closed: workers have a minute to see it.
 _SWEEP_SECONDS = 60.0
 # Of a pool's stream. The rest is for shards that are larger than what is left of this part.
 _SHARED_PART = 0.8
@@ -106,7 +106,7 @@ class _LedRuns:
         lead, now = self._lead, self._lead.clock.now()
         for run in await lead.runs.expired(now):
             late = deadline_error(run, now)
-            if late and await lead.runs.finish(self._token, run, RunEnding(RunState.FAILED, now, late)):
+            if late and await lead.runs.finish(self._token, run, RunFinish(RunState.FAILED, now, late)):
                 log.info("run failed", run_id=run.run_id, reason=late.reason, message=late.message)
                 await lead.controls.announce(replace(run, state=RunState.FAILED))
 
@@ -122,7 +122,7 @@ class _LedRuns:
             log.info("run admitted", run_id=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())
         # A preempted run is driven once more, to withdraw its work.
-        for run_id in (*moves.preempted, *await lead.runs.unfinished()):
+        for run_id in (*moves.preempted, *await lead.runs.to_drive()):
             if run_id not in self._drivers:
                 driver = lead.new_driver(self._token, run_id, self._load_of)
                 self._drivers[run_id] = driver
@@ -173,7 +173,7 @@ class _LedRuns:
         self._stream_generation = stream_generation
 
     async def _sweep(self) -> None:
-        """Withdraws announcements of runs that ended a while ago, forgets old admissions, looks at sizes."""
+        """Withdraws announcements of runs that closed a while ago, forgets old admissions, looks at sizes."""
         now = self._lead.clock.monotonic()
         if now - self._swept_at < _SWEEP_SECONDS:
             return
@@ -181,12 +181,12 @@ class _LedRuns:
         for pool in self._lead.pools:
             self._pool_bytes[pool] = _SHARED_PART * await self._lead.stream.max_bytes(pool)
         announced = await self._lead.controls.announced()
-        leftovers = frozenset(announced) - frozenset(await self._lead.runs.live_among(announced))
-        ended = sorted(leftovers & self._leftovers)[:_WITHDRAWN_AT_ONCE]
-        if ended:
-            # First of all: a worker takes a run without a state for a live one.
-            await self._lead.stream.purge_leftovers(frozenset(ended), self._lead.pools)
-        for run_id in ended:
+        leftovers = frozenset(announced) - frozenset(await self._lead.runs.open_among(announced))
+        closed = sorted(leftovers & self._leftovers)[:_WITHDRAWN_AT_ONCE]
+        if closed:
+            # First of all: a worker takes a run without a state for one that is not finished.
+            await self._lead.stream.purge_leftovers(frozenset(closed), self._lead.pools)
+        for run_id in closed:
             await self._lead.controls.withdraw(run_id)
         self._leftovers = leftovers
         await self._lead.slots.forget_admissions(self._token, self._lead.clock.now() - _ADMISSION_KEPT)

@@ -32,7 +32,7 @@ class ShardStream(Protocol):
     async def purge_work(self, run: Run) -> None: ...
 
     async def purge_leftovers(self, run_ids: Collection[RunId], pools: Sequence[str]) -> None:
-        """Removes what workers sent back of runs that ended."""
+        """Removes what workers sent back of closed runs."""
         ...
 
     async def max_bytes(self, pool: str) -> float:

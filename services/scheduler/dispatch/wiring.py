@@ -9,7 +9,7 @@ from proctor.values.providers.pool import Pool
 from services.common.lifecycle import every
 from services.common.nats.streams import StreamLimits, StreamMaker
 from services.common.process import release, usable_dispatch_proof_key
-from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
+from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
 from services.scheduler.dispatch.drive_run import DriveRun
@@ -129,7 +129,7 @@ def _driver_context(
             clock=clock,
             max_failed_share=settings.max_failed_share,
         ),
-        closer=CloseStoppedRun(runs=led_runs, record=record, stream=stream, controls=led.runs.controls),
+        closer=CloseFinishedRun(runs=led_runs, record=record, stream=stream, controls=led.runs.controls),
         controls=led.runs.controls,
         registry=registry,
         tracker=tracker,

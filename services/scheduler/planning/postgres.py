@@ -74,7 +74,7 @@ class PostgresShards:
         row = await self._session.fetchrow("move_shards", *values)
         if row is None or not row["is_leader"]:
             raise LeadershipLost
-        return bool(row["is_live"])
+        return bool(row["is_running"])
 
     async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
         numbers = [shard.number for shard in shards]

@@ -44,10 +44,10 @@ FROM shards
 WHERE run_id = $1 AND epoch = $2 AND state = 'dispatched'
 ORDER BY shard;
 
--- name: move_shards: Mark shards as done and others as dispatched, if the term and the run last ($1 fencing token, $2 run, $3 epoch, $4 done, $5 dispatched, $6 attempts of those)
+-- name: move_shards: Mark shards as done and others as dispatched, if the leader still leads and the run is running ($1 fencing token, $2 run, $3 epoch, $4 done, $5 dispatched, $6 attempts of those)
 WITH leader AS (
     SELECT fencing_token FROM leadership WHERE fencing_token = $1 FOR SHARE
-), live AS (
+), running AS (
     SELECT runs.run_id
     FROM runs, leader
     WHERE runs.run_id = $2 AND runs.epoch = $3 AND runs.state = 'running'
@@ -55,17 +55,17 @@ WITH leader AS (
     FOR SHARE OF runs
 ), done AS (
     UPDATE shards SET state = 'done'
-    FROM live
-    WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = ANY ($4)
+    FROM running
+    WHERE shards.run_id = running.run_id AND shards.epoch = $3 AND shards.shard = ANY ($4)
         AND shards.state = 'dispatched'
 ), dispatched AS (
     UPDATE shards SET state = 'dispatched', attempt = going.attempt
-    FROM live, unnest($5::integer[], $6::integer[]) AS going (shard, attempt)
-    WHERE shards.run_id = live.run_id AND shards.epoch = $3 AND shards.shard = going.shard
+    FROM running, unnest($5::integer[], $6::integer[]) AS going (shard, attempt)
+    WHERE shards.run_id = running.run_id AND shards.epoch = $3 AND shards.shard = going.shard
         -- A repeated statement finds the attempt stored and changes nothing.
         AND shards.state = 'planned' AND shards.attempt < going.attempt
 )
-SELECT EXISTS (SELECT FROM leader) AS is_leader, EXISTS (SELECT FROM live) AS is_live;
+SELECT EXISTS (SELECT FROM leader) AS is_leader, EXISTS (SELECT FROM running) AS is_running;
 
 -- name: return_shards: Make dispatched shards wait again, with the samples that miss an outcome ($1 run, $2 epoch, $3 numbers, $4 samples as array literals)
 UPDATE shards

@@ -49,7 +49,7 @@ SELECT * FROM run_rows WHERE run_id = ANY ($1);
 -- name: read_run_owner: Return the user and the project of a run ($1 run)
 SELECT username, project_id FROM runs WHERE run_id = $1;
 
--- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is of this epoch and not over, and its rollout has not begun too often ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time, $10 epoch, $11 most executions)
+-- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is of this epoch and not finished, and its rollout has not begun too often ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time, $10 epoch, $11 most executions)
 INSERT INTO rollout_artifacts AS present (
     run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at, is_stored
 )
@@ -106,7 +106,7 @@ FROM rollout_artifacts
 WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND is_stored
 GROUP BY execution, name;
 
--- name: record_budget_use: Record what an execution of a rollout used, where its run is of this epoch and not over, and return what those before it used, or one row without an execution ($1 run, $2 epoch, $3 sample, $4 rollout, $5 execution, $6 time, $7 steps, $8 tokens, $9 seconds, $10 most executions)
+-- name: record_budget_use: Record what an execution of a rollout used, where its run is of this epoch and not finished, and return what those before it used, or one row without an execution ($1 run, $2 epoch, $3 sample, $4 rollout, $5 execution, $6 time, $7 steps, $8 tokens, $9 seconds, $10 most executions)
 WITH others AS (
     SELECT execution, started_at, steps, usage, seconds FROM rollout_budgets
     WHERE run_id = $1 AND epoch = $2 AND sample = $3 AND rollout = $4 AND execution <> $5

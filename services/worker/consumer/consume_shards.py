@@ -69,12 +69,12 @@ class ConsumeShards:
         self.context.stopping.set()
         self.context.prefetch.close()
 
-    def abandon_ended(self) -> None:
-        """Abandons shards of runs that ended, and those not yet started of runs that wait."""
+    def abandon_finished(self) -> None:
+        """Abandons shards of finished runs and earlier epochs, and shards not yet started of waiting runs."""
         self._changes += 1
         for in_flight in self.context.in_flight:
-            if not self.context.run_states.is_live(in_flight.shard):
-                in_flight.abandon(Abandoned.RUN_ENDED)
+            if not self.context.run_states.is_current(in_flight.shard):
+                in_flight.abandon(Abandoned.RUN_FINISHED)
             elif not in_flight.has_started and not self.context.run_states.may_start(in_flight.shard):
                 in_flight.abandon(Abandoned.RUN_WAITS)
 

@@ -14,7 +14,7 @@ from services.worker.execution.shard import Shard, ShardSample
 class Abandoned(StrEnum):
     """Why a shard was not executed to its end."""
 
-    RUN_ENDED = "run ended"
+    RUN_FINISHED = "run finished"
     RUN_WAITS = "run waits"
     DRAINING = "draining"
 

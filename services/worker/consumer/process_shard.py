@@ -115,8 +115,8 @@ class ProcessShard:
     async def _execute_and_finish(self, in_flight: InFlightShard) -> Disposition:
         run_states = self.context.run_states
         if not run_states.may_start(in_flight.shard):
-            is_live = run_states.is_live(in_flight.shard)
-            in_flight.abandon(Abandoned.RUN_WAITS if is_live else Abandoned.RUN_ENDED)
+            is_current = run_states.is_current(in_flight.shard)
+            in_flight.abandon(Abandoned.RUN_WAITS if is_current else Abandoned.RUN_FINISHED)
             return await finish_shard(in_flight, ShardEnd.COMPLETE)
         if needs_quarantine(in_flight):
             await quarantine_shard(in_flight, self.batcher)
@@ -158,7 +158,7 @@ class ProcessShard:
 async def finish_shard(in_flight: InFlightShard, end: ShardEnd) -> Disposition:
     """Acknowledges only after the outcomes are stored durably; raises where they are not."""
     # Without waiting for outcomes: a run that comes back asks for what is missing.
-    if in_flight.abandoned in (Abandoned.RUN_ENDED, Abandoned.RUN_WAITS):
+    if in_flight.abandoned in (Abandoned.RUN_FINISHED, Abandoned.RUN_WAITS):
         await in_flight.message.terminate()
         return Disposition.TERMINATED
     await in_flight.until_published()

@@ -1,4 +1,4 @@
-"""The states of live runs, and the runs whose requests the provider refuses."""
+"""The states of runs, and the runs whose requests the provider refuses."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ class RunControl:
 
 
 class RunStates:
-    """The latest RunControl of each run. A run without one is live."""
+    """The latest RunControl of each run. A run without one counts as running."""
 
     def __init__(self) -> None:
         self._controls: dict[RunId, RunControl] = {}
@@ -37,8 +37,8 @@ class RunStates:
     def forget(self, run_id: RunId) -> None:
         self._controls.pop(run_id, None)
 
-    def is_live(self, shard: Shard) -> bool:
-        """Whether the shard's run has neither ended nor gone on to a later epoch."""
+    def is_current(self, shard: Shard) -> bool:
+        """Whether the shard's run is neither finished nor in a later epoch."""
         control = self._controls.get(shard.run_id)
         # Announcements and shards travel apart: an older state says nothing about a newer epoch.
         if control is None or control.epoch < shard.epoch:
@@ -46,8 +46,8 @@ class RunStates:
         return control.epoch == shard.epoch and not control.is_final
 
     def may_start(self, shard: Shard) -> bool:
-        """Whether the run is live and holds a run slot."""
-        return self.is_live(shard) and self.has_slot(shard)
+        """Whether the shard is current and its run holds a run slot."""
+        return self.is_current(shard) and self.has_slot(shard)
 
     def has_slot(self, shard: Shard) -> bool:
         control = self._control(shard)

@@ -47,7 +47,7 @@ class Topics:
         extend = parts.context.in_flight.extend_ack_deadlines
         pause = parts.source.extension_seconds
         beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
-        states, abandon = parts.context.run_states, parts.consumer.abandon_ended
+        states, abandon = parts.context.run_states, parts.consumer.abandon_finished
         loops: dict[str, Coroutine[None, None, None]] = {
             "consume shards": parts.consumer.run(),
             "publish outcomes": parts.batcher.run(),

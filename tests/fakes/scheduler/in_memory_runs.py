@@ -17,7 +17,7 @@ from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull, RequestIdTaken, RunNotOver
-from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, may_become
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish, may_become
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 
@@ -102,7 +102,7 @@ class InMemoryRuns:
         run = await self.get(run_id)
         if run.state is RunState.PENDING and self.queued_at[run_id] == now:
             return run
-        if not (run.is_over and may_become(run.state, RunState.PENDING)):
+        if not (run.is_closed and may_become(run.state, RunState.PENDING)):
             return None
         self._check_queue(run.user)
         self.queued_at[run_id] = now
@@ -193,7 +193,7 @@ class InMemoryRuns:
 
     async def delete(self, run_id: RunId, author: Author) -> None:
         run = await self.get(run_id)
-        if not run.is_over:
+        if not run.is_closed:
             state = "closing" if run.state.is_final else run.display_state
             raise RunNotOver(run_id=run_id, state=state)
         del self.runs[run_id]
@@ -236,15 +236,15 @@ class InMemoryRuns:
         held = [*self._in_state(RunState.PENDING), *self._in_state(RunState.PAUSED)]
         return [run for run in held if run.expires_at is not None and run.expires_at <= now]
 
-    async def unfinished(self) -> Sequence[RunId]:
+    async def to_drive(self) -> Sequence[RunId]:
         return [
             run.run_id
             for run in self.runs.values()
             if run.state is RunState.RUNNING or (run.state.is_final and not run.is_closed)
         ]
 
-    async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
-        return [run_id for run_id in runs if run_id in self.runs and not self.runs[run_id].is_over]
+    async def open_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
+        return [run_id for run_id in runs if run_id in self.runs and not self.runs[run_id].is_closed]
 
     async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
         return self._change(token, run, phase=phase, is_closing=is_closing)
@@ -261,7 +261,7 @@ class InMemoryRuns:
 
     async def add_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> bool:
         self._check(token)
-        if not self._is_live(run):
+        if not self._is_current(run):
             return False
         stored = self.shards.setdefault(run.run_id, {})
         for shard in shards:
@@ -281,14 +281,14 @@ class InMemoryRuns:
             self.tasks[run.run_id] = plan.tasks
         return is_changed
 
-    async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
+    async def finish(self, token: FencingToken, run: Run, finish: RunFinish) -> bool:
         self._check(token)
         stored = self.runs[run.run_id]
-        if stored.epoch != run.epoch or not may_become(stored.state, ending.state):
+        if stored.epoch != run.epoch or not may_become(stored.state, finish.state):
             return False
-        ended = replace(stored, state=ending.state, phase="", is_closing=False)
-        ended = replace(ended, finished_at=ending.now, error=ending.error)
-        self._put(_with_counts(ended, ending.counts, is_closed=ending.counts is not None))
+        ended = replace(stored, state=finish.state, phase="", is_closing=False)
+        ended = replace(ended, finished_at=finish.now, error=finish.error)
+        self._put(_with_counts(ended, finish.counts, is_closed=finish.counts is not None))
         return True
 
     async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
@@ -313,7 +313,7 @@ class InMemoryRuns:
 
     async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
         self._check(token)
-        if not self._is_live(run):
+        if not self._is_current(run):
             return False
         stored = self.shards.get(run.run_id, {})
         for number in moves.done:
@@ -349,13 +349,13 @@ class InMemoryRuns:
         if sum(run.user == user for run in held) >= max_pending:
             raise QueueFull(user=user, limit=max_pending, retry_after_seconds=30)
 
-    def _is_live(self, run: Run) -> bool:
+    def _is_current(self, run: Run) -> bool:
         stored = self.runs[run.run_id]
         return stored.state is RunState.RUNNING and stored.epoch == run.epoch
 
     def _change(self, token: FencingToken, run: Run, **changes: object) -> bool:
         self._check(token)
-        if not self._is_live(run):
+        if not self._is_current(run):
             return False
         self._put(replace(self.runs[run.run_id], **changes))  # type: ignore[arg-type]  # names are checked by replace
         return True

@@ -9,7 +9,7 @@ from uuid import uuid4
 from proctor.values.providers.models import WorkerState
 from proctor.values.run import RunId
 from services.scheduler.changes.user_change import ChangePage, ObjectKind
-from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
+from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.dispatch_run import DriverContext
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards, PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
@@ -164,7 +164,7 @@ class SchedulerHarness:
         return answered
 
     async def finish(self, run_id: RunId, driver: DriveRun, failure_of: FailureOf = lambda _: "") -> Run:
-        """Drives and answers until the run is over."""
+        """Drives and answers until the run is closed."""
         for _ in range(200):
             if await self.advance(driver):
                 return await self.runs.get(run_id)
@@ -190,7 +190,7 @@ class SchedulerHarness:
             dispatcher=DispatchShards(self.runs, self.stream, self.tracker, self.registry, self.rule),
             reconciler=ReconcileShards(self.runs, self.record, self.stream, self.tracker, self.clock),
             finisher=FinishRun(self.runs, self.record, self.controls, self.clock),
-            closer=CloseStoppedRun(self.runs, self.record, self.stream, self.controls),
+            closer=CloseFinishedRun(self.runs, self.record, self.stream, self.controls),
             controls=self.controls,
             registry=self.registry,
             tracker=self.tracker,

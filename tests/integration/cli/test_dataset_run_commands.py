@@ -114,7 +114,7 @@ async def test_run_is_listed_by_the_name_of_its_data_set_and_answers_by_their_ro
         assert part in shown.out
 
 
-async def test_run_that_is_over_is_deleted(harness: GatewayHarness, proctor: CommandLine) -> None:
+async def test_closed_run_is_deleted(harness: GatewayHarness, proctor: CommandLine) -> None:
     run = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
     refusal = await proctor("runs", "delete", run.run_id)
     assert (refusal.code, refusal.err) == (2, f"Run {run.run_id} is running.\n")

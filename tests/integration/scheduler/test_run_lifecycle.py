@@ -16,7 +16,7 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.errors import RunNotOver
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.run import Run, RunEnding, RunError
+from services.scheduler.runs.lifecycle.run import Run, RunError, RunFinish
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.postgres import PostgresUserSuites
@@ -107,9 +107,9 @@ async def test_window_closes_over_what_waits_and_what_is_paused(stores: Stores) 
     assert await expired(stores, START + timedelta(seconds=59)) == []
     assert await expired(stores, START + HOUR) == [waiting.run_id, paused.run_id]
     token = await stores.begin_term()
-    ending = RunEnding(RunState.FAILED, START + HOUR, RunError("DEADLINE_REACHED", "The window closed."))
+    finish = RunFinish(RunState.FAILED, START + HOUR, RunError("DEADLINE_REACHED", "The window closed."))
     for run in (waiting, paused):
-        assert await stores.led.finish(token, run, ending)
+        assert await stores.led.finish(token, run, finish)
     assert await expired(stores, START + HOUR) == []
     assert {later.run_id, endless.run_id} == set(await admit(stores, token))
 
@@ -147,7 +147,7 @@ async def test_lists_have_kinds_and_data_sets(stores: Stores) -> None:
     assert await listed(benchmark=DATASET) == ([one.run_id], 1)
 
 
-async def test_only_a_run_that_is_over_is_deleted(stores: Stores) -> None:
+async def test_only_a_closed_run_is_deleted(stores: Stores) -> None:
     run = await add(stores, new_run())
     with pytest.raises(RunNotOver, match="is pending, so"):
         await stores.deleted.delete(run.run_id, by(START))

@@ -16,7 +16,7 @@ from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull
-from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunEnding
+from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunFinish
 from tests.fakes.callers import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
@@ -152,8 +152,8 @@ async def test_paused_run_keeps_what_it_has_and_goes_on_in_its_epoch(stores: Sto
     assert (paused.state, paused.ran_seconds, paused.deadline) == (RunState.PAUSED, 60, None)
     assert await stores.runs.pause(run.run_id, by(START + HOUR)) is None
     assert await stores.slots.admit(token, START + HOUR) == SlotChanges([], [])
-    assert await stores.led.unfinished() == []
-    assert await stores.led.live_among([run.run_id]) == [run.run_id]
+    assert await stores.led.to_drive() == []
+    assert await stores.led.open_among([run.run_id]) == [run.run_id]
     resumed = await stores.runs.resume(run.run_id, by(START + 2 * HOUR))
     assert resumed is not None
     assert (resumed.state, resumed.epoch, resumed.planned_epoch) == (RunState.PENDING, 1, 1)
@@ -167,7 +167,7 @@ async def test_run_that_waits_can_be_paused_and_a_paused_one_cancelled(stores: S
     assert await order_of(stores) == []
     assert await stores.runs.cancel(run.run_id, by(START)) is not None
     assert await stores.runs.pause(run.run_id, by(START)) is None
-    assert await stores.led.unfinished() == [run.run_id]
+    assert await stores.led.to_drive() == [run.run_id]
 
 
 async def test_what_is_paused_counts_as_waiting_and_can_be_resumed_at_any_time(stores: Stores) -> None:
@@ -269,7 +269,7 @@ async def test_run_that_waits_for_its_figures_has_no_slot_and_can_only_be_cancel
     assert await stores.runs.pause(run.run_id, by(START)) is None
     assert (await stores.runs.get(run.run_id)).is_closing
     assert await stores.runs.cancel(run.run_id, by(START)) is not None
-    assert not await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
+    assert not await stores.led.finish(token, run, RunFinish(RunState.COMPLETED, START))
     assert not (await stores.runs.get(run.run_id)).is_closing
 
 
@@ -295,7 +295,7 @@ async def test_run_that_was_closing_is_not_for_ever(pool: asyncpg.Pool, followin
     if following == "reopened":
         assert await stores.led.set_phase(token, run, "")
     else:
-        assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START))
+        assert await stores.led.finish(token, run, RunFinish(RunState.COMPLETED, START))
     assert not (await stores.runs.get(run.run_id)).is_closing
 
 
@@ -319,7 +319,7 @@ async def test_run_is_stopped_or_closed_and_never_both(pool: asyncpg.Pool) -> No
         if not is_closing:
             assert paused or urgent.run_id in admitted
         assert not (is_closing and paused)
-        assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START)) is is_closing
+        assert await stores.led.finish(token, run, RunFinish(RunState.COMPLETED, START)) is is_closing
         await stores.runs.cancel(run.run_id, by(START))
         await stores.runs.cancel(urgent.run_id, by(START))
         won[is_closing] += 1

@@ -24,7 +24,7 @@ from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.lifecycle.errors import QueueFull, RequestIdTaken
-from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding, RunError
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError, RunFinish
 from services.scheduler.runs.reads.run_list import RunCursor, RunFilter
 from services.scheduler.suites.suite import Generation
 from tests.fakes.callers import by
@@ -200,14 +200,14 @@ async def test_paused_runs_are_listed_the_latest_first(stores: Stores) -> None:
 async def test_writes_of_an_earlier_term_are_refused(stores: Stores) -> None:
     old, run = await planned(stores)
     await stores.begin_term()
-    ending = RunEnding(RunState.COMPLETED, START, counts=COUNTS)
+    finish = RunFinish(RunState.COMPLETED, START, counts=COUNTS)
     for write in (
         stores.slots.admit(old, START),
         stores.led.set_phase(old, run, "x"),
         stores.shards.delete_shards(old, run),
         stores.shards.add_shards(old, run, SHARDS),
         stores.shards.mark_planned(old, run, PlanRecord((TASK,), 1)),
-        stores.led.finish(old, run, ending),
+        stores.led.finish(old, run, finish),
         stores.led.mark_closed(old, run, COUNTS),
         stores.shards.move(old, run, ShardMoves(done=[0])),
         stores.shards.return_shards(old, run, SHARDS),
@@ -275,12 +275,12 @@ async def test_done_shard_is_not_given_back(stores: Stores) -> None:
 
 async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
     token, run = await planned(stores)
-    assert await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + 2 * HOUR, counts=COUNTS))
+    assert await stores.led.finish(token, run, RunFinish(RunState.COMPLETED, START + 2 * HOUR, counts=COUNTS))
     ended = await stores.runs.get(run.run_id)
-    assert ended.is_over
+    assert ended.is_closed
     assert ended.final_counts == COUNTS
     assert ended.environment["engine"] == "fake 1"
-    assert await stores.led.unfinished() == []
+    assert await stores.led.to_drive() == []
     history = await stores.queue.past_runs([("toy", "openai/fake"), ("toy", "openai/other")])
     [past] = history["toy", "openai/fake"]
     assert (past.total, past.seconds) == (67, 3600)
@@ -289,9 +289,9 @@ async def test_completed_run_is_closed_with_its_counts(stores: Stores) -> None:
 
 async def test_rows_of_tasks_are_those_of_completed_runs_the_latest_first(stores: Stores) -> None:
     token, whole = await planned(stores)
-    await stores.led.finish(token, whole, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
+    await stores.led.finish(token, whole, RunFinish(RunState.COMPLETED, START + HOUR, counts=COUNTS))
     token, cut = await planned(stores, age=1, model="openai/other", limit=3, tasks=(TASK.task,))
-    await stores.led.finish(token, cut, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
+    await stores.led.finish(token, cut, RunFinish(RunState.COMPLETED, START + HOUR, counts=COUNTS))
     await planned(stores, age=2)
     samples = {TASK.task: TASK.sample_count}
     rows = await stores.queue.planned_rows(["toy", "nothing"])
@@ -302,14 +302,14 @@ async def test_rows_of_tasks_are_those_of_completed_runs_the_latest_first(stores
 async def test_usage_is_reported_by_runs_of_the_model_else_by_those_of_the_suite(stores: Stores) -> None:
     token, run = await planned(stores)
     used = replace(COUNTS, usage=TokenUsage(100, 20, 10, 5))
-    await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=used))
+    await stores.led.finish(token, run, RunFinish(RunState.COMPLETED, START + HOUR, counts=used))
     new = replace(run, order=replace(run.order, model="openai/new"))
     for asked in (run, new):
         [past] = await stores.lists.past_usage(asked)
         assert (past.usage, past.run.total) == (used.usage, 67)
     token, dear = await planned(stores, model="openai/new")
     counts = replace(COUNTS, usage=TokenUsage(900))
-    await stores.led.finish(token, dear, RunEnding(RunState.COMPLETED, START + HOUR, counts=counts))
+    await stores.led.finish(token, dear, RunFinish(RunState.COMPLETED, START + HOUR, counts=counts))
     [past] = await stores.lists.past_usage(new)
     assert past.usage == counts.usage
 
@@ -331,7 +331,7 @@ async def test_runs_with_other_parameters_do_not_count_for_usage(
     stores: Stores, changes: dict[str, Any]
 ) -> None:
     token, run = await planned(stores)
-    await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START + HOUR, counts=COUNTS))
+    await stores.led.finish(token, run, RunFinish(RunState.COMPLETED, START + HOUR, counts=COUNTS))
     assert await stores.lists.past_usage(replace(run, order=replace(run.order, limit=3)))
     assert not await stores.lists.past_usage(replace(run, order=replace(run.order, **changes)))
     assert not await stores.lists.past_usage(replace(run, scoring_method=ScoringMethod.LOGLIKELIHOOD))
@@ -340,19 +340,19 @@ async def test_runs_with_other_parameters_do_not_count_for_usage(
 async def test_failed_run_is_looked_after_until_it_is_closed(stores: Stores) -> None:
     token, run = await planned(stores)
     error = RunError("DEADLINE_REACHED", "Too late.")
-    assert await stores.led.finish(token, run, RunEnding(RunState.FAILED, START, error))
+    assert await stores.led.finish(token, run, RunFinish(RunState.FAILED, START, error))
     ended = await stores.runs.get(run.run_id)
     assert (ended.error, ended.is_closed) == (error, False)
-    assert await stores.led.unfinished() == [run.run_id]
+    assert await stores.led.to_drive() == [run.run_id]
     await stores.led.mark_closed(token, run, None)
-    assert (await stores.runs.get(run.run_id)).is_over
-    assert await stores.led.unfinished() == []
+    assert (await stores.runs.get(run.run_id)).is_closed
+    assert await stores.led.to_drive() == []
 
 
 async def test_cancelled_run_is_not_completed_afterwards(stores: Stores) -> None:
     token, run = await planned(stores)
     await stores.runs.cancel(run.run_id, by(START))
-    assert not await stores.led.finish(token, run, RunEnding(RunState.COMPLETED, START, counts=COUNTS))
+    assert not await stores.led.finish(token, run, RunFinish(RunState.COMPLETED, START, counts=COUNTS))
     assert (await stores.runs.get(run.run_id)).state is RunState.CANCELLED
 
 
@@ -368,7 +368,7 @@ async def test_cancel_can_be_repeated_by_the_same_call_and_not_by_another(stores
 async def test_retry_waits_at_the_end_of_the_queue_in_a_new_epoch(stores: Stores) -> None:
     token, run = await planned(stores)
     assert await stores.runs.requeue(run.run_id, by(START)) is None
-    await stores.led.finish(token, run, RunEnding(RunState.FAILED, START, RunError("X", "x"), COUNTS))
+    await stores.led.finish(token, run, RunFinish(RunState.FAILED, START, RunError("X", "x"), COUNTS))
     waiting = await add(stores, new_run(age=5))
     again = await stores.runs.requeue(run.run_id, by(START + HOUR))
     assert again is not None

@@ -109,7 +109,7 @@ async def test_a_shard_of_an_earlier_epoch_is_dropped_and_a_later_one_is_asked(
     engine = ScriptedEngine()
     async with worker_in_process(nats.address, engine) as worker:
         await eventually(
-            lambda: not worker.context.run_states.is_live(_epoch(1)), "the worker knows of the run"
+            lambda: not worker.context.run_states.is_current(_epoch(1)), "the worker knows of the run"
         )
         await harness.send(work_shard(1, [1]))
         later = work_shard(2, [2], attempt=2)

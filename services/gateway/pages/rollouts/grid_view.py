@@ -7,7 +7,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2, summary_pb2
-from proctor.values.run import LIVE_STATES
+from proctor.values.run import CHANGING_STATES
 from services.gateway.http.presentation import interval, optional
 from services.gateway.pages.answer_marks import outcome_mark
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row
@@ -110,7 +110,7 @@ class GridView:
 
     @property
     def live_runs(self) -> Sequence[str]:
-        return [model.run.run_id for model in self.models if model.run.state in LIVE_STATES]
+        return [model.run.run_id for model in self.models if model.run.state in CHANGING_STATES]
 
     @property
     def is_live(self) -> bool:

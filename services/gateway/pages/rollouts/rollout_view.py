@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2, rollout_service_pb2
 from proctor.values.rollout import DIFF, LOG, is_execution
-from proctor.values.run import LIVE_STATES
+from proctor.values.run import CHANGING_STATES
 from services.gateway.http.paths import ARTIFACTS
 from services.gateway.pages.rollouts.excerpt import Bounds, Excerpt, excerpt
 from services.gateway.pages.rollouts.grid_view import RolloutMark, rollout_mark
@@ -68,7 +68,7 @@ class RolloutView:
     @property
     def is_live(self) -> bool:
         """It may still be recorded."""
-        return not self.is_recorded and self.run.state in LIVE_STATES
+        return not self.is_recorded and self.run.state in CHANGING_STATES
 
     @property
     def grid(self) -> str:

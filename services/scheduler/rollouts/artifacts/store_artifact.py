@@ -35,7 +35,9 @@ class StoreArtifact:
         if full := await self._full(owner):
             raise ArtifactRefused(problem=f"{full} has no room left. Delete something or ask an operator.")
         if not await self.artifacts.add(part, epoch, owner[0], len(content)):
-            raise ArtifactRefused(problem=f"its run is over, or its rollout has {MAX_EXECUTIONS} executions.")
+            raise ArtifactRefused(
+                problem=f"its run is finished, or its rollout has {MAX_EXECUTIONS} executions."
+            )
         await asyncio.to_thread(self.objects.put, part.key, [content])
         await self.artifacts.set_stored(part, len(content))
 

@@ -29,6 +29,6 @@ class RecordBudgetUse:
         earlier = await self.budgets.record(report)
         if earlier is None:
             raise BudgetUseRefused(
-                problem=f"its run is over, or its rollout has {MAX_EXECUTIONS} executions."
+                problem=f"its run is finished, or its rollout has {MAX_EXECUTIONS} executions."
             )
         return earlier

@@ -1,4 +1,4 @@
-"""When each pending run starts: from the queue, the speed of running runs, and ended runs."""
+"""When each pending run starts: from the queue, the speed of running runs, and completed runs."""
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence

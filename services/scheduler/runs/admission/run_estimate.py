@@ -1,4 +1,4 @@
-"""How long a run takes and when it starts, estimated from ended runs of the same model and benchmark."""
+"""How long a run takes and when it starts, estimated from completed runs of the same model and benchmark."""
 
 import heapq
 import math

@@ -43,7 +43,7 @@ class ChangeState:
         await self._check_owner(run_id, caller)
         cancelled = await self.runs.cancel(run_id, self._author(caller)) or await self.runs.get(run_id)
         # The store changed nothing where a repeated call finds the run cancelled: that is not an error.
-        if cancelled.is_over or cancelled.state is not RunState.CANCELLED:
+        if cancelled.is_closed or cancelled.state is not RunState.CANCELLED:
             raise RunAlreadyFinished(run_id=run_id, state=cancelled.display_state)
         return await self._announced(cancelled)
 

@@ -45,7 +45,7 @@ def affordable_samples(run: Run, counts: RunCounts | None) -> float:
 
 
 def spent(run: Run, cost: float) -> str:
-    """A clause of a sentence about a run that has ended."""
+    """A clause of a sentence about a finished run."""
     currency = run.price.currency if run.price else ""
     return f"the run has cost {cost:.6g} {currency} of at most {_limit(run)}"
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from proctor.values.run import RunCounts, RunId
 from services.scheduler.changes.user_change import Author
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunEnding
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish
 
 
 class RunStore(Protocol):
@@ -83,20 +83,20 @@ class LedRunStore(Protocol):
         """The trace that the run was ordered in, as traceparent; empty where it is not traced."""
         ...
 
-    async def unfinished(self) -> Sequence[RunId]:
-        """Runs that are running, or in a final state and not closed."""
+    async def to_drive(self) -> Sequence[RunId]:
+        """Runs that are running, or finished and not closed."""
         ...
 
-    async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
-        """The runs among them that have not ended, pending and paused ones included."""
+    async def open_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
+        """The runs among them that are not yet closed in a final state, pending and paused ones included."""
         ...
 
     async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
         """Sets both of a running run; False if it is no longer running. A run that is closing has no slot."""
         ...
 
-    async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
-        """Ends the run; an ending with counts closes it as well."""
+    async def finish(self, token: FencingToken, run: Run, finish: RunFinish) -> bool:
+        """Brings the run into its final state; a finish with counts closes it as well."""
         ...
 
     async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None: ...

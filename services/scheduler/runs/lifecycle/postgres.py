@@ -34,14 +34,14 @@ from services.scheduler.runs.lifecycle.postgres_rows import (
 from services.scheduler.runs.lifecycle.run import (
     PlannedTask,
     Run,
-    RunEnding,
+    RunFinish,
     states_before,
 )
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun
 
-# Goes out with `QueueFull`: runs end in minutes, so an earlier attempt rarely finds room.
+# Goes out with `QueueFull`: runs finish in minutes, so an earlier attempt rarely finds room.
 RETRY_AFTER_SECONDS = 30
 # Bounds one sweep of the leader; the next one takes the rest.
 _MAX_DELETED_AT_ONCE = 100
@@ -266,29 +266,29 @@ class PostgresLedRuns:
     async def trace(self, run_id: RunId) -> str:
         return str(await self._session.fetchval("read_run_trace", run_id) or "")
 
-    async def unfinished(self) -> Sequence[RunId]:
-        return run_ids_from_rows(await self._session.fetch("list_unfinished_runs"))
+    async def to_drive(self) -> Sequence[RunId]:
+        return run_ids_from_rows(await self._session.fetch("list_runs_to_drive"))
 
-    async def live_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
-        return run_ids_from_rows(await self._session.fetch("list_live_runs", list(runs)))
+    async def open_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
+        return run_ids_from_rows(await self._session.fetch("list_open_runs", list(runs)))
 
     async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
         values = (run.run_id, run.epoch, phase, is_closing)
         return await write_as_leader(self._session, token, "set_phase", *values)
 
-    async def finish(self, token: FencingToken, run: Run, ending: RunEnding) -> bool:
+    async def finish(self, token: FencingToken, run: Run, finish: RunFinish) -> bool:
         return await write_as_leader(
             self._session,
             token,
             "finish_run",
             run.run_id,
             run.epoch,
-            ending.state,
-            states_before(ending.state),
-            ending.now,
-            ending.error.reason if ending.error else None,
-            ending.error.message if ending.error else None,
-            *_counts_values(ending.counts),
+            finish.state,
+            states_before(finish.state),
+            finish.now,
+            finish.error.reason if finish.error else None,
+            finish.error.message if finish.error else None,
+            *_counts_values(finish.counts),
         )
 
     async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:

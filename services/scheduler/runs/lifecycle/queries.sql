@@ -112,21 +112,21 @@ ORDER BY expires_at
 -- The leader asks every round, so what is left out waits a second.
 LIMIT 100;
 
--- name: list_unfinished_runs: Return the runs that the leader has to drive ()
+-- name: list_runs_to_drive: Return the runs that the leader has to drive ()
 -- UNION ALL keeps each half on its own partial index.
 SELECT run_id FROM runs WHERE state = 'running'
 UNION ALL
 SELECT run_id FROM runs WHERE state IN ('completed', 'failed', 'cancelled') AND NOT is_closed;
 
--- name: list_live_runs: Return those of some runs that are not over ($1 runs)
+-- name: list_open_runs: Return those of some runs that are not yet closed in a final state ($1 runs)
 SELECT run_id
 FROM runs
-WHERE run_id = ANY ($1) AND NOT (is_closed AND state IN ('completed', 'failed', 'cancelled'));
+WHERE run_id = ANY ($1) AND NOT is_closed;
 
 -- name: set_phase: Record the phase of a running run, and whether it only waits for its figures ($1 run, $2 epoch, $3 phase, $4 whether it is closing)
 UPDATE runs SET phase = $3, is_closing = $4 WHERE run_id = $1 AND epoch = $2 AND state = 'running' RETURNING run_id;
 
--- name: finish_run: End a run; with counts it is closed as well ($1 run, $2 epoch, $3 state, $4 states before, $5 time, $6 reason, $7 message, $8 counts, $9 environment)
+-- name: finish_run: Bring a run into a final state; with counts it is closed as well ($1 run, $2 epoch, $3 state, $4 states before, $5 time, $6 reason, $7 message, $8 counts, $9 environment)
 UPDATE runs
 -- One statement: state and counts appear together, so no reader sees a completed run without its summary.
 SET state = $3, phase = '', is_closing = false, finished_at = $5, error_reason = $6, error_message = $7,
@@ -134,7 +134,7 @@ SET state = $3, phase = '', is_closing = false, finished_at = $5, error_reason =
 WHERE run_id = $1 AND epoch = $2 AND state = ANY ($4)
 RETURNING run_id;
 
--- name: close_run: Record that results has closed a run that had ended ($1 run, $2 epoch, $3 counts, $4 environment)
+-- name: close_run: Record that results has closed a run that is finished ($1 run, $2 epoch, $3 counts, $4 environment)
 UPDATE runs
 SET is_closed = true, final_counts = $3, environment = environment || $4
 WHERE run_id = $1 AND epoch = $2 AND state IN ('completed', 'failed', 'cancelled');

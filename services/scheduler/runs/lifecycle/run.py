@@ -47,7 +47,7 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`is_closed`: results has frozen it and its summary is stored. `total` is 0 until it is planned.
+    """`is_closed`: finished, its summary stored; only a retry changes it. `total` is 0 until it is planned.
 
     `is_closing`: it is running, everything is recorded, and it only waits for its figures, without a slot.
     `phase` is a text for people.
@@ -114,15 +114,10 @@ class Run:
         """The state for sentences: the run is …."""
         return CLOSING if self.is_closing else self.state
 
-    @property
-    def is_over(self) -> bool:
-        """Nothing about it will change, unless it is retried."""
-        return self.state.is_final and self.is_closed
-
 
 def deadline_error(run: Run, now: datetime) -> RunError | None:
-    """Why the run ends now, if it does. A window closes over a run that waits as over one that runs."""
-    # A window replaces the time limit of a run, so only one of the two can end it.
+    """Why the run fails now, if it does. A window closes over a run that waits as over one that runs."""
+    # A window replaces the time limit of a run, so only one of the two can fail it.
     due = run.expires_at or run.deadline
     if due is None or now < due:
         return None
@@ -140,8 +135,8 @@ def _completion_window(run: Run) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnding:
-    """How a run ends; `counts` are known once results has closed it."""
+class RunFinish:
+    """How a run finishes; `counts` are known once results has closed it."""
 
     state: RunState
     now: datetime

@@ -30,7 +30,7 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """The speed is that of the last seconds, and that of the whole time when the run has ended.
+    """The speed is that of the last seconds, and that of the whole time once the run is finished.
 
     `eta` is the time left by it, low and high by those of late.
     """
@@ -91,7 +91,7 @@ def progress_of(
 
 
 def whole_speed(run: Run, counts: RunCounts) -> tuple[float | None, float | None]:
-    """Samples and tokens per second of a run that has ended, without reused answers, which took no time.
+    """Samples and tokens per second of a finished run, without reused answers, which took no time.
 
     None for one that was retried: the time of its earlier epochs is not kept.
     """
@@ -105,7 +105,7 @@ def whole_speed(run: Run, counts: RunCounts) -> tuple[float | None, float | None
 
 
 def current_phase(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
-    if run.is_over:
+    if run.is_closed:
         return "done"
     if run.state.is_final:
         return CLOSING

@@ -54,7 +54,7 @@ class WatchRun:
             if snapshot != shown:
                 yield snapshot
                 shown = snapshot
-            if snapshot.run.is_over:
+            if snapshot.run.is_closed:
                 return
             await asyncio.sleep(INTERVAL_SECONDS)
             await self.tracker.wait_beyond(run_id, version, POLL_SECONDS, self.clock.monotonic())

@@ -79,7 +79,7 @@ async def test_files_stay_as_long_as_the_batch_says_from_when_they_are_written(h
         assert reported[0].facts["field"] == "output_expires_after_seconds"
 
 
-async def test_files_are_written_once_the_run_is_over(harness: BatchHarness) -> None:
+async def test_files_are_written_once_the_run_is_closed(harness: BatchHarness) -> None:
     batch = await created(harness)
     recorded(harness, batch)
     harness.results.gate.clear()

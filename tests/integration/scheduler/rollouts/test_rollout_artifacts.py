@@ -186,7 +186,7 @@ async def test_a_proof_ends_with_its_epoch_and_its_run(
     await harness.change_run(run_id, **columns)
     answer = await put(connection, request(run_id, content=b"another"))
     assert answer.is_refused
-    assert "its run is over" in answer.problem
+    assert "its run is finished" in answer.problem
     wanted = artifact_pb2.ReadArtifactRequest(
         run_id=run_id, sample=4, rollout=1, execution=EXECUTION, name="diff.patch"
     )

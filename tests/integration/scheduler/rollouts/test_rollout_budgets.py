@@ -120,13 +120,13 @@ async def test_a_retried_run_has_new_budgets(harness: BatchHarness, connection: 
 
 
 @pytest.mark.parametrize("state", ["completed", "cancelled"])
-async def test_a_run_that_is_over_has_no_budget(
+async def test_a_finished_run_has_no_budget(
     harness: BatchHarness, connection: Client, run_id: str, state: str
 ) -> None:
     await harness.change_run(run_id, state=state)
     answer = await report(connection, request(run_id))
     assert answer.is_refused
-    assert "its run is over" in answer.problem
+    assert "its run is finished" in answer.problem
 
 
 async def test_a_rollout_does_not_begin_without_end(connection: Client, run_id: str) -> None:

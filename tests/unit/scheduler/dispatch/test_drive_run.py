@@ -20,7 +20,7 @@ async def test_run_is_planned_dispatched_recorded_and_closed() -> None:
     run, driver = await harness.start(toy_order(rollouts=2))
     ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.COMPLETED
-    assert ended.is_over
+    assert ended.is_closed
     assert ended.total == 400
     assert ended.final_counts is not None
     assert ended.final_counts.recorded == 400
@@ -75,7 +75,7 @@ async def test_rows_that_are_nowhere_fail_the_run_with_the_reasons() -> None:
     run, driver = await harness.start()
     ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.FAILED
-    assert ended.is_over
+    assert ended.is_closed
     assert ended.error is not None
     assert ended.error.reason == "ROWS_UNAVAILABLE"
     assert ended.error.message.startswith("Failed to load TOY dataset: ")
@@ -98,7 +98,7 @@ async def test_shard_that_is_too_large_to_be_sent_fails_the_run_at_once() -> Non
     assert await harness.advance(driver, steps=4)
     ended = await harness.runs.get(run.run_id)
     assert ended.error is not None
-    assert (ended.is_over, ended.error.reason) == (True, "SAMPLE_TOO_LARGE")
+    assert (ended.is_closed, ended.error.reason) == (True, "SAMPLE_TOO_LARGE")
     assert "9000000 bytes" in ended.error.message
 
 
@@ -230,7 +230,7 @@ async def test_cancelled_run_is_purged_and_closed_as_partial() -> None:
     assert await harness.advance(driver, 10)
     ended = await harness.runs.get(run.run_id)
     assert ended.state is RunState.CANCELLED
-    assert ended.is_over
+    assert ended.is_closed
     assert not harness.stream.sent
     assert harness.record.closings == [(run.run_id, 1, True)]
 
@@ -251,7 +251,7 @@ async def test_run_cancelled_before_it_was_planned_is_closed_without_a_summary()
     await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
     ended = await harness.runs.get(run.run_id)
-    assert ended.is_over
+    assert ended.is_closed
     assert ended.final_counts is None
 
 
@@ -283,7 +283,7 @@ async def test_run_cancelled_again_before_its_retry_began_is_closed() -> None:
     await harness.changing.retry(run.run_id, OPERATOR)
     await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
-    assert (await harness.runs.get(run.run_id)).is_over
+    assert (await harness.runs.get(run.run_id)).is_closed
 
 
 async def test_run_stopped_between_its_record_and_its_shards_is_closed_in_its_retry() -> None:
@@ -297,7 +297,7 @@ async def test_run_stopped_between_its_record_and_its_shards_is_closed_in_its_re
     await harness.changing.retry(run.run_id, OPERATOR)
     await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
-    assert (await harness.runs.get(run.run_id)).is_over
+    assert (await harness.runs.get(run.run_id)).is_closed
     assert harness.record.closings == [(run.run_id, 1, True), (run.run_id, 2, True)]
 
 

@@ -74,7 +74,7 @@ async def test_run_that_results_has_closed_ends_as_it_was_closed(
     record.lost = None
     assert await harness.advance(harness.driver(run.run_id), 3)
     ended = await harness.runs.get(run.run_id)
-    assert (ended.state, ended.is_over, ended.phase) == (RunState.COMPLETED, True, "")
+    assert (ended.state, ended.is_closed, ended.phase) == (RunState.COMPLETED, True, "")
     assert record.records[run.run_id].state is RunState.COMPLETED
 
 
@@ -90,7 +90,7 @@ async def test_run_that_is_cancelled_after_results_has_closed_it_is_cancelled_in
     assert (await harness.changing.cancel(run.run_id, OPERATOR)).state is RunState.CANCELLED
     record.lost = None
     assert await harness.advance(harness.driver(run.run_id), 3)
-    assert (await harness.runs.get(run.run_id)).is_over
+    assert (await harness.runs.get(run.run_id)).is_closed
     assert record.records[run.run_id].state is RunState.CANCELLED
 
 
@@ -140,7 +140,7 @@ async def test_run_that_is_cancelled_while_its_figures_are_computed_is_closed_as
     assert await harness.advance(driver, 2)
     assert record.given_up == [0.2, 0.3]
     ended = await harness.runs.get(run.run_id)
-    assert (ended.state, ended.is_over) == (RunState.CANCELLED, True)
+    assert (ended.state, ended.is_closed) == (RunState.CANCELLED, True)
     assert ended.final_counts is not None
     assert ended.final_counts.recorded == ended.total == 6
     assert record.records[run.run_id].state is RunState.CANCELLED
@@ -159,7 +159,7 @@ async def test_run_that_results_can_never_close_is_closed_without_a_summary_and_
             await harness.advance(driver)
     assert await harness.advance(driver, 3)
     ended = await harness.runs.get(run.run_id)
-    assert (ended.state, ended.is_over, ended.final_counts) == (RunState.FAILED, True, None)
+    assert (ended.state, ended.is_closed, ended.final_counts) == (RunState.FAILED, True, None)
     assert (await harness.changing.retry(run.run_id, OPERATOR)).epoch == 2
 
 

@@ -42,16 +42,16 @@ async def test_runs_beyond_the_limit_wait_and_then_run() -> None:
     harness = SchedulerHarness()
     runs = [await harness.submit(toy_order(limit=3)) for _ in range(5)]
 
-    async def all_are_over() -> bool:
+    async def all_are_closed() -> bool:
         assert await harness.runs.count_running() <= 3
         for run in runs:
             if run.run_id in harness.record.records:
                 await harness.work(run.run_id)
                 harness.clock.seconds += 0.1
-        return all([(await harness.runs.get(run.run_id)).is_over for run in runs])
+        return all([(await harness.runs.get(run.run_id)).is_closed for run in runs])
 
     task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
-    await eventually(all_are_over, "all five runs are over")
+    await eventually(all_are_closed, "all five runs are closed")
     task.cancel()
     assert {(await harness.runs.get(run.run_id)).state for run in runs} == {RunState.COMPLETED}
 
@@ -86,16 +86,16 @@ async def test_run_preempted_at_the_start_of_a_term_is_taken_off_the_wire() -> N
     task.cancel()
 
 
-async def test_word_of_a_paused_run_stays_and_that_of_a_run_that_is_over_is_withdrawn() -> None:
+async def test_word_of_a_paused_run_stays_and_that_of_a_closed_run_is_withdrawn() -> None:
     harness = SchedulerHarness()
-    paused, over = await harness.submit(), await harness.submit()
+    paused, closed = await harness.submit(), await harness.submit()
     await harness.changing.pause(paused.run_id, OPERATOR)
-    await harness.changing.cancel(over.run_id, OPERATOR)
+    await harness.changing.cancel(closed.run_id, OPERATOR)
 
     async def only_one_is_reported() -> bool:
-        if over.run_id in harness.controls.words:
+        if closed.run_id in harness.controls.words:
             # A worker sends a shard back late; without its run's state the next one would execute it.
-            harness.stream.sent[over.run_id] = []
+            harness.stream.sent[closed.run_id] = []
         harness.clock.seconds += 61
         harness.tracker.touch("", harness.clock.monotonic())
         return set(harness.controls.words) == {paused.run_id}
@@ -104,7 +104,7 @@ async def test_word_of_a_paused_run_stays_and_that_of_a_run_that_is_over_is_with
     await eventually(only_one_is_reported, "the word of the paused run is the only one")
     task.cancel()
     assert harness.controls.words[paused.run_id] == (RunState.PAUSED, 1)
-    assert over.run_id not in harness.stream.sent
+    assert closed.run_id not in harness.stream.sent
 
 
 async def test_old_term_ends_when_another_leads() -> None:
@@ -123,14 +123,14 @@ async def test_trouble_with_one_run_is_not_the_others() -> None:
     bad, good = await harness.submit(toy_order(limit=3)), await harness.submit(toy_order(limit=4))
     harness.runs.shards[bad.run_id] = None  # type: ignore[assignment]  # whatever touches it fails
 
-    async def good_is_over() -> bool:
+    async def good_is_closed() -> bool:
         if good.run_id in harness.record.records:
             await harness.work(good.run_id)
             harness.clock.seconds += 0.1
-        return (await harness.runs.get(good.run_id)).is_over
+        return (await harness.runs.get(good.run_id)).is_closed
 
     task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
-    await eventually(good_is_over, "the other run is over")
+    await eventually(good_is_closed, "the other run is closed")
     task.cancel()
 
 

@@ -119,7 +119,7 @@ async def test_a_redelivered_shard_in_flight_goes_on_under_the_new_delivery(benc
     await bench.context.in_flight.extend_ack_deadlines()
     assert (old.extended, new.extended) == (0, 1)
     await eventually(lambda: in_flight.executing is not None, "it is asked")
-    in_flight.abandon(Abandoned.RUN_ENDED)
+    in_flight.abandon(Abandoned.RUN_FINISHED)
     await asyncio.wait_for(working, 5)
     assert (old.fate, new.fate) == ([], ["terminated"])
 
@@ -262,7 +262,7 @@ async def test_a_refused_run_waits_without_room_and_is_terminated_when_it_ends(b
     in_flight, working = bench.start(message)
     await eventually(lambda: bool(bench.context.refused_runs.reasons), "the refusal is known")
     await asyncio.wait_for(bench.context.prefetch.until_room(Priority.HIGH), 5)
-    in_flight.abandon(Abandoned.RUN_ENDED)
+    in_flight.abandon(Abandoned.RUN_FINISHED)
     await asyncio.wait_for(working, 0.5)
     assert message.fate == ["terminated"]
     assert bench.context.prefetch.is_idle()

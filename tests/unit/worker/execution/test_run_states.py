@@ -14,8 +14,8 @@ from tests.fakes.worker.held_message import a_shard
 RUN = RunId("run-1")
 
 
-def test_an_unknown_run_is_live() -> None:
-    assert RunStates().is_live(a_shard(1))
+def test_an_unknown_run_is_current() -> None:
+    assert RunStates().is_current(a_shard(1))
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,14 @@ def test_an_unknown_run_is_live() -> None:
         (RunControl(epoch=1, is_final=True), True),
     ],
 )
-def test_a_shard_is_live_in_its_own_epoch_while_the_run_lives(
+def test_a_shard_is_current_in_the_epoch_of_its_run_until_that_is_finished(
     control: RunControl, *, is_wanted: bool
 ) -> None:
     states = RunStates()
     states.put(RUN, control)
-    assert states.is_live(a_shard(1, epoch=2)) is is_wanted
+    assert states.is_current(a_shard(1, epoch=2)) is is_wanted
     states.forget(RUN)
-    assert states.is_live(a_shard(1, epoch=2))
+    assert states.is_current(a_shard(1, epoch=2))
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_what_the_scheduler_did_not_write_leaves_the_state_before(value: bytes) 
     states = RunStates()
     for each in (written, value):
         _apply(BucketEntry(RUN, each, datetime(2026, 1, 1, tzinfo=UTC)), states)
-    assert not states.is_live(a_shard(1, epoch=2))
+    assert not states.is_current(a_shard(1, epoch=2))

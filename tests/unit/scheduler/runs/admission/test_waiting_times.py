@@ -8,7 +8,7 @@ from statistics import median, quantiles
 
 from proctor.values.run import RunId, RunState
 from proctor.values.scoring import ScoringMethod
-from services.scheduler.runs.lifecycle.run import Run, RunEnding
+from services.scheduler.runs.lifecycle.run import Run, RunFinish
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
 from tests.fakes.scheduler.in_memory_runs import InMemoryRuns
@@ -98,8 +98,8 @@ class Queue:
         job.position = [run.run_id for run in self.runs.queue_order()].index(run_id) + 1
 
     async def _end(self, run_id: RunId) -> None:
-        ending = RunEnding(RunState.COMPLETED, START + timedelta(seconds=self.now))
-        assert await self.runs.finish(self.fencing_token, await self.runs.get(run_id), ending)
+        finish = RunFinish(RunState.COMPLETED, START + timedelta(seconds=self.now))
+        assert await self.runs.finish(self.fencing_token, await self.runs.get(run_id), finish)
         self.jobs[run_id].ended = self.now
         del self.done_at[run_id], self.placed_at[run_id]
 

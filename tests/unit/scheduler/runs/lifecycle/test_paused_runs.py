@@ -130,7 +130,7 @@ async def test_paused_run_can_be_cancelled_and_is_closed() -> None:
     run = await paused_in_mid_run(harness)
     await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(harness.driver(run.run_id), 3)
-    assert (await harness.runs.get(run.run_id)).is_over
+    assert (await harness.runs.get(run.run_id)).is_closed
     assert harness.record.closings == [(run.run_id, 1, True)]
     with pytest.raises(RunAlreadyFinished):
         await harness.changing.cancel(run.run_id, OPERATOR)

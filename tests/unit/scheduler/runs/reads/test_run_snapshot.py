@@ -1,4 +1,4 @@
-"""Cost of a run, estimated from runs that have ended."""
+"""Cost of a run, estimated from completed runs."""
 
 import pytest
 

@@ -167,7 +167,7 @@ async def test_watch_shows_the_run_at_once_at_changes_and_ends_with_it() -> None
         await harness.finish(run.run_id, driver)
         harness.tracker.touch(run.run_id, harness.clock.monotonic())
     assert seen[-1].run.state is RunState.COMPLETED
-    assert seen[-1].run.is_over
+    assert seen[-1].run.is_closed
     assert all(one != other for one, other in itertools.pairwise(seen))
 
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.run import RunState
 from services.common.grpc.client import open_channel
-from services.scheduler.dispatch.close_stopped_run import CloseStoppedRun
+from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen
@@ -35,7 +35,7 @@ async def channel(results: ResultsHarness) -> AsyncIterator[grpc.aio.Channel]:
         yield opened
 
 
-class RecordOfStoppedRuns(GrpcRunRecord):
+class RecordOfFinishedRuns(GrpcRunRecord):
     """A user cancels each run right after its record was made, before its shards are stored."""
 
     def __init__(self, channel: grpc.aio.Channel, changing: ChangeState) -> None:
@@ -54,7 +54,7 @@ def on_results(harness: SchedulerHarness, record: GrpcRunRecord) -> None:
         harness.tools,
         planner=harness.planner(record),
         finisher=FinishRun(harness.runs, record, harness.controls, harness.clock),
-        closer=CloseStoppedRun(harness.runs, record, harness.stream, harness.controls),
+        closer=CloseFinishedRun(harness.runs, record, harness.stream, harness.controls),
     )
 
 
@@ -62,11 +62,11 @@ async def test_a_run_cancelled_between_its_record_and_its_shards_closes_in_every
     results: ResultsHarness, channel: grpc.aio.Channel
 ) -> None:
     harness = SchedulerHarness()
-    on_results(harness, RecordOfStoppedRuns(channel, harness.changing))
+    on_results(harness, RecordOfFinishedRuns(channel, harness.changing))
     run, driver = await harness.start()
     assert await harness.advance(driver, 5)
     stopped = await harness.runs.get(run.run_id)
-    assert (stopped.planned_epoch, stopped.is_over) == (0, True)
+    assert (stopped.planned_epoch, stopped.is_closed) == (0, True)
 
     await harness.changing.retry(run.run_id, OPERATOR)
     await harness.changing.cancel(run.run_id, OPERATOR)
@@ -88,4 +88,4 @@ async def test_a_run_cancelled_before_anything_was_recorded_closes_without_a_sum
     await harness.changing.cancel(run.run_id, OPERATOR)
     assert await harness.advance(driver, 5)
     closed = await harness.runs.get(run.run_id)
-    assert (closed.is_over, closed.final_counts) == (True, None)
+    assert (closed.is_closed, closed.final_counts) == (True, None)

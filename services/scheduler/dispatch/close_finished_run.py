@@ -13,7 +13,7 @@ from services.scheduler.runs.lifecycle.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class CloseStoppedRun:
+class CloseFinishedRun:
     runs: LedRunStore
     record: ClosableRecord
     stream: ShardStream
@@ -45,12 +45,12 @@ class CloseStoppedRun:
     async def _close(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
         await self.runs.mark_closed(token, run, counts)
         # After the write: a close that is repeated by a new leader is counted by the one that stored it.
-        count_end(run, run.state, counts)
+        count_closed(run, run.state, counts)
         await self.controls.announce(run)
 
 
-def count_end(run: Run, state: RunState, counts: RunCounts | None) -> None:
-    """Once for each end of a run: when it is closed."""
+def count_closed(run: Run, state: RunState, counts: RunCounts | None) -> None:
+    """Once for each time that a run is closed."""
     RUNS_FINISHED.labels(state, run.error.reason if run.error else "").inc()
     cost = cost_of(run, counts)
     if run.price is not None and cost is not None:
