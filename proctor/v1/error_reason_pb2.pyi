@@ -113,7 +113,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MODEL_MISMATCH: _ErrorReason.ValueType  # 45
     """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
     ERROR_REASON_RUN_STILL_ACTIVE: _ErrorReason.ValueType  # 46
-    """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a run in a final state can be deleted."""
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a closed run can be deleted, and this one can be cancelled."""
     ERROR_REASON_FILE_NOT_FOUND: _ErrorReason.ValueType  # 47
     """NOT_FOUND. {"file_id": "file-…"}"""
     ERROR_REASON_FILE_IN_USE: _ErrorReason.ValueType  # 48
@@ -178,6 +178,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
     ERROR_REASON_ROLLOUT_NOT_FOUND: _ErrorReason.ValueType  # 83
     """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
+    ERROR_REASON_RUN_NOT_CLOSED: _ErrorReason.ValueType  # 84
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed, after seconds."""
+    ERROR_REASON_BATCH_FILES_UNWRITTEN: _ErrorReason.ValueType  # 85
+    """FAILED_PRECONDITION. {"run_id": "…", "batch_id": "batch_…"}: the run of a batch is deleted once its files are written."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment gives the status code and example metadata."""
@@ -273,7 +277,7 @@ As the error of a run {"doc_id": "7", "row_id": "r6", "metric": "numeric"}: the 
 ERROR_REASON_MODEL_MISMATCH: ErrorReason.ValueType  # 45
 """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
 ERROR_REASON_RUN_STILL_ACTIVE: ErrorReason.ValueType  # 46
-"""FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a run in a final state can be deleted."""
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a closed run can be deleted, and this one can be cancelled."""
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason.ValueType  # 47
 """NOT_FOUND. {"file_id": "file-…"}"""
 ERROR_REASON_FILE_IN_USE: ErrorReason.ValueType  # 48
@@ -338,4 +342,8 @@ ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: ErrorReason.ValueType  # 82
 """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
 ERROR_REASON_ROLLOUT_NOT_FOUND: ErrorReason.ValueType  # 83
 """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
+ERROR_REASON_RUN_NOT_CLOSED: ErrorReason.ValueType  # 84
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed, after seconds."""
+ERROR_REASON_BATCH_FILES_UNWRITTEN: ErrorReason.ValueType  # 85
+"""FAILED_PRECONDITION. {"run_id": "…", "batch_id": "batch_…"}: the run of a batch is deleted once its files are written."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

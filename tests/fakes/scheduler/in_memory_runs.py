@@ -16,7 +16,7 @@ from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
-from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull, RequestIdTaken, RunNotOver
+from services.scheduler.runs.lifecycle import errors
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish, may_become
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
@@ -59,7 +59,7 @@ class InMemoryRuns:
         found = self.runs.get(self.requests.get(request, run.run_id))
         if found is not None:
             if found.order != run.order:
-                raise RequestIdTaken(
+                raise errors.RequestIdTaken(
                     request_id=request_id, run_id=found.run_id, dataset_id=found.order.dataset_id
                 )
             return found
@@ -193,9 +193,10 @@ class InMemoryRuns:
 
     async def delete(self, run_id: RunId, author: Author) -> None:
         run = await self.get(run_id)
+        if not run.state.is_final:
+            raise errors.RunNotFinished(run_id=run_id, state=run.display_state)
         if not run.is_closed:
-            state = "closing" if run.state.is_final else run.display_state
-            raise RunNotOver(run_id=run_id, state=state)
+            raise errors.RunNotClosed(run_id=run_id, state=run.state)
         del self.runs[run_id]
         self.deletions[run_id] = author.at
 
@@ -340,14 +341,14 @@ class InMemoryRuns:
     def _check_priority(self, run: Run) -> None:
         allowed = self.limits.now.allowed_priorities(run.user)
         if run.order.priority not in allowed:
-            names = ", ".join(priority.name.lower() for priority in allowed)
-            raise PriorityNotAllowed(user=run.user, priority=run.order.priority.name.lower(), allowed=names)
+            priority, names = run.order.priority, ", ".join(allowed)
+            raise errors.PriorityNotAllowed(user=run.user, priority=priority, allowed=names)
 
     def _check_queue(self, user: str) -> None:
         max_pending = self.limits.now.max_pending_runs_per_user
         held = [*self._in_state(RunState.PENDING), *self._in_state(RunState.PAUSED)]
         if sum(run.user == user for run in held) >= max_pending:
-            raise QueueFull(user=user, limit=max_pending, retry_after_seconds=30)
+            raise errors.QueueFull(user=user, limit=max_pending, retry_after_seconds=30)
 
     def _is_current(self, run: Run) -> bool:
         stored = self.runs[run.run_id]

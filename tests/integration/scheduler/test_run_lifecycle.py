@@ -14,9 +14,9 @@ from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
-from services.scheduler.runs.lifecycle.errors import RunNotOver
+from services.scheduler.runs.lifecycle.errors import RunNotClosed, RunNotFinished
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.run import Run, RunError, RunFinish
+from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunError, RunFinish
 from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.postgres import PostgresUserSuites
@@ -149,11 +149,24 @@ async def test_lists_have_kinds_and_data_sets(stores: Stores) -> None:
 
 async def test_only_a_closed_run_is_deleted(stores: Stores) -> None:
     run = await add(stores, new_run())
-    with pytest.raises(RunNotOver, match="is pending, so"):
+    with pytest.raises(RunNotFinished, match=r"is pending, so .* Cancel it first"):
         await stores.deleted.delete(run.run_id, by(START))
     await stores.runs.cancel(run.run_id, by(START))
-    with pytest.raises(RunNotOver, match="is closing, so"):
+    with pytest.raises(RunNotClosed, match=r"is cancelled and not closed, so .* Wait until it is closed"):
         await stores.deleted.delete(run.run_id, by(START))
+
+
+async def test_a_run_whose_figures_are_computed_can_be_cancelled_to_delete_it(stores: Stores) -> None:
+    run = await add(stores, new_run())
+    token = await stores.begin_term()
+    await admit(stores, token)
+    assert await stores.led.set_phase(token, run, CLOSING, is_closing=True)
+    with pytest.raises(RunNotFinished, match=r"is closing, so .* Cancel it first"):
+        await stores.deleted.delete(run.run_id, by(START))
+    await stores.runs.cancel(run.run_id, by(START))
+    cancelled = await stores.runs.get(run.run_id)
+    await stores.led.mark_closed(token, cancelled, None)
+    await stores.deleted.delete(run.run_id, by(START))
 
 
 async def test_deleted_run_is_gone_and_kept_in_mind_for_results(stores: Stores) -> None:

@@ -103,7 +103,7 @@ class DeleteRun:
     clock: Clock
 
     async def delete(self, run_id: RunId, caller: Caller) -> None:
-        """Raises `RunNotFound`, `BelongsToAnother` or `RunNotOver`. Once it returns, the run is gone."""
+        """Raises `BelongsToAnother` and what `RunStore.delete` raises. Once it returns, the run is gone."""
         check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
         await self.runs.delete(run_id, Author(caller.name, self.clock.now()))
         # The user's call succeeds: the run is gone from every list, and sweeps delete what is left of it.

@@ -35,8 +35,16 @@ class RunNotPaused(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_PAUSED"
     """Run {run_id} is {state}; only a paused run can be resumed."""
 
 
-class RunNotOver(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_STILL_ACTIVE"):
-    """Run {run_id} is {state}, so it cannot be deleted yet. Cancel it first, or wait until it is finished."""
+class RunNotFinished(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_STILL_ACTIVE"):
+    """Run {run_id} is {state}, so it cannot be deleted yet. Cancel it first, and wait until it is closed."""
+
+
+class RunNotClosed(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_CLOSED"):
+    """Run {run_id} is {state} and not closed, so it cannot be deleted yet. Wait until it is closed."""
+
+
+class BatchFilesUnwritten(DomainError, kind=ErrorKind.CONFLICT, reason="BATCH_FILES_UNWRITTEN"):
+    """Run {run_id} cannot be deleted yet. Wait until the files of its batch {batch_id} are written."""
 
 
 class CostLimitStays(DomainError, kind=ErrorKind.CONFLICT, reason="COST_LIMIT_REACHED"):

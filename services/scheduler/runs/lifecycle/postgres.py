@@ -18,10 +18,12 @@ from services.scheduler.leadership.postgres import write_as_leader
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.lifecycle.errors import (
+    BatchFilesUnwritten,
     PriorityNotAllowed,
     QueueFull,
     RequestIdTaken,
-    RunNotOver,
+    RunNotClosed,
+    RunNotFinished,
     RunOfBatch,
 )
 from services.scheduler.runs.lifecycle.postgres_rows import (
@@ -32,6 +34,7 @@ from services.scheduler.runs.lifecycle.postgres_rows import (
     to_json,
 )
 from services.scheduler.runs.lifecycle.run import (
+    CLOSING,
     PlannedTask,
     Run,
     RunFinish,
@@ -118,11 +121,12 @@ class PostgresRuns:
                 if await transaction.fetchval("was_deleted_then", run_id, author.at):
                     return
                 raise RunNotFound(run_id=run_id)
+            if not RunState(row["state"]).is_final:
+                raise RunNotFinished(run_id=run_id, state=CLOSING if row["is_closing"] else row["state"])
             if not row["is_closed"]:
-                is_closing = row["is_closing"] or RunState(row["state"]).is_final
-                raise RunNotOver(run_id=run_id, state="closing" if is_closing else row["state"])
+                raise RunNotClosed(run_id=run_id, state=row["state"])
             if row["has_unwritten_files"]:
-                raise RunNotOver(run_id=run_id, state="being written to the files of its batch")
+                raise BatchFilesUnwritten(run_id=run_id, batch_id=row["batch_id"])
             # In the same transaction as the deletion: results is asked to follow, also after a crash here.
             await transaction.execute("add_deleted_run", run_id, author.at)
             await record_change(transaction, _change_of(run_id, Action.DELETE, author))

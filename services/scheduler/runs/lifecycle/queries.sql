@@ -84,7 +84,7 @@ SELECT batch_id FROM runs WHERE run_id = $1;
 SELECT run_id FROM runs WHERE dataset_id = $1 AND state IN ('pending', 'running', 'paused') LIMIT 1;
 
 -- name: lock_run_to_delete: Keep a run from changing before this transaction ends ($1 run)
-SELECT state, is_closing, is_closed, has_unwritten_files FROM runs WHERE run_id = $1 FOR UPDATE;
+SELECT state, is_closing, is_closed, batch_id, has_unwritten_files FROM runs WHERE run_id = $1 FOR UPDATE;
 
 -- name: delete_run: Delete a run with its tasks, shards and batch ($1 run)
 DELETE FROM runs WHERE run_id = $1;

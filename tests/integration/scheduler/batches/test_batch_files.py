@@ -223,7 +223,8 @@ async def test_run_is_not_deleted_before_its_files_are_written(harness: BatchHar
         await harness.runs.DeleteRun(
             scheduler_pb2.DeleteRunRequest(run_id=batch.run_id), metadata=OPERATOR_METADATA
         )
-    assert reported[0].reason == "RUN_STILL_ACTIVE"
+    assert reported[0].reason == "BATCH_FILES_UNWRITTEN"
+    assert reported[0].facts == {"run_id": batch.run_id, "batch_id": batch.batch_id}
     harness.results.gate.set()
     await harness.reaches(batch.batch_id, "completed")
     await harness.runs.DeleteRun(

@@ -1,9 +1,9 @@
-"""Deleting a run: only one that is over; results hears of it, if need be later."""
+"""Deleting a run: only a closed one; results hears of it, if need be later."""
 
 import pytest
 
 from services.common.errors import DependencyUnavailable, ErrorKind, RemoteError, RunNotFound
-from services.scheduler.runs.lifecycle.errors import RunNotOver
+from services.scheduler.runs.lifecycle.errors import RunNotClosed, RunNotFinished
 from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
@@ -26,11 +26,11 @@ async def test_deleted_run_is_gone_here_and_in_results() -> None:
 async def test_run_that_goes_on_is_not_deleted() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
-    with pytest.raises(RunNotOver, match="is running, so it cannot be deleted yet"):
+    with pytest.raises(RunNotFinished, match=r"is running, so it cannot be deleted yet\. Cancel it"):
         await harness.deleting.delete(run.run_id, OPERATOR)
     await harness.advance(driver, 2)
     await harness.changing.cancel(run.run_id, OPERATOR)
-    with pytest.raises(RunNotOver, match="is closing"):
+    with pytest.raises(RunNotClosed, match=r"is cancelled and not closed.*Wait until it is closed"):
         await harness.deleting.delete(run.run_id, OPERATOR)
     await harness.finish(run.run_id, driver)
     await harness.deleting.delete(run.run_id, OPERATOR)
