@@ -607,7 +607,9 @@ class RunProgress(_message.Message):
     recorded: _builtins.int
     """Final outcomes so far."""
     phase: _builtins.str
-    """What it does now: "waiting", "planning sst2", "loading model", "running", "closing 40%", "done"."""
+    """What it does now: "waiting", "paused", "planning sst2", "taking stored answers", "loading vllm/starter",
+    "waiting for a worker of pool gpu", "running", "closing 40%" or "done".
+    """
     samples_per_second: _builtins.float
     """Current samples per second, and those of its whole time when the run has finished; unset until measured."""
     eta_seconds: _builtins.float

@@ -90,6 +90,8 @@ class RunState(ContractEnum):
         return self in FINAL_STATES
 
 
+# As descriptions of interfaces list them.
+STATE_WORDS = ", ".join(RunState)
 FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})
 # As messages have them.
 FINAL_NUMBERS = frozenset(state.number for state in FINAL_STATES)

@@ -16,13 +16,14 @@ from proctor.cli.render.words import document
 from proctor.cli.suites.commands import refuse_unknown_benchmark
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.run import STATE_WORDS
 
 
 @dataclass(frozen=True, slots=True)
 class RunsOptions:
     """Which runs are listed."""
 
-    state: Annotated[str, typer.Option(help="pending, running, completed, failed, cancelled.")] = ""
+    state: Annotated[str, typer.Option(help=f"{STATE_WORDS}.")] = ""
     suite: Annotated[str, typer.Option(help="Only this suite.")] = ""
     dataset: Annotated[str, typer.Option(metavar="ID", help="Only over this data set.")] = ""
     model: Annotated[str, typer.Option(help="Only this model.")] = ""

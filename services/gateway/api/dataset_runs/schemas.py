@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, JsonValue
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.model_name import name_of
-from proctor.values.run import RunState
+from proctor.values.run import STATE_WORDS, RunState
 from proctor.values.usage import TokenUsage
 from proctor.wire.enums import member_of, word_of
 from services.common.errors import ErrorKind, RemoteError
@@ -34,7 +34,7 @@ class DatasetRunIdentity(BaseModel):
     model_name: str = Field(description="Without the provider")
     dataset_id: str
     dataset_name: str
-    status: str = Field(description="pending, running, paused, completed, failed, cancelled")
+    status: str = Field(description=STATE_WORDS)
 
 
 class DatasetRunStarted(EstimateShown):

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
+from proctor.values.run import STATE_WORDS
 from proctor.values.usage import TokenUsage
 from services.gateway.api.changes import ChangeShown
 
@@ -118,7 +119,7 @@ class JobWait(BaseModel):
 
 class JobResults(BaseModel):
     job_id: str
-    status: str = Field(description="pending, running, completed, failed, cancelled")
+    status: str = Field(description=STATE_WORDS)
     progress: JobProgress
     summary: JobSummary
     performance_data: dict[str, dict[str, dict[str, FigureShown]]] = Field(
