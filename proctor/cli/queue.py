@@ -215,7 +215,11 @@ def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
     limits = shown.limits
     rows = [
         ("runs executing at a time", str(limits.max_running_runs), "--max-running-runs"),
-        ("pending runs of a user", str(limits.max_pending_runs_per_user), "--max-pending-runs-per-user"),
+        (
+            "pending and paused runs of a user",
+            str(limits.max_pending_runs_per_user),
+            "--max-pending-runs-per-user",
+        ),
         ("requests of a user per minute", str(limits.max_requests_per_minute), "--max-requests-per-minute"),
         ("time that a run may take", _time(limits.run_time_limit), "--run-time-limit"),
         ("time before a run may be preempted", _time(limits.min_run_time), "--min-run-time"),

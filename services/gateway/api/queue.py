@@ -84,7 +84,7 @@ class Limits(BaseModel):
     """Current limits of the whole system."""
 
     max_running_runs: int
-    max_pending_runs_per_user: int
+    max_pending_runs_per_user: int = Field(description="Pending and paused runs of a user")
     max_requests_per_minute: int = Field(
         description="Per user, over all APIs; reads have a limit of their own"
     )

@@ -26,7 +26,7 @@ RUN = "'00000000-0000-0000-0000-000000000001'"
 HOT = {
     "read_run": RUN,
     "find_submitted_run": f"{RUN}, '00000000-0000-0000-0000-00000000ffff'",
-    "count_waiting_runs": "'ann'",
+    "count_pending_and_paused_runs": "'ann'",
     "order_queue": "NULL, 3",
     "lock_slots": "",
     "forget_admissions": "'2026-06-01'",
@@ -41,7 +41,7 @@ HOT = {
     "list_pending_runs": f"'{{{RUN[1:-1]}}}'",
     "list_paused_runs": "100",
     "count_runs_by_user": "",
-    "count_queued_runs": "",
+    "count_pending_and_running_runs": "",
     "list_pool_demands": "",
     "keep_pool_demand": "'gpu', 1, '{}', '{}', 480, '2026-06-01'",
     "list_runs_to_drive": "",

@@ -56,7 +56,7 @@ class PostgresQueue:
                 runs=row["runs"],
                 oldest=row["oldest"],
             )
-            for row in await self._session.fetch("count_queued_runs")
+            for row in await self._session.fetch("count_pending_and_running_runs")
         ]
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:

@@ -136,7 +136,7 @@ CROSS JOIN LATERAL (
     LIMIT 20
 ) AS latest;
 
--- name: count_queued_runs: Count pending and running runs by priority, with the time at which the oldest was queued ()
+-- name: count_pending_and_running_runs: Count pending and running runs by priority, with the time at which the oldest was queued ()
 SELECT 'pending' AS state, priority, count(*) AS runs, min(queued_at) AS oldest
 FROM runs
 WHERE state = 'pending'

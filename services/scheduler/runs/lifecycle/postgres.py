@@ -218,7 +218,7 @@ def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
 
 async def _check_queue(transaction: PostgresTransaction, user: str, max_pending: int, own: int = 0) -> None:
     """`own` is how many of the counted runs are the ones that ask."""
-    if await transaction.fetchval("count_waiting_runs", user) - own >= max_pending:
+    if await transaction.fetchval("count_pending_and_paused_runs", user) - own >= max_pending:
         raise QueueFull(user=user, limit=max_pending, retry_after_seconds=RETRY_AFTER_SECONDS)
 
 

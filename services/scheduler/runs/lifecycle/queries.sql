@@ -7,7 +7,7 @@ SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext($1));
 -- name: find_submitted_run: Return the run of an earlier call ($1 run, $2 request)
 SELECT run_id FROM runs WHERE run_id = $1 OR request_id = $2;
 
--- name: count_waiting_runs: Count a user's pending and paused runs ($1 user)
+-- name: count_pending_and_paused_runs: Count a user's pending and paused runs ($1 user)
 -- Two counts and not IN: each state has an index of its own.
 SELECT
     (SELECT count(*) FROM runs WHERE state = 'pending' AND username = $1)
