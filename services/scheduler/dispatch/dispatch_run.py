@@ -18,13 +18,13 @@ from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run, RunError
 from services.scheduler.workers.ports import WorkerRegistry
 
-_SUSPICIOUS_SECONDS = 1.0
+_POSSIBLE_LOSS_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class DriverTimings:
-    """Timings: after `quiet_seconds` without progress a run is searched for lost messages; sooner if it
-    is suspected.
+    """Timings: after `quiet_seconds` without progress a run is searched for lost messages; sooner where
+    something says that some may be lost.
 
     `row_seconds` is how long a run's row is used once it is read, `refresh_seconds` how often its state is
     stored for workers again. A run that fails `unexpected_failures` times for unknown reasons is given up.
@@ -37,9 +37,9 @@ class DriverTimings:
     unexpected_failures: int = 10
 
     @property
-    def suspicious_seconds(self) -> float:
-        """A small site may set a quiet time below this one; suspicion is never the slower one."""
-        return min(self.quiet_seconds, _SUSPICIOUS_SECONDS)
+    def possible_loss_seconds(self) -> float:
+        """A small site may set a quiet time below this one; a possible loss never waits longer."""
+        return min(self.quiet_seconds, _POSSIBLE_LOSS_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class DispatchRun:
         self._target: DispatchedRun | None = None
         self._recorded = -1
         self._quiet_since = 0.0
-        self._is_suspicious = False
+        self._may_have_lost = False
         self._was_incomplete = False
 
     @property
@@ -79,13 +79,13 @@ class DispatchRun:
     def reset(self) -> None:
         self._target = None
 
-    def suspect(self) -> None:
+    def note_possible_loss(self) -> None:
         """Messages may be lost: nothing more is sent until it is known what is missing."""
-        self._is_suspicious = True
+        self._may_have_lost = True
 
     def note_incomplete(self) -> None:
         """All outcomes were counted, but results misses some."""
-        self._was_incomplete = self._is_suspicious = True
+        self._was_incomplete = self._may_have_lost = True
 
     async def step(self, run: Run) -> bool | RunError:
         """Sends what the credit allows; True once all is recorded, a `RunError` if the run has to fail."""
@@ -95,7 +95,7 @@ class DispatchRun:
         if self._is_complete(target):
             return True
         error = limit_problem(run, self._context.tracker.counts(run.run_id, run.epoch))
-        if error is None and not self._is_suspicious:
+        if error is None and not self._may_have_lost:
             error = await self._dispatch(target)
         if error is not None:
             return error
@@ -136,9 +136,9 @@ class DispatchRun:
 
     async def _reconcile_when_quiet(self, target: DispatchedRun) -> None:
         timings, reconciler = self._context.timings, self._context.reconciler
-        wanted = timings.suspicious_seconds if self._is_suspicious else timings.quiet_seconds
+        wanted = timings.possible_loss_seconds if self._may_have_lost else timings.quiet_seconds
         has_something_out = target.ledger.dispatched or target.ledger.is_drained
-        if self._now() - self._quiet_since < wanted or not (has_something_out or self._is_suspicious):
+        if self._now() - self._quiet_since < wanted or not (has_something_out or self._may_have_lost):
             return
         self._quiet_since = self._now()
         # Slow is not lost: while the stream holds a message of the run, nothing is sent again.
@@ -151,7 +151,7 @@ class DispatchRun:
         if self._is_complete(target):
             return
         await reconciler.reconcile(target)
-        self._is_suspicious = False
+        self._may_have_lost = False
         # The search changed stored shards, so the view is read again.
         self._target = None
 

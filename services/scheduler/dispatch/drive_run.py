@@ -68,9 +68,9 @@ class DriveRun:
         """Bytes of the run that may be on the stream of shards."""
         return self._shards.dispatched_bytes
 
-    def suspect(self) -> None:
+    def note_possible_loss(self) -> None:
         """Messages may be lost: nothing more is sent until it is known what is missing."""
-        self._shards.suspect()
+        self._shards.note_possible_loss()
 
     def reset(self) -> None:
         """Starts over after a failure: everything is read from the stores again."""
@@ -105,7 +105,7 @@ class DriveRun:
             self._admitted_at = run.admitted_at
             self._shards.reset()
             if run.ran_seconds > 0:
-                self._shards.suspect()
+                self._shards.note_possible_loss()
 
     def _blocking_error(self, run: Run) -> RunError | None:
         late = deadline_error(run, self._context.clock.now())

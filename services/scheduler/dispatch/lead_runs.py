@@ -169,7 +169,7 @@ class _LedRuns:
         if self._stream_generation not in ("", stream_generation):
             log.warning("stream recreated", was=self._stream_generation, now=stream_generation)
             for driver in self._drivers.values():
-                driver.suspect()
+                driver.note_possible_loss()
         self._stream_generation = stream_generation
 
     async def _sweep(self) -> None:

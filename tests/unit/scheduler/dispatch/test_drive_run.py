@@ -314,7 +314,7 @@ async def test_wiped_stream_is_made_good_with_later_attempts() -> None:
     run, driver = await harness.start()
     await harness.advance(driver, 3)
     harness.stream.wipe()
-    driver.suspect()
+    driver.note_possible_loss()
     ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.COMPLETED
     attempts = {entry.shard.attempt for entry in harness.runs.shards[run.run_id].values()}
