@@ -66,7 +66,7 @@ class DispatchRun:
         self._context = context
         self._token = token
         self._load_of = load_of
-        self._target: DispatchedRun | None = None
+        self._dispatched_run: DispatchedRun | None = None
         self._recorded = -1
         self._quiet_since = 0.0
         self._may_have_lost = False
@@ -74,10 +74,10 @@ class DispatchRun:
 
     @property
     def dispatched_bytes(self) -> int:
-        return self._target.ledger.dispatched_bytes if self._target else 0
+        return self._dispatched_run.ledger.dispatched_bytes if self._dispatched_run else 0
 
     def reset(self) -> None:
-        self._target = None
+        self._dispatched_run = None
 
     def note_possible_loss(self) -> None:
         """Messages may be lost: nothing more is sent until it is known what is missing."""
@@ -89,71 +89,73 @@ class DispatchRun:
 
     async def step(self, run: Run) -> bool | RunError:
         """Sends what the credit allows; True once all is recorded, a `RunError` if the run has to fail."""
-        target = await self._loaded(run)
-        self._context.dispatcher.collect_done(target)
+        dispatched_run = await self._loaded(run)
+        self._context.dispatcher.collect_done(dispatched_run)
         # Before the cost limit: a run whose last outcome crosses the limit is complete, not failed.
-        if self._is_complete(target):
+        if self._is_complete(dispatched_run):
             return True
         error = limit_problem(run, self._context.tracker.counts(run.run_id, run.epoch))
         if error is None and not self._may_have_lost:
-            error = await self._dispatch(target)
+            error = await self._dispatch(dispatched_run)
         if error is not None:
             return error
-        await self._reconcile_when_quiet(target)
+        await self._reconcile_when_quiet(dispatched_run)
         return False
 
     async def _loaded(self, run: Run) -> DispatchedRun:
-        if self._target is None:
+        if self._dispatched_run is None:
             context = self._context
             tasks = await context.runs.planned_tasks(run.run_id)
-            target = DispatchedRun(self._token, run, tasks, ShardLedger())
+            dispatched_run = DispatchedRun(self._token, run, tasks, ShardLedger())
             context.tracker.keep_shards(run.run_id)
             # Before the first dispatch: a worker that still sees the run as pending would drop its shards.
             await context.controls.refresh(run)
-            await context.dispatcher.reload(target)
-            await context.reconciler.refresh_counts(target)
-            self._target = target
+            await context.dispatcher.reload(dispatched_run)
+            await context.reconciler.refresh_counts(dispatched_run)
+            self._dispatched_run = dispatched_run
             self._quiet_since = self._now()
-        return self._target
+        return self._dispatched_run
 
-    async def _dispatch(self, target: DispatchedRun) -> RunError | None:
+    async def _dispatch(self, dispatched_run: DispatchedRun) -> RunError | None:
         try:
-            await self._context.dispatcher.dispatch(target, self._load_of(target.run.pool), self._now())
+            await self._context.dispatcher.dispatch(
+                dispatched_run, self._load_of(dispatched_run.run.pool), self._now()
+            )
         except MessageTooLarge as error:
             message = f"A shard of the run cannot be sent, now or later: {error.message}"
             return RunError("SAMPLE_TOO_LARGE", message)
         return None
 
-    def _is_complete(self, target: DispatchedRun) -> bool:
-        counts = self._context.tracker.counts(target.run.run_id, target.run.epoch)
+    def _is_complete(self, dispatched_run: DispatchedRun) -> bool:
+        counts = self._context.tracker.counts(dispatched_run.run.run_id, dispatched_run.run.epoch)
         recorded = counts.recorded if counts else 0
         if recorded != self._recorded:
             self._recorded = recorded
             self._quiet_since = self._now()
         # After results refused to close the run, the counters alone no longer say that it is complete.
-        is_idle = target.ledger.is_drained and not target.ledger.dispatched
-        return recorded >= target.run.total and (is_idle or not self._was_incomplete)
+        is_idle = dispatched_run.ledger.is_drained and not dispatched_run.ledger.dispatched
+        return recorded >= dispatched_run.run.total and (is_idle or not self._was_incomplete)
 
-    async def _reconcile_when_quiet(self, target: DispatchedRun) -> None:
+    async def _reconcile_when_quiet(self, dispatched_run: DispatchedRun) -> None:
         timings, reconciler = self._context.timings, self._context.reconciler
         wanted = timings.possible_loss_seconds if self._may_have_lost else timings.quiet_seconds
-        has_something_out = target.ledger.dispatched or target.ledger.is_drained
+        has_something_out = dispatched_run.ledger.dispatched or dispatched_run.ledger.is_drained
         if self._now() - self._quiet_since < wanted or not (has_something_out or self._may_have_lost):
             return
         self._quiet_since = self._now()
         # Slow is not lost: while the stream holds a message of the run, nothing is sent again.
-        if not await reconciler.is_quiet(target):
+        if not await reconciler.is_quiet(dispatched_run):
             return
-        await reconciler.refresh_counts(target)
-        self._context.dispatcher.collect_done(target)
+        await reconciler.refresh_counts(dispatched_run)
+        self._context.dispatcher.collect_done(dispatched_run)
         # The view is dropped below: what is done and not stored would come back as dispatched.
-        await self._context.dispatcher.save_done(target)
-        if self._is_complete(target):
+        await self._context.dispatcher.save_done(dispatched_run)
+        if self._is_complete(dispatched_run):
             return
-        await reconciler.reconcile(target)
+        await reconciler.reconcile(dispatched_run)
         self._may_have_lost = False
         # The search changed stored shards, so the view is read again.
-        self._target = None
+        self._dispatched_run = None
 
     def _now(self) -> float:
         return self._context.clock.monotonic()

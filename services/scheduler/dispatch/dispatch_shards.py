@@ -122,78 +122,82 @@ class DispatchShards:
     rule: CreditRule
     bounds: ParallelBounds = field(default_factory=ParallelBounds)
 
-    async def reload(self, target: DispatchedRun) -> None:
+    async def reload(self, dispatched_run: DispatchedRun) -> None:
         """Begins from what is stored: at the start of a term, and after shards were given back."""
-        target.ledger.reset(await self.shards.dispatched(target.run))
+        dispatched_run.ledger.reset(await self.shards.dispatched(dispatched_run.run))
 
-    def collect_done(self, target: DispatchedRun) -> None:
+    def collect_done(self, dispatched_run: DispatchedRun) -> None:
         """Marks shards as done whose outcomes are all recorded."""
-        recorded = self.tracker.take_shard_counts(target.run.run_id)
-        target.ledger.remove_done(target.ledger.done_among(recorded))
+        recorded = self.tracker.take_shard_counts(dispatched_run.run.run_id)
+        dispatched_run.ledger.remove_done(dispatched_run.ledger.done_among(recorded))
 
-    async def save_done(self, target: DispatchedRun) -> None:
-        done = target.ledger.take_unsaved_done()
+    async def save_done(self, dispatched_run: DispatchedRun) -> None:
+        done = dispatched_run.ledger.take_unsaved_done()
         if done:
-            await self.shards.move(target.fencing_token, target.run, ShardMoves(done=done))
+            await self.shards.move(dispatched_run.fencing_token, dispatched_run.run, ShardMoves(done=done))
 
-    async def dispatch(self, target: DispatchedRun, load: PoolLoad, now: float) -> None:
+    async def dispatch(self, dispatched_run: DispatchedRun, load: PoolLoad, now: float) -> None:
         """Sends as much as credit and room allow, where that is worth it; what is done is written with it."""
-        if target.run.order.parallel is None:
-            await self._dispatch(target, load, now)
+        if dispatched_run.run.order.parallel is None:
+            await self._dispatch(dispatched_run, load, now)
             return
         async with self.bounds.lock:
-            await self._dispatch(target, load, now)
+            await self._dispatch(dispatched_run, load, now)
 
-    async def _dispatch(self, target: DispatchedRun, load: PoolLoad, now: float) -> None:
-        ledger, room_bytes = target.ledger, load.room_bytes
-        credit = self._credit(target, load.runs, now)
+    async def _dispatch(self, dispatched_run: DispatchedRun, load: PoolLoad, now: float) -> None:
+        ledger, room_bytes = dispatched_run.ledger, load.room_bytes
+        credit = self._credit(dispatched_run, load.runs, now)
         if not ledger.is_drained and credit - len(ledger.dispatched) < worth_sending(credit):
             return
         # A run without a dispatched shard sends one all the same: others of its pool may have the room.
         while (free := credit - len(ledger.dispatched)) > 0 and (room_bytes > 0 or not ledger.dispatched):
-            batch = await self._next_shards(target, min(free, BATCH_SHARDS))
-            sent_bytes = await self._send(target, batch, room_bytes) if batch else 0
+            batch = await self._next_shards(dispatched_run, min(free, BATCH_SHARDS))
+            sent_bytes = await self._send(dispatched_run, batch, room_bytes) if batch else 0
             if not sent_bytes:
                 break
             room_bytes -= sent_bytes
-        await self.save_done(target)
+        await self.save_done(dispatched_run)
 
-    async def _next_shards(self, target: DispatchedRun, wanted: int) -> Sequence[Shard]:
-        ledger = target.ledger
+    async def _next_shards(self, dispatched_run: DispatchedRun, wanted: int) -> Sequence[Shard]:
+        ledger = dispatched_run.ledger
         if ledger.ready_count < wanted and not ledger.has_read_all:
             # Four batches for one query: the read costs about the same for one batch.
             limit = 4 * BATCH_SHARDS
-            ledger.add_ready(await self.shards.planned(target.run, ledger.last_read, limit), limit)
+            ledger.add_ready(await self.shards.planned(dispatched_run.run, ledger.last_read, limit), limit)
         return ledger.next_ready(wanted)
 
-    async def _send(self, target: DispatchedRun, batch: Sequence[Shard], room_bytes: float) -> int:
+    async def _send(self, dispatched_run: DispatchedRun, batch: Sequence[Shard], room_bytes: float) -> int:
         """The bytes that were sent, of the first shard in any case; 0 if the run was stopped."""
         outgoing = [replace(shard, attempt=shard.attempt + 1) for shard in batch]
-        filled = _first_within(room_bytes, await self.stream.fill(target.run, target.tasks, outgoing))
+        filled = _first_within(
+            room_bytes, await self.stream.fill(dispatched_run.run, dispatched_run.tasks, outgoing)
+        )
         outgoing = [one.shard for one in filled]
-        moves = ShardMoves(done=target.ledger.take_unsaved_done(), dispatched=outgoing)
+        moves = ShardMoves(done=dispatched_run.ledger.take_unsaved_done(), dispatched=outgoing)
         # Stored before sent: what is sent and not stored would go out again with the same attempt.
-        if not await self.shards.move(target.fencing_token, target.run, moves):
+        if not await self.shards.move(dispatched_run.fencing_token, dispatched_run.run, moves):
             return 0
-        target.ledger.sent(filled)
+        dispatched_run.ledger.sent(filled)
         # A crash from here on leaves shards that are counted as sent and are not: reconciling finds them.
-        await self.stream.publish(target.run, filled)
-        DISPATCHED_SHARDS.labels(target.run.pool).inc(len(filled))
+        await self.stream.publish(dispatched_run.run, filled)
+        DISPATCHED_SHARDS.labels(dispatched_run.run.pool).inc(len(filled))
         return sum(one.size_bytes for one in filled)
 
-    def _credit(self, target: DispatchedRun, runs: int, now: float) -> int:
+    def _credit(self, dispatched_run: DispatchedRun, runs: int, now: float) -> int:
         """Shards of the run that may be dispatched and are paid for; its first one shows their cost."""
-        run = target.run
+        run = dispatched_run.run
         capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
         speed = self.tracker.samples_per_second(run.run_id, now)
         shard_samples = 1 if run.order.is_of_rollouts else MAX_SHARD_SAMPLES
         credit = self.rule.credit(capacity, runs, speed, shard_samples)
-        counts = self.tracker.counts(target.run.run_id, target.run.epoch)
-        samples = affordable_samples(target.run, counts)
+        counts = self.tracker.counts(dispatched_run.run.run_id, dispatched_run.run.epoch)
+        samples = affordable_samples(dispatched_run.run, counts)
         # The budget is in samples, the credit in shards: the largest shard keeps the run within its limit.
-        largest = max((shard.size for shard in target.ledger.dispatched.values()), default=shard_samples)
+        largest = max(
+            (shard.size for shard in dispatched_run.ledger.dispatched.values()), default=shard_samples
+        )
         credit = int(max(min(credit, samples // largest), 1))
-        room = self.bounds.room(run, target.ledger)
+        room = self.bounds.room(run, dispatched_run.ledger)
         return credit if room is None else min(credit, room)
 
 

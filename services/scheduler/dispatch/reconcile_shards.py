@@ -23,20 +23,20 @@ class ReconcileShards:
     tracker: ProgressTracker
     clock: Clock
 
-    async def is_quiet(self, target: DispatchedRun) -> bool:
+    async def is_quiet(self, dispatched_run: DispatchedRun) -> bool:
         """Nothing is on its way. Asked in this order: outcomes are stored before work is acknowledged."""
-        run_id = target.run.run_id
+        run_id = dispatched_run.run.run_id
         # The other order would miss an outcome that is stored between the two questions.
-        if await self.stream.pending_work(target.run):
+        if await self.stream.pending_work(dispatched_run.run):
             return False
         return not await self.stream.pending_outcomes(run_id)
 
-    async def refresh_counts(self, target: DispatchedRun) -> None:
-        self.tracker.record(await self.record.counts(target.run.run_id), self.clock.monotonic())
+    async def refresh_counts(self, dispatched_run: DispatchedRun) -> None:
+        self.tracker.record(await self.record.counts(dispatched_run.run.run_id), self.clock.monotonic())
 
-    async def reconcile(self, target: DispatchedRun) -> None:
+    async def reconcile(self, dispatched_run: DispatchedRun) -> None:
         """Compares the dispatched shards with what results misses; only for a quiet run."""
-        dispatched = target.ledger.dispatched
+        dispatched = dispatched_run.ledger.dispatched
         shard_of = {
             (sample, shard.rollout): shard.number for shard in dispatched.values() for sample in shard.samples
         }
@@ -44,38 +44,40 @@ class ReconcileShards:
         last = max(((rollout, sample) for sample, rollout in shard_of), default=(-1, -1))
         lost: dict[int, list[int]] = {}
         orphans: list[MissingSample] = []
-        async for item in self.record.missing(target.run.run_id, target.run.epoch):
+        async for item in self.record.missing(dispatched_run.run.run_id, dispatched_run.run.epoch):
             number = shard_of.get((item.sample, item.rollout))
             if number is not None:
                 lost.setdefault(number, []).append(item.sample)
             # Only when all is sent: before, a missing sample without a dispatched shard is just not sent yet.
-            elif target.ledger.is_drained:
+            elif dispatched_run.ledger.is_drained:
                 orphans.append(item)
             elif (item.rollout, item.sample) > last:
                 break  # from here on it misses what was never sent
         done = [number for number in dispatched if number not in lost]
         returned = [replace(dispatched[number], samples=samples) for number, samples in lost.items()]
-        await self._store(target, done, returned)
+        await self._store(dispatched_run, done, returned)
         RECONCILED_SHARDS.inc(len(returned))
-        await self._adopt(target, orphans)
+        await self._adopt(dispatched_run, orphans)
         log.info(
             "reconciled",
-            run_id=target.run.run_id,
+            run_id=dispatched_run.run.run_id,
             done=len(done),
             again=len(returned),
             orphans=len(orphans),
         )
 
-    async def _store(self, target: DispatchedRun, done: Sequence[int], returned: Sequence[Shard]) -> None:
+    async def _store(
+        self, dispatched_run: DispatchedRun, done: Sequence[int], returned: Sequence[Shard]
+    ) -> None:
         if done:
-            await self.shards.move(target.fencing_token, target.run, ShardMoves(done=done))
+            await self.shards.move(dispatched_run.fencing_token, dispatched_run.run, ShardMoves(done=done))
         if returned:
-            await self.shards.return_shards(target.fencing_token, target.run, returned)
+            await self.shards.return_shards(dispatched_run.fencing_token, dispatched_run.run, returned)
 
-    async def _adopt(self, target: DispatchedRun, orphans: Sequence[MissingSample]) -> None:
+    async def _adopt(self, dispatched_run: DispatchedRun, orphans: Sequence[MissingSample]) -> None:
         """Missing samples whose shard counts as done: another shard's outcomes were counted for it."""
         if orphans:
             # New numbers: outcomes that still arrive under an old one must not count for these.
-            first = await self.shards.next_shard_number(target.run)
-            found = list(shards_of_missing(orphans, target.tasks, first))
-            await self.shards.add_shards(target.fencing_token, target.run, found)
+            first = await self.shards.next_shard_number(dispatched_run.run)
+            found = list(shards_of_missing(orphans, dispatched_run.tasks, first))
+            await self.shards.add_shards(dispatched_run.fencing_token, dispatched_run.run, found)
