@@ -29,8 +29,8 @@ class FinishRun:
         # Stored before results is asked: a new leader goes on closing and dispatches nothing more.
         if not run.is_closing and not await self.runs.set_phase(token, run, CLOSING, is_closing=True):
             return
-        news = await self.record.counts(run.run_id)
-        error = await self._too_many_failures(run, news.counts)
+        report = await self.record.counts(run.run_id)
+        error = await self._too_many_failures(run, report.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
         closed = await self.record.close_run(run, state, allow_partial=False)
         if isinstance(closed, ClosingProgress):

@@ -185,12 +185,12 @@ class GrpcRunRecord:
             if not response.HasField("summary"):
                 return ClosingProgress(response.progress)
             # The summary holds no environment, so the counts are read beside it.
-            news = await self.counts(run.run_id)
+            report = await self.counts(run.run_id)
         except RemoteError as error:
             if error.reason == "RUN_NOT_FOUND":
                 return None
             raise
-        return counts_from_summary(response.summary, dict(news.counts.environment))
+        return counts_from_summary(response.summary, dict(report.counts.environment))
 
     async def delete_run(self, run_id: RunId) -> None:
         request = run_record_pb2.DeleteRunRecordRequest(run_id=run_id)

@@ -37,8 +37,8 @@ CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 1024 * 1024
 # Rows of a slow hub go out in smaller chunks, so that a cancel is noticed in time.
 CHUNK_SECONDS = 1.0
-# So often, planning looks whether the run was stopped.
-NOTE_SECONDS = 1.0
+# So often, planning sets the phase again, which finds out whether the run was stopped.
+PHASE_SECONDS = 1.0
 # One transaction, which a cancel of the run waits for: it locks the run's row.
 _SHARDS_PER_WRITE = 2000
 _MISSING_PER_WRITE = 10_000
@@ -103,7 +103,7 @@ class PlanRun:
         try:
             ordered = await self.tasks.find(run)
             for task in ordered.tasks:
-                await self._note(token, run, f"planning {task.name}")
+                await self._set_phase(token, run, f"planning {task.name}")
                 await self._plan_task(token, run, task, plan)
         except SuiteError as error:
             raise PlanningFailed(RunError(error.reason, error.message)) from error
@@ -118,7 +118,7 @@ class PlanRun:
             raise RunStopped
         await self._mark(token, run, PlanRecord(tasks, run.total, dict(run.environment), run.reused_answers))
 
-    async def _note(self, token: FencingToken, run: Run, phase: str) -> None:
+    async def _set_phase(self, token: FencingToken, run: Run, phase: str) -> None:
         # The driver looks at the deadline between steps, and planning is one step of many minutes.
         is_late = run.deadline is not None and self.clock.now() >= run.deadline
         if is_late or not await self.runs.set_phase(token, run, phase):
@@ -128,7 +128,7 @@ class PlanRun:
         opened = await self.threads.run(task.open)
         staging_id = str(uuid4())
         cutter = ShardCutter(plan.sample_count)
-        count, noted_at = 0, self.clock.monotonic()
+        count, phase_set_at = 0, self.clock.monotonic()
         chunks = _chunks(opened.samples, self.clock)
         async with storing_samples(self.record, staging_id, task.checked_scoring) as put:
             while chunk := await self.threads.run(next, chunks, None):
@@ -137,9 +137,9 @@ class PlanRun:
                     # A rollout takes minutes: each is a shard, so that none is done again with another.
                     cutter.add(MAX_SHARD_BYTES if sample.rollout_spec else sample.size_bytes)
                 count += len(chunk)
-                if self.clock.monotonic() - noted_at >= NOTE_SECONDS:
-                    await self._note(token, run, f"planning {task.name}")
-                    noted_at = self.clock.monotonic()
+                if self.clock.monotonic() - phase_set_at >= PHASE_SECONDS:
+                    await self._set_phase(token, run, f"planning {task.name}")
+                    phase_set_at = self.clock.monotonic()
         committed = await self.record.commit_sample_set(staging_id, count)
         planned = replace(
             opened.planned,
@@ -165,7 +165,7 @@ class PlanRun:
         """
         if not run.order.reuse_answers:
             return 0
-        await self._note(token, run, "taking stored answers")
+        await self._set_phase(token, run, "taking stored answers")
         workers = self.registry.workers()
         return await self.record.reuse_answers(
             run, engine_facts(run.order.model, run.order.base_url, run.pool, workers)

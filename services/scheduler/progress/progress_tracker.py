@@ -43,22 +43,22 @@ class ProgressTracker:
         # One counter for all entries: one that was dropped and made anew never shows an old version.
         self._versions = count(1)
 
-    def record(self, news: ProgressReport, now: float) -> None:
+    def record(self, report: ProgressReport, now: float) -> None:
         """Reports may arrive out of order: totals are the highest, and so is each shard's count."""
-        entry = self._entry(news.run_id, now)
+        entry = self._entry(report.run_id, now)
         known = entry.counts
-        if known is not None and news.counts.epoch < known.epoch:
+        if known is not None and report.counts.epoch < known.epoch:
             return
-        if known is not None and news.counts.epoch > known.epoch:
+        if known is not None and report.counts.epoch > known.epoch:
             entry.shards.clear()
             entry.meter.clear()
         # Only the leader takes them out again; in other replicas they would pile up.
-        if news.run_id in self._driven:
-            for shard, recorded in news.shards.items():
+        if report.run_id in self._driven:
+            for shard, recorded in report.shards.items():
                 entry.shards[shard] = max(recorded, entry.shards.get(shard, 0))
-        if known is None or not news.counts.is_older_than(known):
-            entry.counts = news.counts
-            entry.meter.add(now, news.counts)
+        if known is None or not report.counts.is_older_than(known):
+            entry.counts = report.counts
+            entry.meter.add(now, report.counts)
         self._change(entry)
 
     def touch(self, run_id: str, now: float) -> None:

@@ -16,21 +16,21 @@ _SELECT_MODEL_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 20.0
 
 
-class QuietChecks:
-    """When to look for work of other models: often after news, more and more rarely while there is none."""
+class PollBackoff:
+    """When to poll for work of other models: at once after a change, else twice as rarely each time."""
 
     def __init__(self, first_seconds: float) -> None:
         self.first_seconds = first_seconds
         self._pause_seconds = first_seconds
         self._next_at = 0.0
-        self._known: object = None
+        self._version: object = None
 
-    def is_due(self, news: object) -> bool:
-        """`news` differs from that of the call before where something has happened."""
+    def is_due(self, version: object) -> bool:
+        """`version` differs from that of the call before where something has changed."""
         now = asyncio.get_running_loop().time()
-        if news != self._known:
-            # News undo the growing pauses: work that is announced is looked for at once.
-            self._known, self._pause_seconds, self._next_at = news, self.first_seconds, now
+        if version != self._version:
+            # A change undoes the backoff: work that is announced is looked for at once.
+            self._version, self._pause_seconds, self._next_at = version, self.first_seconds, now
         if now < self._next_at:
             return False
         self._next_at = now + self._pause_seconds
@@ -50,7 +50,7 @@ class ConsumeShards:
     _selected: str | None = field(default=None, init=False)
     # How often the states of runs have changed.
     _changes: int = field(default=0, init=False)
-    _load_checks: QuietChecks = field(default_factory=lambda: QuietChecks(_SELECT_MODEL_SECONDS), init=False)
+    _load_backoff: PollBackoff = field(default_factory=lambda: PollBackoff(_SELECT_MODEL_SECONDS), init=False)
 
     async def run(self) -> None:
         """Consumes until `stop`, then until no shard is in flight."""
@@ -91,7 +91,7 @@ class ConsumeShards:
     async def _load_selected(self) -> bool:
         """Whether a model is loaded; waits a little where no model that could be loaded has work."""
         may_load = self._selected is not None and self.loader.may_load(self._selected)
-        if not may_load and self._load_checks.is_due((self._changes, len(self.loader.cannot_load))):
+        if not may_load and self._load_backoff.is_due((self._changes, len(self.loader.cannot_load))):
             self._selected = await self._claimed_model()
             may_load = self._selected is not None
         if self._selected is None or not may_load:
@@ -157,9 +157,9 @@ class ConsumeShards:
 
     async def _watch_other_models(self) -> None:
         """Shards in flight are finished before the next model is loaded."""
-        checks = QuietChecks(self.selector.policy.idle_seconds)
-        while not await _is_set_within(self.context.prefetch.closed, checks.first_seconds):
-            if not checks.is_due((self._changes, self.context.prefetch.is_idle())):
+        backoff = PollBackoff(self.selector.policy.idle_seconds)
+        while not await _is_set_within(self.context.prefetch.closed, backoff.first_seconds):
+            if not backoff.is_due((self._changes, self.context.prefetch.is_idle())):
                 continue
             other = await self._claimed_model()
             if other is not None:

@@ -66,8 +66,8 @@ class SelectModel:
         if not is_idle:
             return oldest(unserved(work, peers), before=self._ago(self.policy.min_residency_seconds))
         # Models that no peer serves come first, then those with more shards than workers on the way.
-        understaffed = oldest(behind(work, peers), before=self._ago(self.policy.idle_seconds))
-        return oldest(unserved(work, peers)) or understaffed
+        underserved = oldest(behind(work, peers), before=self._ago(self.policy.idle_seconds))
+        return oldest(unserved(work, peers)) or underserved
 
     async def _work(self) -> Sequence[ModelWork]:
         """That of the models that this worker could load and does not serve now."""

@@ -46,7 +46,7 @@ class Spread:
 
 
 @asynccontextmanager
-async def staffed_stack(folder: Path, workers: int, setting: Setting) -> AsyncIterator[StackHarness]:
+async def stack_of_workers(folder: Path, workers: int, setting: Setting) -> AsyncIterator[StackHarness]:
     """Each worker has a base URL of its own, so that the server tells them apart."""
     order = StackOrder(rows=setting.samples, concurrency=setting.concurrency, environment={})
     async with stack_harness(folder, order) as stack, AsyncExitStack() as opened:
@@ -114,7 +114,7 @@ async def main() -> None:
     measured: list[tuple[Setting, Spread]] = []
     for setting in SETTINGS:
         with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
-            async with staffed_stack(Path(folder), WORKERS, setting) as stack:
+            async with stack_of_workers(Path(folder), WORKERS, setting) as stack:
                 measured += [(setting, await spread_of_run(stack, WORKERS, setting)) for _ in range(REPEATS)]
     print_spreads(measured)
     if any(spread.seconds > max(spread.shard_seconds) for _, spread in measured):

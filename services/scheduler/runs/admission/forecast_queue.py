@@ -44,12 +44,12 @@ class RunRate:
 
 @dataclass(frozen=True, slots=True)
 class QueueMoment:
-    """Readings of the stores at one moment; `staffed_pools` have a live worker."""
+    """Readings of the stores at one moment; `pools_with_workers` have a live worker."""
 
     queue: QueuedRuns
     limits: QueueLimits
     now: datetime
-    staffed_pools: frozenset[str]
+    pools_with_workers: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,10 @@ class QueueForecast:
 
     def _start(self, index: int) -> TimeEstimate | None:
         """None if the pool has no worker: a slot alone does not start a run."""
-        return self._starts[index] if self._is_staffed(index) else None
+        return self._starts[index] if self._has_worker(index) else None
 
-    def _is_staffed(self, index: int) -> bool:
-        return self.moment.queue.pending[index].run.pool in self.moment.staffed_pools
+    def _has_worker(self, index: int) -> bool:
+        return self.moment.queue.pending[index].run.pool in self.moment.pools_with_workers
 
     def _forecast(self) -> list[TimeEstimate | None]:
         moment = self.moment
@@ -143,7 +143,7 @@ class QueueForecast:
     def _blocked_by(self, index: int) -> str:
         why = blocked_by(self.moment.queue, index, self.moment.limits)
         pool = self.moment.queue.pending[index].run.pool
-        return why if self._is_staffed(index) else f"{why}; no worker of pool {pool} is live"
+        return why if self._has_worker(index) else f"{why}; no worker of pool {pool} is live"
 
     def _remaining(self, run: Run) -> TimeEstimate | None:
         history = self._history_of(run)

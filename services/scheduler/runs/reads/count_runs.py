@@ -33,12 +33,12 @@ class CountRuns:
         if known is not None or not run.is_planned:
             return known
         try:
-            news = await self.record.counts(run.run_id)
+            report = await self.record.counts(run.run_id)
         except DomainError as error:
             if error.kind in (ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND):
                 return None  # a run is shown without its counts rather than not at all
             raise
-        self.tracker.record(news, self.clock.monotonic())
+        self.tracker.record(report, self.clock.monotonic())
         return self.tracker.counts(run.run_id, run.epoch)
 
     async def count_all(self, runs: Sequence[Run]) -> Mapping[RunId, RunCounts | None]:

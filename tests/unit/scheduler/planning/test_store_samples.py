@@ -10,7 +10,7 @@ from proctor.values.scoring import TaskScoring
 from services.common.errors import DependencyUnavailable
 from services.scheduler.planning import plan_run
 from services.scheduler.planning.errors import PlanningFailed, RunStopped
-from services.scheduler.planning.plan_run import CHUNKS_ON_THEIR_WAY, NOTE_SECONDS, storing_samples
+from services.scheduler.planning.plan_run import CHUNKS_ON_THEIR_WAY, PHASE_SECONDS, storing_samples
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import RowsUnavailable
 from services.scheduler.suites.rendering.sample import RenderedSample
@@ -146,7 +146,7 @@ async def test_run_stopped_in_the_middle_leaves_nothing_on_its_way_and_nothing_c
         read.append(1)
         if len(read) == CHUNK_SAMPLES + 10:
             asyncio.run(harness.changing.cancel(run.run_id, OPERATOR))
-            harness.clock.seconds += 2 * NOTE_SECONDS
+            harness.clock.seconds += 2 * PHASE_SECONDS
 
     harness.rows.on_row = stop_in_the_second_chunk
     with pytest.raises(RunStopped):

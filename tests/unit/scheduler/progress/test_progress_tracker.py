@@ -6,7 +6,7 @@ from proctor.values.run import RunCounts, TaskCounts
 from services.scheduler.progress.progress_tracker import ProgressReport, ProgressTracker
 
 
-def news(recorded: int, *, epoch: int = 1, shards: dict[int, int] | None = None) -> ProgressReport:
+def report(recorded: int, *, epoch: int = 1, shards: dict[int, int] | None = None) -> ProgressReport:
     return ProgressReport("run", RunCounts(epoch, (TaskCounts("task", recorded),)), shards or {})
 
 
@@ -23,24 +23,24 @@ def recorded(tracker: ProgressTracker, epoch: int = 1) -> int | None:
 
 def test_replayed_report_changes_no_count() -> None:
     tracker = leaderboard_of_the_leader()
-    tracker.record(news(10, shards={0: 10}), 0)
-    tracker.record(news(4, shards={0: 4}), 1)
+    tracker.record(report(10, shards={0: 10}), 0)
+    tracker.record(report(4, shards={0: 4}), 1)
     assert recorded(tracker) == 10
     assert tracker.take_shard_counts("run") == {0: 10}
 
 
 def test_reports_that_cross_lose_no_shard() -> None:
     tracker = leaderboard_of_the_leader()
-    tracker.record(news(128, shards={2: 64}), 0)
-    tracker.record(news(64, shards={1: 64}), 0.1)
+    tracker.record(report(128, shards={2: 64}), 0)
+    tracker.record(report(64, shards={1: 64}), 0.1)
     assert recorded(tracker) == 128
     assert tracker.take_shard_counts("run") == {1: 64, 2: 64}
 
 
 def test_later_epoch_begins_with_fewer() -> None:
     tracker = leaderboard_of_the_leader()
-    tracker.record(news(10, shards={0: 10}), 0)
-    tracker.record(news(4, epoch=2), 1)
+    tracker.record(report(10, shards={0: 10}), 0)
+    tracker.record(report(4, epoch=2), 1)
     assert recorded(tracker, epoch=1) is None
     assert recorded(tracker, epoch=2) == 4
     assert tracker.take_shard_counts("run") == {}
@@ -48,20 +48,20 @@ def test_later_epoch_begins_with_fewer() -> None:
 
 def test_counts_of_shards_are_kept_until_taken() -> None:
     tracker = leaderboard_of_the_leader()
-    tracker.record(news(10, shards={0: 10}), 0)
-    tracker.record(news(15, shards={1: 5}), 1)
+    tracker.record(report(10, shards={0: 10}), 0)
+    tracker.record(report(15, shards={1: 5}), 1)
     assert tracker.take_shard_counts("run") == {0: 10, 1: 5}
     assert tracker.take_shard_counts("run") == {}
 
 
 def test_counts_of_shards_are_kept_only_where_the_run_is_driven() -> None:
     tracker = ProgressTracker()
-    tracker.record(news(10, shards={0: 10}), 0)
+    tracker.record(report(10, shards={0: 10}), 0)
     assert tracker.take_shard_counts("run") == {}
     tracker.keep_shards("run")
-    tracker.record(news(20, shards={1: 10}), 0)
+    tracker.record(report(20, shards={1: 10}), 0)
     tracker.drop_shards("run")
-    tracker.record(news(30, shards={2: 10}), 0)
+    tracker.record(report(30, shards={2: 10}), 0)
     assert tracker.take_shard_counts("run") == {}
     assert recorded(tracker) == 30
 
@@ -69,15 +69,15 @@ def test_counts_of_shards_are_kept_only_where_the_run_is_driven() -> None:
 def test_speed_is_that_of_the_last_ten_seconds() -> None:
     tracker = ProgressTracker()
     for second in range(21):
-        tracker.record(news(100 * min(second, 10)), second)
+        tracker.record(report(100 * min(second, 10)), second)
     assert tracker.samples_per_second("run", 20) == 0
     assert tracker.samples_per_second("other", 20) is None
 
 
 def test_speed_falls_while_nothing_comes() -> None:
     tracker = ProgressTracker()
-    tracker.record(news(0), 0)
-    tracker.record(news(100), 1)
+    tracker.record(report(0), 0)
+    tracker.record(report(100), 1)
     assert tracker.samples_per_second("run", 2) == 50
     assert tracker.samples_per_second("run", 4) == 25
 
@@ -95,11 +95,11 @@ async def test_who_waits_is_woken_by_a_report() -> None:
     async with asyncio.timeout(1), asyncio.TaskGroup() as group:
         group.create_task(tracker.wait_beyond("run", tracker.version("run"), 60, 0))
         await asyncio.sleep(0)
-        tracker.record(news(1), 0)
+        tracker.record(report(1), 0)
 
 
 def test_idle_runs_are_forgotten() -> None:
     tracker = ProgressTracker()
-    tracker.record(news(1), 0)
+    tracker.record(report(1), 0)
     tracker.forget_idle(601)
     assert recorded(tracker) is None
