@@ -100,7 +100,7 @@ GROUP BY execution, name
 ORDER BY execution, name
 LIMIT $4;
 
--- name: read_artifact: Return an artifact ($1 run, $2 sample, $3 rollout, $4 execution, $5 name)
+-- name: find_artifact: Return an artifact ($1 run, $2 sample, $3 rollout, $4 execution, $5 name)
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
 FROM rollout_artifacts
 WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND is_stored

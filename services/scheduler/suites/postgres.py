@@ -52,7 +52,7 @@ class PostgresUserSuites:
         async def read(transaction: PostgresTransaction) -> SuiteDocument | None:
             key = (stored.suite, stored.version)
             row = await transaction.fetchrow("read_suite_document", *key)
-            files = await transaction.fetch("read_suite_files", *key)
+            files = await transaction.fetch("list_suite_files", *key)
             contents = {file["path"]: file["content"] for file in files}
             return SuiteDocument(row["document"], row["file_name"], contents) if row else None
 

@@ -32,7 +32,7 @@ ORDER BY suite, version DESC;
 -- name: read_suite_document: Return the text of a version ($1 suite, $2 version)
 SELECT document, file_name FROM user_suite_versions WHERE suite = $1 AND version = $2;
 
--- name: read_suite_files: Return the files of a version ($1 suite, $2 version)
+-- name: list_suite_files: Return the files of a version ($1 suite, $2 version)
 SELECT path, content FROM user_suite_files WHERE suite = $1 AND version = $2;
 
 -- name: read_suite_owner: Return the user who added a version ($1 suite, $2 version)

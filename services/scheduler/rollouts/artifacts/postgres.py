@@ -36,8 +36,8 @@ class PostgresArtifacts:
 
     async def get(self, part: ArtifactPart) -> Artifact | None:
         key = (part.run_id, part.sample, part.rollout, part.execution, part.name)
-        rows = await self._session.fetch("read_artifact", *key)
-        return Artifact(**rows[0]) if rows else None
+        row = await self._session.fetchrow("find_artifact", *key)
+        return None if row is None else Artifact(**row)
 
     async def delete_of_run(self, run_id: RunId) -> None:
         async def delete(transaction: PostgresTransaction) -> None:

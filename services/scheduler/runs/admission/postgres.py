@@ -34,7 +34,7 @@ class PostgresQueue:
             # Five statements: without it a run could be both running and pending, or neither.
             await transaction.execute("read_one_snapshot")
             running = await transaction.fetch("list_running_runs")
-            order = await transaction.fetch("order_queue", None, limit)
+            order = await transaction.fetch("list_queue_positions", None, limit)
             pending = await transaction.fetch("list_pending_runs", [row["run_id"] for row in order])
             paused = await transaction.fetch("list_paused_runs", limit)
             users = [UserRunCounts(*row) for row in await transaction.fetch("count_runs_by_user")]
@@ -60,7 +60,7 @@ class PostgresQueue:
         ]
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
-        rows = await self._session.fetch("order_queue", list(runs), len(runs))
+        rows = await self._session.fetch("list_queue_positions", list(runs), len(runs))
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
@@ -92,7 +92,7 @@ class PostgresSlots:
             limits = await self._limits.locked_limits(transaction)
             slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots")]
             # No more than that can start at once, and each preemption needs a running run.
-            pending = await transaction.fetch("order_queue", None, limits.max_running_runs)
+            pending = await transaction.fetch("list_queue_positions", None, limits.max_running_runs)
             slot_requests = [_slot_request_from_row(row) for row in pending]
             changes = assign_slots(slots, slot_requests, limits, now)
             return await _apply(transaction, changes, limits, now)

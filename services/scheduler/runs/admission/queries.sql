@@ -12,7 +12,7 @@ WHERE state = 'running' AND NOT is_closing
 -- Rows that refer to the run by its key, like shards, are still written meanwhile.
 FOR NO KEY UPDATE;
 
--- name: order_queue: Return pending runs in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most)
+-- name: list_queue_positions: Return pending runs with their positions, in the order in which they start: priority, fair share of the user, age ($1 only these runs, or null, $2 most)
 -- A user's runs count one after the other behind the user's running ones, those first that have run before. Among equal
 -- shares the age is that of the user's last admission, so that a user with many pending runs is not first every time.
 WITH shares AS (

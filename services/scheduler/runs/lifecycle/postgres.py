@@ -118,7 +118,7 @@ class PostgresRuns:
             row = await transaction.fetchrow("lock_run_to_delete", run_id)
             if row is None:
                 # The session repeats a transaction whose commit was not answered: the first one did delete.
-                if await transaction.fetchval("was_deleted_then", run_id, author.at):
+                if await transaction.fetchval("find_deleted_run", run_id, author.at) is not None:
                     return
                 raise RunNotFound(run_id=run_id)
             if not RunState(row["state"]).is_final:

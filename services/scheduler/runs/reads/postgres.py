@@ -51,7 +51,7 @@ class PostgresRunLists:
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         order = run.order
         wanted = (order.benchmark, order.model, run.scoring_method, json.dumps(order.token_settings))
-        return [_past_usage(row) for row in await self._session.fetch("read_past_usage", *wanted)]
+        return [_past_usage(row) for row in await self._session.fetch("list_past_usage", *wanted)]
 
 
 def _id_range(prefix: str) -> tuple[UUID | None, UUID | None]:

@@ -40,7 +40,7 @@ WHERE ($1::text IS NULL OR state = $1)
     AND ($6::text IS NULL OR (benchmark = $6 AND dataset_id = $6))
     AND ($7::uuid IS NULL OR run_id BETWEEN $7 AND $8);
 
--- name: read_past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 benchmark, $2 model, $3 scoring method, $4 request settings)
+-- name: list_past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 benchmark, $2 model, $3 scoring method, $4 request settings)
 WITH latest AS (
     (
         SELECT

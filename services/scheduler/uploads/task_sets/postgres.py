@@ -47,7 +47,7 @@ class PostgresTaskSets:
     ) -> None:
         """A set counts once for its user, however many suites use it."""
         tasks_digest, user, _ = key
-        is_new = not await transaction.fetchval("uses_task_set", tasks_digest, user)
+        is_new = await transaction.fetchval("find_task_set_use", tasks_digest, user) is None
         await transaction.execute("use_task_set", *key, self._clock.now())
         if is_new:
             # Orders of several projects may use it, so it counts towards none.

@@ -9,8 +9,8 @@ INSERT INTO task_bundles (tasks_digest, digest)
 SELECT $1, digest FROM unnest($2::text[]) AS bundle (digest)
 ON CONFLICT DO NOTHING;
 
--- name: uses_task_set: Return whether a user uses a set already ($1 set, $2 user)
-SELECT EXISTS (SELECT FROM task_set_uses WHERE tasks_digest = $1 AND username = $2);
+-- name: find_task_set_use: Return a user's use of a set ($1 set, $2 user)
+SELECT tasks_digest FROM task_set_uses WHERE tasks_digest = $1 AND username = $2 LIMIT 1;
 
 -- name: use_task_set: Record that a user or a suite uses a set from now on ($1 set, $2 user, $3 digest of the suite or "", $4 time)
 INSERT INTO task_set_uses (tasks_digest, username, suite_digest, since)
