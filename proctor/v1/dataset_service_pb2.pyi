@@ -166,7 +166,7 @@ class DatasetFault(_message.Message):
     problem: _builtins.str
     """What is wrong and what to do, in one sentence."""
     text: _builtins.str
-    """How the line begins, at most 300 letters; of a row of a CSV or Parquet file mostly as the JSON line that it would be.
+    """How the line begins, at most 300 characters; of a row of a CSV or Parquet file mostly as the JSON line that it would be.
     Empty for the whole file, a blank line and a repeated id.
     """
     def __init__(

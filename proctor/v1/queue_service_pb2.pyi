@@ -194,7 +194,7 @@ class ProviderRate(_message.Message):
     allowed_requests_per_second: _builtins.float
     """Requests per second that it announces, the lowest that a worker reports; unset without any."""
     allowed_tokens_per_second: _builtins.float
-    """Tokens per second, likewise."""
+    """Tokens per second that it announces, the lowest that a worker reports; unset without any."""
     @_builtins.property
     def pools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Pools whose workers ask it, ordered by name."""

@@ -137,9 +137,9 @@ class EstimateRunResponse(_message.Message):
     estimated_cost: _builtins.float
     """Expected cost of its tokens, estimated from earlier runs of the benchmark; unset without history or price."""
     estimated_low_seconds: _builtins.float
-    """The same seconds if all goes as fast as it ever did; unset where they are."""
+    """The same seconds at the highest speed observed; set with estimated_seconds."""
     estimated_high_seconds: _builtins.float
-    """And as slowly as it ever did."""
+    """The same seconds at the lowest speed observed; set with estimated_seconds."""
     @_builtins.property
     def price(self) -> _run_pb2.ModelPrice:
         """Price of the model; unset where none is known."""

@@ -168,7 +168,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRun(self, request, context):
-        """Deletes a run in a final state with all its outcomes, comparisons and leaderboard entries.
+        """Deletes a closed run with all its outcomes, comparisons and leaderboard entries.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -182,7 +182,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListModelNames(self, request, context):
-        """Lists the models that a name means among those that runs were ordered of.
+        """Lists models that runs were ordered of: those with a name, or the first 1,000.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -50,11 +50,11 @@ class SchedulerServiceStub:
     ResumeRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]
-    """Deletes a run in a final state with all its outcomes, comparisons and leaderboard entries."""
+    """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]
     """Sends the run immediately, at each change and when it ends. A stream by decision 0005."""
     ListModelNames: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelNamesRequest, _scheduler_service_pb2.ListModelNamesResponse]
-    """Lists the models that a name means among those that runs were ordered of."""
+    """Lists models that runs were ordered of: those with a name, or the first 1,000."""
     ListSuites: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]
     """Lists registered suites and their tasks; invalid suites with their problem."""
     ListModels: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]
@@ -86,11 +86,11 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     ResumeRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]  # type: ignore[assignment]
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]  # type: ignore[assignment]
-    """Deletes a run in a final state with all its outcomes, comparisons and leaderboard entries."""
+    """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
     WatchRun: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]  # type: ignore[assignment]
     """Sends the run immediately, at each change and when it ends. A stream by decision 0005."""
     ListModelNames: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelNamesRequest, _scheduler_service_pb2.ListModelNamesResponse]  # type: ignore[assignment]
-    """Lists the models that a name means among those that runs were ordered of."""
+    """Lists models that runs were ordered of: those with a name, or the first 1,000."""
     ListSuites: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]  # type: ignore[assignment]
     """Lists registered suites and their tasks; invalid suites with their problem."""
     ListModels: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]  # type: ignore[assignment]
@@ -173,7 +173,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.DeleteRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.DeleteRunResponse, _abc.Awaitable[_scheduler_service_pb2.DeleteRunResponse]]:
-        """Deletes a run in a final state with all its outcomes, comparisons and leaderboard entries."""
+        """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
 
     @_abc_1.abstractmethod
     def WatchRun(
@@ -189,7 +189,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.ListModelNamesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.ListModelNamesResponse, _abc.Awaitable[_scheduler_service_pb2.ListModelNamesResponse]]:
-        """Lists the models that a name means among those that runs were ordered of."""
+        """Lists models that runs were ordered of: those with a name, or the first 1,000."""
 
     @_abc_1.abstractmethod
     def ListSuites(

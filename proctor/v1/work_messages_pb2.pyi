@@ -977,7 +977,7 @@ class ReadBundleResponse(_message.Message):
     problem: _builtins.str
     """Why there are none, as a sentence; empty where there are."""
     is_missing: _builtins.bool
-    """The bundle is not stored: to ask again is of no use."""
+    """The bundle is not stored. Retrying does not help."""
     def __init__(
         self,
         *,
@@ -1087,7 +1087,7 @@ class ReportBudgetUseResponse(_message.Message):
     problem: _builtins.str
     """Why it is not recorded, as a sentence; empty where it is."""
     is_refused: _builtins.bool
-    """To ask again is of no use."""
+    """Retrying does not help."""
     earlier_executions: _builtins.int
     """How many these are."""
     @_builtins.property
@@ -1178,7 +1178,7 @@ class PutArtifactResponse(_message.Message):
     problem: _builtins.str
     """Why it is not stored, as a sentence; empty where it is."""
     is_refused: _builtins.bool
-    """To ask again is of no use."""
+    """Retrying does not help."""
     def __init__(
         self,
         *,

@@ -94,7 +94,7 @@ def worth_sending(credit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DispatchedRun:
-    """A running run with its plan, in the hands of the leader of this term."""
+    """A running run with its plan, as the leader of this term drives it."""
 
     fencing_token: FencingToken
     run: Run

@@ -1,4 +1,4 @@
-"""One run in the hands of the leader, phase by phase: plan, dispatch, complete, close."""
+"""One run as the leader drives it, phase by phase: plan, dispatch, complete, close."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -42,7 +42,7 @@ PHASE_SECONDS = 1.0
 # One transaction, which a cancel of the run waits for: it locks the run's row.
 _SHARDS_PER_WRITE = 2000
 _MISSING_PER_WRITE = 10_000
-# Planning waits for rows of a hub more than it reckons, so this is not a limit of how many runs go on.
+# Planning waits for rows of a hub more than it computes, so this is not a limit of how many runs go on.
 _PLANNED_AT_A_TIME = 16
 
 

@@ -14,7 +14,7 @@ log = get_logger()
 
 _FILE_KEYS = ("currency", "prices")
 _PRICE_KEYS = ("input", "cached_input", "output")
-# One of the currency for each token: what costs more is a slip of the pen, or no number to reckon with.
+# One of the currency for each token: what costs more is a slip of the pen, or not a finite number.
 _MAX_PRICE = 1_000_000
 _CURRENCY = re.compile("[A-Z]{3}")
 

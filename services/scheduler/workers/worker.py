@@ -186,4 +186,4 @@ def awaited_server(base_url: str, pool: str, workers: Sequence[Worker]) -> str |
         return None
     until = max(throttled)
     server = base_url or throttled[until]
-    return f"waiting for {server}: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
+    return f"waiting for {server}: it throttles requests, and is asked again at {until:%H:%M:%S} UTC"

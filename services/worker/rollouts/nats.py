@@ -79,7 +79,7 @@ def _stays(
     | work_messages_pb2.PutArtifactResponse
     | work_messages_pb2.ReportBudgetUseResponse,
 ) -> bool:
-    """Whether to ask again is of no use."""
+    """Whether retrying does not help."""
     return (
         response.is_missing
         if isinstance(response, work_messages_pb2.ReadBundleResponse)

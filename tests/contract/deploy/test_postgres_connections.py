@@ -1,4 +1,4 @@
-"""The chart reckons with all connections to Postgres that the services may open."""
+"""The chart counts all connections to Postgres that the services may open."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def pooled(kind: type[BaseSettings], given: Mapping[str, int]) -> int:
     return sum(given.get(name.upper(), default) for name, default in settings.items())
 
 
-def reckoned(values: Mapping[str, Any]) -> int:
+def computed(values: Mapping[str, Any]) -> int:
     """`max_connections` of the Postgres that is rendered with these values."""
     own = {"postgres": {"trial": {"enabled": True}, "existing": {"secretName": ""}}, **values}
     [postgres] = [
@@ -53,11 +53,11 @@ def test_every_pool_of_every_pod_is_counted_with_one_more_pod_in_an_update(
         "results": {"replicas": 4, "settings": of_results},
     }
     needed = 4 * (pooled(SchedulerSettings, of_scheduler) + LOCK) + 5 * pooled(ResultsSettings, of_results)
-    assert reckoned(values) == max(100, needed + FOR_PERSONS)
+    assert computed(values) == max(100, needed + FOR_PERSONS)
 
 
 def test_small_install_keeps_what_postgres_has_by_default() -> None:
-    assert reckoned({"scheduler": {"replicas": 1}, "results": {"replicas": 1}}) == 100
+    assert computed({"scheduler": {"replicas": 1}, "results": {"replicas": 1}}) == 100
 
 
 def test_cluster_gets_as_many_and_a_larger_number_is_kept() -> None:

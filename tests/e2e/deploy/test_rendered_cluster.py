@@ -163,7 +163,7 @@ async def test_every_service_counted_what_happened(cluster: RenderedCluster) -> 
     assert total("proctor_http_request_duration_seconds_count", status="200") > 0
     assert total("proctor_nats_connected") == 6
     pools = pooled(SchedulerSettings, {}) + pooled(ResultsSettings, {})
-    assert total("proctor_postgres_connections", state="limit") == 2 * pools  # as the chart reckons
+    assert total("proctor_postgres_connections", state="limit") == 2 * pools  # as the chart computes
     assert total("proctor_backend_ready") == 4
 
 

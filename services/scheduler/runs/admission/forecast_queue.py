@@ -163,7 +163,7 @@ class QueueForecast:
 
 
 def _earlier(by_end: TimeEstimate | None, given: ExpectedSlot | None) -> TimeEstimate | None:
-    """The earlier of the end of a run and one that has to give its slot away."""
+    """When a slot becomes free: a run ends, or one is preempted."""
     if given is None:
         return by_end
     soonest, latest = given.soonest_seconds, given.latest_seconds

@@ -32,7 +32,7 @@ PastRuns = Mapping[tuple[str, str], Sequence[CompletedRun]]
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """Seconds, and the same if all goes as fast and as slowly as it ever did."""
+    """Seconds; `low` at the highest speed observed, `high` at the lowest."""
 
     seconds: float
     low: float

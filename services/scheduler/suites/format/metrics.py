@@ -178,5 +178,5 @@ def _number(word: str) -> float:
     """Rejects NaN, Infinity and numbers that overflow to it."""
     number = float(word)
     if not math.isfinite(number):
-        raise ValueError(f"{word} is not a number that can be reckoned with")
+        raise ValueError(f"{word} is not a finite number")
     return number

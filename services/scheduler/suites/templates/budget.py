@@ -106,7 +106,7 @@ def _counted(items: Iterable[object], cost: Cost) -> Iterator[object]:
 def check_bits(bits: int) -> None:
     """Raises `OverBudget` for integers so large that arithmetic with them takes long."""
     if bits > MAX_INTEGER_BITS:
-        raise OverBudget(f"it reckons with whole numbers of more than {MAX_INTEGER_BITS:,} bits")
+        raise OverBudget(f"it computes with whole numbers of more than {MAX_INTEGER_BITS:,} bits")
 
 
 # That of the rendering in this thread. A context variable, because Jinja calls filters without it.

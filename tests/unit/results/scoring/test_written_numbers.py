@@ -69,7 +69,7 @@ def test_a_number_is_read_as_people_write_it(text: str, value: Fraction | int) -
 
 
 @pytest.mark.parametrize("text", ["80%", "80 %", r"80\%", "80 percent", "80 per cent of it"])
-def test_a_percent_sign_is_reported_and_not_reckoned_in(text: str) -> None:
+def test_a_percent_sign_is_reported_and_does_not_change_the_number(text: str) -> None:
     found = last_number(text)
     assert found is not None
     assert found.value == 80

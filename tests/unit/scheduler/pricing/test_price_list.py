@@ -1,4 +1,4 @@
-"""Which price is a model's, and what tokens cost by it: the same in both services that reckon."""
+"""Which price is a model's, and what tokens cost by it: the same in both services that compute it."""
 
 import random
 from dataclasses import astuple

@@ -49,7 +49,7 @@ def test_server_that_said_to_come_back_later_is_named_with_the_time() -> None:
         for held in ({"": soon}, {"": later}, {})
     ]
     assert awaited_server("", "remote", registry) == (
-        "waiting for openai: it said to come back later, and is asked again at 12:03:10 UTC"
+        "waiting for openai: it throttles requests, and is asked again at 12:03:10 UTC"
     )
 
 
@@ -57,7 +57,7 @@ def test_other_servers_and_other_pools_are_waited_for_by_their_own_runs() -> Non
     until, url = datetime(2026, 1, 1, 12, 3, 10, tzinfo=UTC), "http://one.test/v1"
     registry = [Worker("w", "remote", "openai", "openai", throttled_servers={url: until})]
     assert awaited_server(url, "remote", registry) == (
-        f"waiting for {url}: it said to come back later, and is asked again at 12:03:10 UTC"
+        f"waiting for {url}: it throttles requests, and is asked again at 12:03:10 UTC"
     )
     assert awaited_server("", "remote", registry) is None
     assert awaited_server(url, "local", registry) is None

@@ -65,7 +65,7 @@ async def test_steps_follow_what_happens() -> None:
     until = harness.clock.now() + timedelta(seconds=60)
     harness.registry.live = [ready_worker(throttled_servers={"": until})]
     assert await _step(harness, run.run_id) == (
-        f"waiting for openai: it said to come back later, and is asked again at {until:%H:%M:%S} UTC"
+        f"waiting for openai: it throttles requests, and is asked again at {until:%H:%M:%S} UTC"
     )
     harness.registry.live = [ready_worker()]
     await harness.changing.pause(run.run_id, OPERATOR)

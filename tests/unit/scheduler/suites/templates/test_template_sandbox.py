@@ -118,7 +118,7 @@ def test_a_template_that_cannot_be_bounded_is_refused_when_it_is_read(source: st
         compile_template(source)
 
 
-def test_nothing_is_reckoned_while_a_template_is_compiled() -> None:
+def test_nothing_is_computed_while_a_template_is_compiled() -> None:
     compile_template(
         "{% if false %}{{ 'a' * 10**11 }}{{ 'a'|center(10**11) }}{{ 'a' ~ 'b' * 10**11 }}{% endif %}"
     )
