@@ -34,7 +34,8 @@ _ROUND_SECONDS = 1.0
 _BACKOFF_SECONDS = 0.5
 # An announcement goes at the second sweep that finds its run closed: workers have a minute to see it.
 _SWEEP_SECONDS = 60.0
-# Of a pool's stream. The rest is for shards that are larger than what is left of this part.
+# The part of a pool's stream that its runs share. The rest is for shards that are larger than what is left
+# of this part.
 _SHARED_PART = 0.8
 # The rest waits for the next sweep: runs are admitted between two.
 _WITHDRAWN_AT_ONCE = 500

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# Of the latest measurement: rows differ in length.
+# The weight of the latest measurement in an average: rows differ in length.
 _LATEST_WEIGHT = 0.3
 # Below this share of what they take at a time the workers that are there have room; others would find none.
 _BUSY_SHARE = 0.5

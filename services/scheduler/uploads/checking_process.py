@@ -32,7 +32,7 @@ Check = Callable[[Iterable[bytes]], Checked]
 MEMORY_BYTES = 4 * 1024 * 1024 * 1024
 # The check of an upload runs after the scheduler's own loops.
 _NICENESS = 5
-# Of a message of the process: more than any object or result has.
+# Maximum bytes of a message of the process: more than any object or result has.
 _MAX_BYTES = 512 * 1024 * 1024
 _LAST_SECONDS = 5.0
 _HEAD = struct.Struct("<cQ")

@@ -67,7 +67,7 @@ def _validator(definition: str) -> Draft202012Validator:
 
 
 def _faults(violation: ValidationError) -> Iterator[ValueFault]:
-    # Of several alternatives, the best match says what is wrong.
+    # Where several alternatives fail, the best match says what is wrong.
     error = best_match([violation]) or violation
     path = tuple(error.absolute_path)
     schema = cast("Mapping[str, Any]", error.schema)

@@ -9,7 +9,7 @@ from services.scheduler.suites.errors import InvalidSuiteFile
 from services.scheduler.suites.suite import SuiteDefinition
 
 MAX_FILES = 500
-# Of a path, and of each name in it, in bytes: what file systems take, with room for the folder it lies in.
+# Maximum bytes of a path and of each name in it: what file systems take, with room for the folder it lies in.
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 200
 

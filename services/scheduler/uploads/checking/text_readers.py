@@ -21,7 +21,7 @@ NumberedValue: TypeAlias = tuple[int, object]
 # Reads a format from chunks of bytes. Raises `BrokenFile` if the rest cannot be read.
 FormatReader: TypeAlias = Callable[[Iterator[bytes]], Iterator[NumberedValue]]
 
-# Of a line that cannot be read: more than is shown of it.
+# Maximum bytes that are kept of a line that cannot be read: more than is shown of it.
 _QUOTED_BYTES = 4096
 _TOO_LONG = f"The line has more than {MAX_ROW_BYTES // 1024**2} MiB. Shorten it."
 # Text cells of these columns contain JSON.
