@@ -132,7 +132,7 @@ def _options_of(group: Any) -> Iterator[inspect.Parameter]:
 def find_gateway(named: str | None, environ: Mapping[str, str] = os.environ) -> str:
     """The named address, else the local stack's, else PROCTOR_GATEWAY_GRPC_ADDRESS, else the default.
 
-    With PROCTOR_STATE_DIR only the stack of that folder is meant, never another one on the default port.
+    With PROCTOR_STATE_DIR the default is not used: another stack may have that port. Raises Unreachable.
     """
     if named:
         return named
@@ -140,7 +140,7 @@ def find_gateway(named: str | None, environ: Mapping[str, str] = os.environ) -> 
     if stack and stack.gateway_grpc:
         return stack.gateway_grpc
     address = environ.get("PROCTOR_GATEWAY_GRPC_ADDRESS", "")
-    # With port 0 the gateway listens on a port that this command cannot know.
+    # With port 0 the setting does not name the port that the gateway has.
     if address and not address.endswith(":0"):
         return address
     if stack is None and environ.get("PROCTOR_STATE_DIR"):

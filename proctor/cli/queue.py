@@ -29,12 +29,12 @@ _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= re
 # The widest ranges of the contract; the scheduler checks the limit itself.
 _INT64_MAX = 2**63 - 1
 N = TypeVar("N", int, float)
-# The names of limits, as of their options.
+# Names of limits, as in the options.
 _LIMITS = [field.name.replace("_", "-") for field in queue_pb2.QueueLimits.DESCRIPTOR.fields]
 
 
 def _number(minimum: int, maximum: int = _INT64_MAX) -> Callable[[str], int]:
-    """Reads an option; typer's own ranges, in the help, leave the names of limits no room."""
+    """Reads an option. Ranges of typer in the help would leave no room for the names of limits."""
 
     def read(given: str) -> int:
         if not given.removeprefix("-").isdecimal():

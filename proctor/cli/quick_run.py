@@ -31,7 +31,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def refuse_what_differs(stack: StackState, model: ChosenModel, environ: Mapping[str, str]) -> None:
-    """Accepts a model that the stack does not serve: its scheduler, which knows all workers, decides."""
+    """Accepts a model that is in no pool of the stack: the scheduler decides, by the live workers."""
     pools = parse_pools(Path(stack.environment["PROCTOR_POOLS_FILE"]).read_text(encoding="utf-8")).pools
     if model.source:
         wanted = str(starter_model_dir(environ)) if model.source == STARTER_MODEL else model.source

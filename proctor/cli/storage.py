@@ -17,7 +17,9 @@ _KINDS = {"batch_output": "batch outputs", "datasets": "data sets"}
 async def storage(
     session: Session,
     *,
-    of_user: Annotated[str, typer.Argument(metavar="[USER]", help="Of this user, instead of yours.")] = "",
+    of_user: Annotated[
+        str, typer.Argument(metavar="[USER]", help="Show the storage of this user instead of yours.")
+    ] = "",
 ) -> None:
     """Show how much a user stores, and may store."""
     session.terminal.show(await session.client.storage(of_user), print_storage)

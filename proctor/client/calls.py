@@ -29,7 +29,7 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    # By default a minute: a gateway that hangs or vanished would keep a call for as long.
+    # gRPC waits a minute by default, and so would a call to a gateway that hangs or has vanished.
     ("grpc.http2.ping_timeout_ms", 10_000),
     ("grpc.max_receive_message_length", MAX_GRPC_MESSAGE_BYTES),
 )
@@ -141,7 +141,7 @@ class GatewayCalls:
     async def call_once(
         self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q, timeout_seconds: float | None = None
     ) -> A:
-        """Sends requests that are rejected when they come twice, although only the first answer was lost."""
+        """Never retries: if only the answer was lost, a second request would be rejected."""
         try:
             seconds = timeout_seconds or self._timeout_seconds
             return await method(request, timeout=seconds, metadata=self._metadata)

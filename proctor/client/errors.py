@@ -14,7 +14,7 @@ import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-# In what BoringSSL says of a certificate.
+# Part of BoringSSL's message about a certificate.
 _NOT_TRUSTED = "CERTIFICATE_VERIFY_FAILED"
 _REFUSALS = frozenset(
     {

@@ -23,8 +23,8 @@ class ReportKind(StrEnum):
 def figures_of(summary: summary_pb2.RunSummary) -> list[summary_pb2.MetricFigure]:
     """The figures that stand for a run.
 
-    Of rollouts the score, pass@1, and pass@k and pass^k of the most rollouts; else the first figure of the
-    whole and its score, which of a single task are its first two figures.
+    For rollouts: the score, pass@1, and pass@k and pass^k with the largest k. Otherwise: the first figure of
+    the benchmark and its score, or the first two figures of the tasks if there is no group.
     """
     of_tasks = _of_tasks(summary)
     if kind_of_figures(summary) is ReportKind.ROLLOUTS:

@@ -49,7 +49,7 @@ class LocalStack:
     async def start(self) -> None:
         self._lock = StackLock.take(self.options.state_dir)
         try:
-            # At once: a file that a killed stack left must not be taken for ours now that the lock is held.
+            # Written at once: now that the lock is held, the file of a killed stack would be taken for ours.
             self._write_state()
             await self._start_in_order()
         except BaseException:
@@ -67,11 +67,11 @@ class LocalStack:
         if self._log_keeping is not None:
             self._log_keeping.cancel()
             await asyncio.wait([self._log_keeping])
-        # Before the lock is released: the next stack writes a file of its own.
+        # Removed before the lock is released: afterwards the file may belong to the next stack.
         remove_stack_state(self.options.state_dir)
         self._lock.release()
         self._lock = None
-        # Raised last, so that one child that does not end keeps no other running.
+        # Raised last, so that all children are stopped even if one does not end.
         if failures := [failure for of_role in stopping for failure in of_role]:
             raise failures[0]
 
@@ -99,7 +99,7 @@ class LocalStack:
         folder = self.options.state_dir
         self._logs = ChildLogs(folder / "logs")
         self._log_keeping = asyncio.create_task(self._logs.keep_small(), name="keep logs small")
-        # Held open at once, so that they differ; a port that no service needs stays free.
+        # All ports are chosen together, so that they differ; some of them may stay unused.
         names = child_names(self.options)
         postgres_address, nats_address, http, grpc, *metrics = choose_addresses(4 + len(names))
         gateway_http = _of_gateway(self.options, "HTTP", self.options.gateway_http_address, http)
@@ -107,7 +107,7 @@ class LocalStack:
         sockets = socket_folder(folder)
         nats = prepare_nats(folder / "nats", nats_address, [pool.name for pool in self.options.pools])
         postgres = await self._prepare_postgres(postgres_address, self._logs.path("postgres"))
-        # Ready before the services, which would otherwise repeat their connects.
+        # Postgres and NATS come first: the services would otherwise retry their connections.
         await self._start_children([postgres.child(), nats.child()])
         pools = PoolsFile(self.options.pools, self.options.aliases)
         wiring = Wiring(
@@ -131,7 +131,7 @@ class LocalStack:
         return await prepare_postgres(home, address, log_path)
 
     def _note(self, sentence: str) -> None:
-        # To a terminal that is gone, perhaps: that ends no supervision.
+        # The terminal may be closed. A failed write to it must not end the supervision.
         with contextlib.suppress(OSError):
             self._report(sentence)
         if self._logs is not None:
@@ -154,7 +154,7 @@ class LocalStack:
             needs = () if spec.name in ("postgres", "nats") else servers
             around = Surroundings(self._logs.path(spec.name), self._note, self._note_change, needs)
             self.children[spec.name] = SupervisedChild(spec, around)
-            # Only the first readiness: a restart during the start is the supervisor's matter.
+            # The start waits for the first readiness only; the supervisor handles a restart after it.
             started.append(self.children[spec.name].first_ready)
         await asyncio.gather(*started)
 

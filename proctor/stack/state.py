@@ -96,7 +96,7 @@ def is_locked(state_dir: Path) -> bool:
     except OSError as error:
         raise _unusable(state_dir, error) from error
     try:
-        # Shared: several that look at once do not take each other for a stack.
+        # A shared lock: processes that check at the same time do not take each other for a stack.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

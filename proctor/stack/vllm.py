@@ -32,14 +32,14 @@ GPU_QUESTION_TIMEOUT_SECONDS = 20.0
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT_NAME = ".venv-vllm"
 STAMP = "proctor-installed"
-# The progress of the model library itself says nothing to who waits for a model.
+# The progress bars of the model library do not help a person who waits for the model.
 _QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
 WORKER_EXTRAS = ("service", "worker")
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One environment being filled; what pip says goes to the log, of which a failure shows the end."""
+    """An environment to install. The output of pip goes to the log; a failure shows the end of the log."""
 
     folder: Path
     repository: Path
@@ -53,7 +53,7 @@ class Installation:
         self.run(*self.pip_command(*arguments))
 
     def pip_command(self, *arguments: str) -> tuple[str, ...]:
-        """Our own pip, which is newer than the one that Python brings, and twice as fast."""
+        """The pip of this Python: it is newer than the one of a fresh environment, and twice as fast."""
         program = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.python))
         return (*program, *arguments)
 
@@ -207,7 +207,7 @@ def ensure_starter_model(python: Path, environ: Mapping[str, str], report: Repor
 
 
 def _install_anew(target: Installation, report: Report) -> None:
-    """Installs from nothing: of a killed pip's packages, some look installed and are not whole."""
+    """Deletes the folder first: a killed pip leaves packages that look installed and are incomplete."""
     with_gpu = bool(list_gpus())
     build = "the GPU build" if with_gpu else "the CPU build: no NVIDIA GPU answers"
     report(f"Installing vLLM into {target.folder} ({build}; once, two minutes or more, about 3 GB)")

@@ -51,7 +51,7 @@ class Range:
         return Problem(self.field, f"{self.field} is {value}, but {allowed}.{self.advice}")
 
     def narrowed_to(self, other: "Range") -> "Range":
-        """The part of it that is also in another one."""
+        """The values that are in both ranges."""
         return replace(self, lowest=max(self.lowest, other.lowest), highest=min(self.highest, other.highest))
 
     def _contains(self, value: float) -> bool:

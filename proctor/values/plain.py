@@ -16,7 +16,7 @@ INT32_MAX = 2**31 - 1
 
 # Next line, line separator and paragraph separator: within JSON they occur only in strings.
 _ESCAPES = {text.encode(): f"\\u{ord(text):04x}".encode() for text in "\x85\u2028\u2029"}
-# With what spreadsheets take a cell for a formula, whatever its column is (OWASP, "CSV injection").
+# A spreadsheet runs a cell as a formula if it begins with one of these (OWASP, "CSV injection").
 _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # full-width ones too
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
@@ -27,7 +27,7 @@ def to_plain(value: Any) -> dict[str, Any]:
 
 
 def from_plain(value_type: type[T], data: Mapping[str, Any]) -> T:
-    """The dataclass again. A field that the data lack has its default; what the type lacks is left out."""
+    """The dataclass again. A missing field gets its default; a field that the type lacks is ignored."""
     readers = _readers(value_type)  # type: ignore[arg-type]  # a type can be hashed
     return value_type(
         **{
@@ -76,7 +76,7 @@ def with_line_feeds_only(lines: bytes) -> bytes:
 
 
 def defused(text: str) -> str:
-    """The text; one that a spreadsheet would run begins with an apostrophe, which makes it a text there too.
+    """The text, with an apostrophe before a formula: a spreadsheet then shows the text and does not run it.
 
     Numbers stay numbers.
     """

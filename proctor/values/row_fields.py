@@ -39,7 +39,7 @@ _TOKENIZER_FIELDS = frozenset(
     ]
 )
 
-# Says what a value must be; "" if it is that.
+# Returns what the value must be; "" if it is valid.
 _Check = Callable[[object], str]
 _PART_TYPES = ("text", "refusal", "image_url", "input_audio")
 

@@ -76,7 +76,7 @@ class Caller:
 
 
 class RunState(ContractEnum):
-    """The state of a run. The scheduler's state machine knows which one may follow which."""
+    """The state of a run. The scheduler's state machine defines which state may follow which."""
 
     PENDING = "pending", 1
     RUNNING = "running", 2

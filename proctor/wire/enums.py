@@ -20,7 +20,7 @@ class ProtoEnum(Protocol[V_co]):
 
 
 def member_of(enum: type[E], number: int) -> E | None:
-    """The member with that number; None for unspecified and for what only a newer version knows."""
+    """The member with that number; None for unspecified and for a number of a newer version."""
     return next((member for member in enum if member.number == number), None)
 
 

@@ -104,7 +104,7 @@ def progress_proof(payload: bytes, key: str) -> str:
     """HMAC-SHA-256 over the report as it is sent. Raises ValueError without a key."""
     if not key:
         raise ValueError("a progress proof needs a key")
-    # No dispatch proof begins so: the two share the key.
+    # The prefix distinguishes this input from that of a dispatch proof, which has the same key.
     return hmac.new(key.encode(), b"progress/" + payload, "sha256").hexdigest()
 
 

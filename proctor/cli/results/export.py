@@ -81,7 +81,7 @@ async def write_file(path: Path, chunks: AsyncIterator[bytes], *, is_forced: boo
 
 
 async def _save(terminal: Terminal, to: Destination, chunks: Chunks) -> None:
-    """Refuses a destination before anything is requested of the gateway: `chunks` call it when iterated."""
+    """Refuses a destination before the gateway is called: `chunks` calls it only when iterated."""
     is_stdout = to.output == _STDOUT
     if is_stdout and terminal.is_json:
         raise Refused("With -o - stdout is the file; --json needs another file.")
@@ -133,7 +133,7 @@ class MarkedAnswers:
     by_sample: Annotated[
         bool, typer.Option("--sample", help="ROW is the number that `proctor results` shows.")
     ] = False
-    rollout: Annotated[int, typer.Option(min=0, help="Which repetition is meant, from 0.")] = 0
+    rollout: Annotated[int, typer.Option(min=0, help="Number of the repetition, from 0.")] = 0
 
     def keys(self) -> list[answer_pb2.AnswerKey]:
         if not self.by_sample:

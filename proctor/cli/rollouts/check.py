@@ -29,8 +29,8 @@ TasksArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="A task, or a folder or .tar.gz file of tasks.")
 ]
 Verbosity = Annotated[int, typer.Option("-v", count=True, help="Print what the tests printed.")]
-GitOption = Annotated[str, typer.Option("--git", metavar="REPOSITORY", help="DIR is a folder of this one.")]
-RevisionOption = Annotated[str, typer.Option("--revision", help="Of the repository; HEAD by default.")]
+GitOption = Annotated[str, typer.Option("--git", metavar="REPOSITORY", help="DIR is in this repository.")]
+RevisionOption = Annotated[str, typer.Option("--revision", help="Revision of the repository; default: HEAD.")]
 
 
 def check(

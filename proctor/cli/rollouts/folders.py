@@ -73,7 +73,7 @@ class RolloutFolders:
         return self.record(run, outcome)
 
     def is_there(self, run: OrderedRun, outcome: outcome_pb2.RecordedOutcome) -> bool:
-        """A failure is replaced by an answer that came later, as of a retry."""
+        """False for an answer whose folder holds a failure: a retry has replaced the failure."""
         known = self.results.get(run.number(outcome.doc_id, outcome.outcome.rollout))
         return known is not None and (not known["launch_rc"] or outcome.outcome.HasField("failure"))
 

@@ -18,7 +18,7 @@ async def recorded_outcomes(client: ProctorClient, run_id: str) -> AsyncIterator
         try:
             page, token = await client.list_outcomes(request)
         except NotFound:
-            # Results knows a run once it is planned.
+            # Results has no record of the run before it is planned.
             return
         for outcome in page:
             yield outcome

@@ -35,10 +35,10 @@ Verbosity = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class StampOptions:
-    """Which rollouts of a name are meant."""
+    """Selects rollouts of a name: the latest, or those with a time stamp."""
 
     is_latest: Annotated[bool, typer.Option("--latest", help="The latest; the default.")] = False
-    rollout: Annotated[str, typer.Option(metavar="STAMP", help="Those of this time.")] = ""
+    rollout: Annotated[str, typer.Option(metavar="STAMP", help="Rollouts with this time stamp.")] = ""
 
 
 async def run(
@@ -84,7 +84,7 @@ async def evaluate(
 def summarize(
     name: NameArgument,
     is_latest: Annotated[bool, typer.Option("--latest", help="The latest; the default.")] = False,  # noqa: ARG001  # the default
-    rollout: Annotated[str, typer.Option(metavar="STAMP", help="Those of this time.")] = "",
+    rollout: Annotated[str, typer.Option(metavar="STAMP", help="Rollouts with this time stamp.")] = "",
     data: DataOption = Path("data"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

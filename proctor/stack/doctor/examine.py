@@ -1,4 +1,4 @@
-"""All questions of `proctor doctor`, in the order in which one would mend things."""
+"""All checks of `proctor doctor`, in the order in which a person would repair what is missing."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,7 +75,7 @@ async def examine(environ: Mapping[str, str], current: Path) -> list[Finding]:
 
 
 def _nothing_to_examine(found: list[Finding]) -> list[Finding]:
-    """Reports what is missing. Each alone may be; without any of them there is no model."""
+    """Reports that no model can be served. One source of models, vLLM or a provider, is enough."""
     fit = {finding.name for finding in found if finding.severity is Severity.OK}
     if "vllm" in fit or any(name.startswith("provider ") for name in fit):
         return []

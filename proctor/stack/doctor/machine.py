@@ -78,7 +78,7 @@ def examine_nats() -> Finding:
 
 
 def _examine_program(name: str, program: Path | None) -> Finding:
-    """Asked for its version: a program whose libraries are absent is there and does not run."""
+    """Runs the program: it may be installed and still lack the libraries that it needs."""
     if program is None or not program.exists():
         return missing(name, "its program is not installed", _INSTALL)
     try:
@@ -140,7 +140,7 @@ def nearest(folder: Path) -> Path:
 
 
 def examine_sandboxes() -> list[Finding]:
-    """Asked of the worker's own program, in a process: nothing here imports a service."""
+    """Runs the worker's own program in a process, because this package imports no service."""
     command = (sys.executable, "-m", "services.worker.sandboxes")
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_SANDBOX_SECONDS, check=True)
@@ -165,7 +165,7 @@ def _selected_sandbox(isolation: Mapping[str, Any]) -> Finding:
 
 
 def _other_sandbox(isolation: Mapping[str, Any]) -> Finding:
-    """None is missing: one engine is enough."""
+    """Never reports that an engine is missing, because one engine is enough."""
     setting = f"PROCTOR_WORKER_SANDBOX_ENGINE={isolation['engine']}"
     says = isolation["problem"] or "it isolates here too"
     return fine(f"sandbox {isolation['engine']}", f"not selected ({setting}): {says}")

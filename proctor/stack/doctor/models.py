@@ -16,7 +16,7 @@ _MAKE = "in a checkout `make vllm` makes it; models behind a server are served w
 _DISTRIBUTION = re.compile(r"vllm-(?P<version>\d.*)\.dist-info")
 
 
-# All providers are asked side by side, so this bounds the whole examination of them.
+# All providers are checked at the same time, so this limits the whole check.
 TIMEOUT_SECONDS = 3.0
 
 
@@ -32,7 +32,7 @@ def examine_vllm(environ: Mapping[str, str], current: Path) -> Finding:
 
 
 def vllm_version(python: Path) -> str | None:
-    """Read from the environment's files: asking vLLM itself takes seconds. The one that names its build."""
+    """Read from file names, because importing vLLM takes seconds. The longest version names the build."""
     folders = python.parent.parent.glob("lib/python3*/site-packages/vllm-*.dist-info")
     versions = [match["version"] for folder in folders if (match := _DISTRIBUTION.fullmatch(folder.name))]
     return max(versions, key=len, default=None)
@@ -74,7 +74,7 @@ async def examine_providers(environ: Mapping[str, str]) -> list[Finding]:
     found = await asyncio.gather(*(_examine(provider, environ) for provider in configured))
     if others:
         ways = ", ".join(f"{provider.name} ({_way_of(provider)})" for provider in others)
-        found.append(fine("other providers", f"not set up, by the variable that would: {ways}"))
+        found.append(fine("other providers", f"not set up; set a variable to add one: {ways}"))
     return found
 
 

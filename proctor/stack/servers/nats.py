@@ -24,7 +24,7 @@ from proctor.stack.supervision.process import Program
 
 # One sample may have 4 MiB, a shard a little more: the wire takes 8.
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
-# Go lets a heap double before it collects: what is in flight on one machine needs no more than this.
+# Go lets a heap double before it collects. The messages of one machine need no more than this.
 ENVIRONMENT = {"PATH": os.defpath, "GOGC": "50", "GOMEMLIMIT": "24MiB"}
 # The supervisor's own user, and the one by which a person looks into NATS: without limits.
 OPERATOR = "operator"
@@ -70,7 +70,7 @@ def _dispatch_proof_key(file: Path) -> str:
 
 
 def _config(address: str, store: Path, passwords: Mapping[str, str], rights: Mapping[str, Rights]) -> str:
-    """`host` matters: without it nats-server listens on every interface. JSON is a form of its language."""
+    """JSON, which nats-server reads. `host` is needed: without it the server listens on every interface."""
     host, port = split_address(address)
     users = [
         {"user": user, "password": word, **(permissions(user, rights[user]) if user in rights else {})}

@@ -98,7 +98,7 @@ def rights_of(pools: Iterable[str]) -> Mapping[str, Rights]:
 def permissions(user: str, rights: Rights) -> dict[str, object]:
     """Permissions as nats-server reads them.
 
-    A user that is asked may answer, into the inbox of the one that asked.
+    A user that receives a request may send the answer to the inbox of its sender.
     """
     inboxes = f"{messaging.inbox_prefix(user)}.>"
     return {

@@ -41,7 +41,7 @@ class PostgresServer:
 
     @property
     def dsn(self) -> str:
-        """The operator's: of the server's owner, by which no service connects."""
+        """The DSN of the server's owner, for the operator and for probes. Services do not use it."""
         return self._dsn(USER, self.password, DATABASE)
 
     def dsn_of(self, service: str) -> str:
@@ -51,7 +51,7 @@ class PostgresServer:
         return f"postgresql://{user}:{password}@{self.address}/{database}"
 
     def _password_of(self, service: str) -> str:
-        # Derived, so that nothing more has to be kept; hexadecimal, so that nothing has to be quoted.
+        # Derived from one stored password; hexadecimal, so that SQL and URLs need no quoting.
         return hmac.new(self.password.encode(), service.encode(), hashlib.sha256).hexdigest()
 
     def child(self) -> ChildSpec:
@@ -89,7 +89,7 @@ class PostgresServer:
             return False
 
     async def _run(self, dsn: str, statements: str) -> bool:
-        """Whether it went well; if not, the next probe sees what became of it."""
+        """Whether the statements ran. If not, the next probe tries them again."""
         with contextlib.suppress(*CONNECTION_ERRORS):
             connection = await asyncpg.connect(dsn, timeout=2)
             try:
@@ -102,7 +102,7 @@ class PostgresServer:
     def _roles(self) -> str:
         """Makes roles at each start.
 
-        One that there is keeps what it owns, and gets the password of this cluster.
+        An existing role keeps what it owns and gets the password of this cluster.
         """
         statements = [
             f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC",

@@ -1,9 +1,8 @@
 """The folders of Postgres for data and programs, since it refuses to run as root.
 
-For a normal user both stay where they are. Root starts Postgres as `nobody`, who must be able to reach them,
-and below a private folder (/root, say) he cannot. No permission of a foreign folder is changed for that. What
-he cannot reach lives under /var/lib/proctor instead: data in a folder named after the state folder, programs
-as a copy.
+For a normal user both stay where they are. Root starts Postgres as `nobody`, a user who cannot enter private
+folders such as /root. Permissions of existing folders are not changed: data that `nobody` could not reach lie
+in a folder below /var/lib/proctor, named after a digest of the state folder, and programs are copied there.
 """
 
 import hashlib
@@ -73,7 +72,7 @@ def _made(folder: Path, owner: str | None) -> Path:
     try:
         folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        # Not by its path: that would hand over what a link leads to.
+        # The owner is changed by descriptor: by path, the target of a link would be changed.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             if owner is not None:
@@ -91,7 +90,7 @@ def _wheel_programs() -> Path:
 
 
 def _wheel_root() -> Path:
-    """Found without importing the package: its Python part starts servers of its own making."""
+    """Found without an import of the package, whose Python code manages servers of its own."""
     spec = importlib.util.find_spec(MODULE)
     if spec is None or spec.origin is None:
         raise ServerBinaryMissing(program="Postgres", package=PACKAGE)

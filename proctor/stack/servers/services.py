@@ -149,12 +149,12 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
         # After the patterns: GOOGLE_API_KEY matches GOOGLE_* of the buckets.
         and not name.endswith(_KEY_SUFFIXES)
     }
-    # The later ones win.
+    # Later entries replace earlier ones.
     return {**defaults, **inherited, **wiring.environment(service)}
 
 
 def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> dict[str, str]:
-    """An environment with the key of its pool's provider and its pool's user of NATS, and of no other."""
+    """An environment with the provider key and the NATS user of this pool only."""
     caches = {"PROCTOR_WORKER_BUNDLE_CACHE_DIR": str(options.state_dir.absolute() / "tasks")}
     own = {
         "PROCTOR_WORKER_POOL": pool.name,
@@ -181,7 +181,7 @@ def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> C
 def _stop_limit_seconds(service: str, environment: Mapping[str, str]) -> float:
     """No service drains longer by default than a worker.
 
-    A service does not start with a text that is not a number, and so has nothing to drain.
+    A service refuses to start if its drain time is not a number, so it has nothing to drain.
     """
     try:
         drain = float(environment.get(f"PROCTOR_{service.upper()}_DRAIN_SECONDS", DEFAULT_DRAIN_SECONDS))

@@ -1,4 +1,4 @@
-"""Which address each part of the stack listens on: the asked one when free, else one of our choice."""
+"""Addresses of the parts of the stack: configured ones, which must be free, free ports, and sockets."""
 
 import hashlib
 import os
@@ -46,7 +46,7 @@ def choose_addresses(count: int) -> list[str]:
 
 
 def free_or_chosen(address: str, setting: str, chosen: str) -> str:
-    """The address itself, the chosen one for port 0, PortTaken when another program listens there."""
+    """The address itself, or the chosen one for port 0. Raises PortTaken if another program listens there."""
     host, port = split_address(address, setting)
     if port == 0:
         return chosen

@@ -11,13 +11,13 @@ from proctor.stack.state import ChildState
 from proctor.stack.supervision import process as child_logs
 from proctor.stack.supervision.process import Program, kill_group, spawn, terminate
 
-# Before the first success only: one failure may be chance, three in a row are a mistake of setting.
+# Applies before the first success. One failure may be chance; three in a row are a wrong setting.
 GIVE_UP_AFTER_FAILURES = 3
 # A service that died by chance is back before its callers give up.
 FIRST_BACKOFF_SECONDS = 0.1
 # One that keeps dying costs a start every few seconds, and is back soon once mended.
 MAX_BACKOFF_SECONDS = 5.0
-# Only a child that has lived this long starts its backoff anew: others die of what they do.
+# The backoff is reset for a child that ran longer than this; one that ends sooner will fail again.
 STEADY_AFTER_SECONDS = 20.0
 # Postgres and NATS are up within a tenth of a second: a coarser look would double the start.
 FIRST_POLL_SECONDS = 0.02
@@ -87,7 +87,7 @@ class SupervisedChild:
             self._supervising.result()
 
     async def stop(self) -> None:
-        # More than once: a library under it may lose a cancellation that comes at the moment of an answer.
+        # Cancelled until it ends: a library may lose a cancellation that arrives together with an answer.
         while not self._supervising.done():
             self._supervising.cancel()
             await asyncio.wait([self._supervising], timeout=CANCEL_AGAIN_SECONDS)
@@ -146,7 +146,7 @@ class SupervisedChild:
         deadline = clock() + self.spec.ready_limit_seconds
         pause = FIRST_POLL_SECONDS
         while process.returncode is None and clock() < deadline:
-            # Looked at again after the answer: it may have come from a foreign program that took the port.
+            # The process is checked again: another program may have taken the port and answered.
             if await self.spec.is_ready() and process.returncode is None:
                 return True
             await asyncio.sleep(pause)
@@ -166,13 +166,13 @@ class SupervisedChild:
         clock = asyncio.get_running_loop().time
         began = clock()
         await self._process.wait()
-        # At once, so that children which need this one wait for its successor.
+        # Cleared first, so that children which need this one wait for its next start.
         self.ready.clear()
         self._around.report(f"{self.name} {_describe_exit(self._bury(self._process))}: starting it again")
         return clock() - began
 
     def _bury(self, dead: asyncio.subprocess.Process) -> int:
-        """Ends what it left behind now: its pid, which names the group, may be another's later."""
+        """Kills the rest of its process group now: the pid, which names the group, may be reused later."""
         kill_group(dead.pid)
         self._process = None
         assert dead.returncode is not None
@@ -189,7 +189,7 @@ class SupervisedChild:
 
 
 def _backoff_seconds(failures: int) -> float:
-    """The first restart comes at once; one that keeps dying is asked less and less often."""
+    """The pause before a restart. It doubles while the child keeps failing."""
     return min(FIRST_BACKOFF_SECONDS * 2.0 ** max(failures - 1, 0), MAX_BACKOFF_SECONDS)
 
 

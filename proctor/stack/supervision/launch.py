@@ -26,7 +26,7 @@ def die_with(supervisor_pid: int, death_signal: int) -> None:
     """Must come after setuid, which clears the death signal again."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, death_signal)
-    # It may have died before the call above, which then waits for the death of another.
+    # The supervisor may have died before the call above, which then watches another parent.
     if os.getppid() != supervisor_pid:
         sys.exit("the supervisor died while this process was being started")
 

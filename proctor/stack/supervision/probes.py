@@ -1,4 +1,4 @@
-"""The questions by which the supervisor knows that a child does its work, beyond having a process."""
+"""Probes of the children: whether a child answers, not only whether its process runs."""
 
 import asyncio
 import contextlib
@@ -103,4 +103,4 @@ async def port_answers(address: str) -> bool:
 
 
 async def _ignore(_: Exception) -> None:
-    """A refused connection is an answer here, not news for the log."""
+    """A refused connection is an expected answer of a probe, so it is not logged."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from proctor.values.providers.errors import NoBaseUrl
 
 _MAX_CHARACTERS = 1024
-# Letters that every reader of addresses reads alike: no escapes, no user names, no queries.
+# Only characters that all URL parsers read in the same way: no escapes, no user names, no queries.
 _PLAIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*/?")
 _PORTS = {"http": 80, "https": 443}
 
@@ -30,14 +30,14 @@ def parse_base_url(text: str) -> BaseUrl:
     """Raises NoBaseUrl, which does not repeat the text: it may hold a password."""
     if len(text) > _MAX_CHARACTERS or not _PLAIN.fullmatch(text):
         raise NoBaseUrl(
-            "must be a plain address such as http://server:8000/v1, in small letters up to the path, "
+            "must be a plain address such as http://server:8000/v1, in lower case up to the path, "
             "without a user name, password, query or escapes"
         )
     try:
         parts = urlsplit(text)
         port = _PORTS[parts.scheme] if parts.port is None else parts.port
     except ValueError as error:  # a port above 65535, or no address of version 6
-        raise NoBaseUrl("has an address or a port that there is not") from error
+        raise NoBaseUrl("has an invalid host or port") from error
     segments = tuple(segment for segment in parts.path.split("/") if segment)
     if port == 0 or not {".", ".."}.isdisjoint(segments):
         raise NoBaseUrl("must have a port from 1 to 65535 and a path without . and ..")

@@ -10,7 +10,7 @@ from proctor.values.scoring import PromptForm, ScoringMethod
 
 
 class ConstrainedField(StrEnum):
-    """The field of a request by which a server behind the OpenAI protocol says only given texts."""
+    """The field of a request that restricts the answer of an OpenAI-compatible server to given texts."""
 
     STRUCTURED_OUTPUTS = "structured_outputs"
     GUIDED_CHOICE = "guided_choice"
@@ -84,7 +84,7 @@ class Pool:
 
     @property
     def constrained_field(self) -> ConstrainedField | None:
-        """How its server is asked to constrain an answer; None where it is not asked to."""
+        """The field of requests that constrains answers of its server; None where none is sent."""
         is_able = self.provider is not None and ScoringMethod.CONSTRAINED in self.can
         return self.provider.constrained_field if self.provider and is_able else None
 
