@@ -12,7 +12,7 @@ from services.common.errors import InvalidPageToken, InvalidParameter
 
 Member = TypeVar("Member", bound=ContractEnum)
 Key = TypeVar("Key")
-# Against mistakes and not against attackers: chance passes one in 2**64.
+# Detects mistakes, not attackers: a wrong token passes by chance once in 2**64.
 _CHECKSUM_BYTES = 8
 
 
@@ -92,8 +92,8 @@ def _encoded(content: bytes) -> str:
 
 
 def _checksum(of_list: str, key: bytes) -> bytes:
-    """Binds a token to its list, so that one that was changed, or is another list's, is refused.
+    """Binds a token to its list, so that a changed token, or one of another list, is refused.
 
-    It is not a secret: a token made by hand is a place in a list that its maker may read anyway.
+    It is not a secret: a forged token only selects a page of a list that its sender may read anyway.
     """
     return hashlib.sha256(of_list.encode() + b"\n" + key).digest()[:_CHECKSUM_BYTES]

@@ -20,11 +20,11 @@ class Clock(Protocol):
 class ServerClock:
     """The time of a server that this process talks to, whatever the clock of the machine says.
 
-    Until the server's time is learned it is the machine's; between two lessons the machine counts seconds.
+    Until the server's time is learned, the machine's time is used. Afterwards the monotonic clock counts on.
     """
 
     def __init__(self) -> None:
-        # Counted by the monotonic clock, so a clock that an operator sets back moves nothing.
+        # Relative to the monotonic clock, so it does not matter if an operator sets the machine's clock.
         self._ahead_of_monotonic = time.time() - time.monotonic()
         self.learned_at: float | None = None
 

@@ -48,7 +48,7 @@ async def run_service(name: str, context: ServiceContext, *, shutdown_delay_seco
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Set and not raised: the five steps below decide when what ends.
+        # The signal only sets an event: the five steps below decide the order of the stop.
         loop.add_signal_handler(number, stop.set)
     has_started = asyncio.Event()
 

@@ -48,7 +48,7 @@ STREAM_LIMIT_BYTES = Gauge(
 class BatchHistogram(Collector):
     """A histogram that takes many values at once, for what is measured per sample.
 
-    0.2 µs per value, of which prometheus_client's own takes 0.9.
+    A value takes 0.2 µs here, and 0.9 µs in the histogram of prometheus_client.
     """
 
     def __init__(self, name: str, documentation: str, bounds: Sequence[float]) -> None:

@@ -33,7 +33,7 @@ _LOCK_SECONDS = 2.0
 _PAUSE_SECONDS = 1.0
 # A vacuum or a long report ends in minutes; what takes longer needs a person.
 _TIMEOUT_SECONDS = 300.0
-# An advisory lock is polled, so that a waiting replica looks like no dead connection to a proxy between.
+# An advisory lock is polled, so that a proxy does not close the connection of a waiting replica as idle.
 _POLL_SECONDS = 0.2
 
 

@@ -75,7 +75,7 @@ async def retrying(
 ) -> T:
     """Repeats an operation while Postgres is away; the last failure is raised after `retry_seconds`.
 
-    The operation must be safe to repeat: a commit whose answer was lost has happened all the same.
+    The operation must be safe to repeat: if the answer to a commit was lost, the commit may have happened.
     """
     attempts = AsyncRetrying(
         retry=retry_if_exception_type(TRANSIENT_POSTGRES),
@@ -132,7 +132,7 @@ async def _connected(dsn: str, connect: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _keep_session(_: asyncpg.Connection) -> None:
-    """Nothing here changes the state of a session: the round trip that resets it is saved."""
+    """Saves the round trip that resets a session: no code here changes the state of one."""
 
 
 def watch_pool(purpose: str, pool: asyncpg.Pool) -> None:
@@ -148,7 +148,7 @@ async def connect_once(dsn: str) -> asyncpg.Connection:
 
 
 async def close_pool(pool: asyncpg.Pool) -> None:
-    """Closes the connections; a Postgres that is away answers no goodbye and is not waited for."""
+    """Closes the connections. Does not wait for a Postgres that does not answer."""
     try:
         async with asyncio.timeout(_CLOSE_SECONDS):
             await pool.close()
@@ -273,7 +273,7 @@ class PostgresTransaction:
 
 
 def storable(text: str) -> str:
-    """Postgres's text holds no NUL; what a model said may."""
+    """The text without NUL characters, which Postgres refuses and an answer of a model may have."""
     return text.replace("\x00", "\ufffd") if "\x00" in text else text
 
 

@@ -20,11 +20,11 @@ from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
 from services.common.traces import start_traces, stop_traces
 
-# From glibc's malloc.h. Setting it also ends its growing by itself.
+# From glibc's malloc.h. glibc stops raising this threshold once it is set.
 _M_MMAP_THRESHOLD = -3
 # A chunk of an upload: larger blocks are mapped, and unmapped when they are freed.
 _LARGE_BLOCK_BYTES = 1024 * 1024
-# So many that none can be guessed.
+# Enough that a key cannot be guessed.
 MIN_DISPATCH_PROOF_KEY_CHARACTERS = 16
 
 
@@ -87,7 +87,7 @@ def start_process(
         get_logger().error("cannot start", message=error.message, reason=error.reason)
         return 1
     start_traces(name, settings.traces_endpoint, settings.traces_share, begins_traces=begins_traces)
-    # Imported objects live as long as the process: garbage collections need not walk them again and again.
+    # Imported objects live as long as the process, so garbage collections leave them out.
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS)
     # `__main__` of a service imports without collections.
@@ -111,7 +111,7 @@ def _start_metrics(name: str, address: str, labels: Mapping[str, str]) -> None:
 
 
 def read_settings(name: str, settings_class: type[S]) -> S | None:
-    """Sets up the logs too, where it says why there are none."""
+    """Sets up the logs too. None where the settings are invalid; the log has the reason."""
     try:
         settings = settings_class()
         configure_logs(name, settings.log_level)
@@ -141,7 +141,7 @@ def _sentence(error: ValidationError | SettingsError | KeyError, prefix: str) ->
         level = os.environ.get("PROCTOR_LOG_LEVEL")
         return f"PROCTOR_LOG_LEVEL is {level}; it can be DEBUG, INFO, WARNING or ERROR."
     if isinstance(error, SettingsError):
-        return f"A variable has not the form of its setting: {error}."
+        return f"A variable does not have the form of its setting: {error}."
     of_variables = [one for one in error.errors() if one["loc"]]
     problems = [f"{_variable(one['loc'], prefix)}: {one['msg']}" for one in of_variables]
     if problems:
@@ -165,8 +165,8 @@ def release() -> str:
 def return_freed_memory() -> None:
     """Gives large freed blocks back to the system, for a process whose memory grows and shrinks by much.
 
-    Left alone, glibc learns from each large block that is freed to keep the next ones, and what lies before
-    them: a process stays as large as its largest upload made it. Where there is no glibc, nothing is done.
+    By default glibc raises its threshold with each large block that is freed and keeps the next ones, so a
+    process stays as large as its largest upload made it. Without glibc this does nothing.
     """
     change = getattr(ctypes.CDLL(None), "mallopt", None)
     if change is not None:
@@ -174,7 +174,7 @@ def return_freed_memory() -> None:
 
 
 def host_and_port(address: str) -> tuple[str, str]:
-    """Nothing before the colon means this machine only: all interfaces are `0.0.0.0` or `[::]`."""
+    """An empty host means this machine only. `0.0.0.0` or `[::]` means all interfaces."""
     host, _, port = address.rpartition(":")
     return host.strip("[]") or "127.0.0.1", port
 

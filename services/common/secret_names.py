@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-# Matched against a name in small letters, without dashes. A cache key is not a secret.
+# Matched against the letters and digits of a name, in lower case. A cache key is not a secret.
 _SECRET = re.compile(
     r"api(key|token)|access(key|token)|(auth|refresh|security|session|hf|github)token|authori[sz]ation|oauth"
     r"|bearer|secret|password|passwd|passphrase|credential|cookie|jwt|(extra|default|http|custom)headers"

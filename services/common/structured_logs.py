@@ -49,7 +49,7 @@ def _with_trace(_logger: object, _method: str, fields: EventDict) -> EventDict:
 
 
 def _capped(_logger: object, _method: str, fields: EventDict) -> EventDict:
-    """Some fields hold what a client sent: its 14 MiB are not a line of the log."""
+    """Cuts long fields: some hold a text of a client, of up to 14 MiB."""
     for name, value in fields.items():
         maximum = _MAX_TRACEBACK if name == "exception" else _MAX_FIELD
         if isinstance(value, str) and len(value) > maximum:

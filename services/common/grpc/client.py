@@ -38,7 +38,7 @@ class _OneChannel:
         self._methods: dict[tuple[object, ...], Any] = {}
 
     def method(self, form: str, path: str, codec: Mapping[str, Any]) -> Any:
-        """The gateway calls a path with messages, and forwards it in bytes: the codec is of the key too."""
+        """The key includes the codec: the gateway calls a path with messages, and forwards it in bytes."""
         key = form, path, *codec.items()
         made = self._methods.get(key)
         if made is None:
@@ -47,7 +47,7 @@ class _OneChannel:
 
 
 class RenewedChannel:
-    """Has what stubs, and their callers, use of a channel.
+    """The part of a channel that stubs and their callers use.
 
     gRPC reads the certificate of a client once, when its channel is made. So another channel takes the calls
     that begin after a renewal. Those in progress end on the one they began on.
@@ -153,7 +153,7 @@ class _TracedStreams(grpc.aio.StreamStreamClientInterceptor):
 
 
 def _tracing() -> list[grpc.aio.ClientInterceptor]:
-    """One for each form of a call: the library takes each for the first form that it has."""
+    """One for each form of a call: the library uses an interceptor for one form only."""
     return [_TracedCalls(), _TracedAnswers(), _TracedUploads(), _TracedStreams()]
 
 

@@ -35,7 +35,7 @@ CODES: dict[ErrorKind, int] = {
     ErrorKind.INTERNAL: code_pb2.INTERNAL,
 }
 _KINDS: dict[int, ErrorKind] = {code: kind for kind, code in CODES.items()}
-# No kind has this code: to a caller, a dependency that is too slow is one that is away.
+# No kind has this code. A dependency that is too slow is reported as unavailable.
 _KINDS[code_pb2.DEADLINE_EXCEEDED] = ErrorKind.UNAVAILABLE
 
 # The message goes out twice, as text and, in base64, in the details. Beyond 8 KiB gRPC drops the

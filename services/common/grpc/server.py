@@ -41,9 +41,9 @@ log = get_logger()
 Registration = Callable[[grpc.aio.Server], None]
 # What a handler is given beside its request.
 RpcContext = grpc.aio.ServicerContext[object, object]
-# Makes of a message on the wire what a handler takes.
+# Parses the bytes of a message into what a handler takes.
 ReadMessage = Callable[[Any], Any]
-# Makes what a handler takes of what the library gives: a message, or the context of a stream of them.
+# Reads a request for a handler, from the bytes of a message or from the context of a stream.
 ReadRequest = Callable[[Any, Any], Any]
 # Takes the context of a call; raises a DomainError where its caller may not make it.
 Admit = Callable[[Any], None]
@@ -70,7 +70,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
             return None
         if self._unauthenticated.include(method):
             return self._unauthenticated.bounded(handler)
-        # Requests are read inside the guard: what the library does with a malformed one says nothing.
+        # Requests are parsed inside the guard: the library's own error for a malformed one names no reason.
         coding = {"request_deserializer": None, "response_serializer": handler.response_serializer}
         read_message = _reader(handler.request_deserializer)
         whole: ReadRequest = partial(_read_whole, read_message)
@@ -180,7 +180,7 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
         log.info("rpc refused", method=method, code=error.kind, ms=milliseconds(), message=error.message)
         refusal = rpc_status.to_status(status_of(error))
         code = refusal.code.name
-        # An error that says when to try again is not repeated by the caller's transport before.
+        # The caller's transport must not retry before the time that the error names.
         no_retry = (NO_RETRY,) if "retry_after_seconds" in error.facts else ()
         metadata = (*(refusal.trailing_metadata or ()), *no_retry)
         await context.abort(refusal.code, refusal.details, metadata)
@@ -245,7 +245,7 @@ class ServerLimits:
 
 
 def _unread(size: int) -> list[tuple[str, int]]:
-    """gRPC measures connections, and by that lets each call send megabytes, read or not."""
+    """Otherwise gRPC measures the bandwidth and lets each call send megabytes before they are read."""
     return [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", size)]
 
 
@@ -282,7 +282,7 @@ async def serve_grpc(
             *([] if limits.idle_seconds is None else _idle(limits.idle_seconds)),
             # Callers ping during calls; by default a server takes that for an attack.
             ("grpc.http2.min_ping_interval_without_data_ms", _MIN_MS_BETWEEN_PINGS),
-            # 120 s by default, in which a connection that sends nothing takes the room of another.
+            # By default a connection that sends nothing takes up a slot for 120 s.
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_send_message_length", MAX_GRPC_MESSAGE_BYTES),
             # By default a second server shares the port in silence, and gets half of the calls.
@@ -294,7 +294,7 @@ async def serve_grpc(
     health = HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
     port = _bind(server, address, tls)
-    # Health before the start: the first check must not find a server that seems to serve.
+    # Set before the start, so that no health check is answered with SERVING too early.
     running = GrpcServer(server, health, service_names, port)
     await running.set_serving(False)
     await server.start()
@@ -303,7 +303,7 @@ async def serve_grpc(
 
 def _bind(server: grpc.aio.Server, address: str, tls: ServerTls | None) -> int:
     """The port. Raises CannotListen."""
-    # gRPC does not say why it cannot, and takes port 70000 for 4464; the system is asked first.
+    # The port is tried first without gRPC, which gives no reason and takes port 70000 for 4464.
     if not address.startswith("unix:"):
         bound_socket(address).close()
         host, port = host_and_port(address)

@@ -1,4 +1,4 @@
-"""Health checks and reflection: calls that need no key, of which each peer has so many at a time.
+"""Health checks and reflection: calls that need no key. Each peer may have a limited number in progress.
 
 Without a bound one peer could hold every call that a server takes, with streams that watch a state or with
 calls whose request never comes.
@@ -15,7 +15,7 @@ import grpc
 _PREFIXES = ("/grpc.health.", "/grpc.reflection.")
 # Far above what probes of one node need, and far below the 2,000 calls of a server.
 MAX_CALLS_PER_PEER = 64
-# A health check is one small message; what takes longer holds a call to keep others out.
+# A health check is one small message. A call that takes longer could keep others out.
 _READ_SECONDS = 10.0
 
 

@@ -58,8 +58,8 @@ class RetryPauses:
 class _Received(Msg):
     """A message as it comes, without a header that would make a stored one look like the end of a pull.
 
-    The server's statuses have nothing to acknowledge. A process that may store messages chooses their
-    headers: what was taken for a status would be neither read nor acknowledged, and stay in flight for ever.
+    A real status of the server cannot be acknowledged. A process that may store messages chooses their headers:
+    a message that is taken for a status is neither read nor acknowledged, and stays in flight for ever.
     """
 
     def __init__(self, *args: Any, **fields: Any) -> None:
@@ -91,7 +91,7 @@ class CancellableClient(Client):
         return super().ssl_context
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002  # those of the library
-        """Refuses a server without TLS: nats-py goes on in plain text, and sends the password so."""
+        """Refuses a server without TLS: nats-py would go on and send the password in plain text."""
         if initial_connection and self.needs_tls and not info.get("tls_required"):
             raise NatsError("the server offers no TLS")
         await super()._process_info(info, initial_connection=initial_connection)
@@ -126,7 +126,7 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
             name=name,
             inbox_prefix=inbox_prefix_of(access.urls[0]),
             allow_reconnect=True,
-            # For ever: the process would otherwise live on without NATS and say nothing.
+            # Reconnects for ever: otherwise the process would run on without NATS, and log nothing.
             max_reconnect_attempts=-1,
             reconnect_time_wait=0.2,  # type: ignore[arg-type]  # passed on to asyncio.sleep
             connect_timeout=2,

@@ -28,7 +28,7 @@ class Puller:
 
     @property
     def ack_wait_seconds(self) -> float:
-        """That of the consumer, or of the settings before the first fetch."""
+        """The ack wait of the consumer; before the first fetch, that of the settings."""
         return self._jetstream.ack_wait_seconds(self._spec)
 
     async def fetch(self, batch: int, timeout_seconds: float) -> list[Msg]:

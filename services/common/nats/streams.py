@@ -131,14 +131,14 @@ def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamC
             # A purge of a key is a message with such a header.
             allow_rollup_hdrs=True,
             allow_msg_ttl=True,
-            # As nats-py makes buckets itself: one made otherwise would differ from what other clients expect.
+            # The settings of buckets that nats-py makes itself, which other clients expect.
             deny_delete=True,
             num_replicas=limits.replicas,
         )
 
 
 def _differing(wanted: api.StreamConfig, found: api.StreamConfig) -> list[str]:
-    """The fields that decide what is kept, where the settings say something of them."""
+    """Fields that decide what is kept and differ from the settings; unset ones are not compared."""
     names = ("retention", "discard", "max_bytes", "max_age", "num_replicas")
     given = [name for name in names if getattr(wanted, name) is not None]
     return [name for name in given if getattr(wanted, name) != getattr(found, name)]

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """How many queries of readers run at a time, how long one waits for that, and how long it may take."""
+    """How many queries of readers run at a time, how long one waits for a slot, and how long it may run."""
 
     at_once: int
     wait_seconds: float
@@ -28,7 +28,7 @@ class ReadLimits:
 
 
 class ReadSession(PostgresSession):
-    """Refuses what passes the limits, so that readers wait in no queue without an end."""
+    """Refuses reads above the limits, so that no reader waits for ever."""
 
     def __init__(
         self,
