@@ -18,7 +18,7 @@ from services.common.shared_settings import (
     settings_of,
 )
 
-# So many that none can be guessed.
+# Enough that a key cannot be guessed.
 MIN_KEY_CHARACTERS = 16
 # Headers lose spaces at their ends.
 _OF_A_HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")

@@ -58,8 +58,8 @@ class RetryPauses:
 class _Received(Msg):
     """A message as it comes, without a header that would make a stored one look like the end of a pull.
 
-    A real status of the server cannot be acknowledged. A process that may store messages chooses their headers:
-    a message that is taken for a status is neither read nor acknowledged, and stays in flight for ever.
+    A real status of the server cannot be acknowledged. A process that may store messages chooses their
+    headers, and a message that is taken for a status would never be read or acknowledged.
     """
 
     def __init__(self, *args: Any, **fields: Any) -> None:

@@ -278,7 +278,7 @@ async def _marked(results: Results, run: run_pb2.Run, marks: answer_pb2.MarkAnsw
 
 
 def _translated(error: RemoteError, runs: Sequence[run_pb2.Run]) -> Exception:
-    """Results does not know a run before it is planned."""
+    """The error for the client. Results has no record of a run before it is planned."""
     if error.reason != "RUN_NOT_FOUND" or error.kind is not ErrorKind.NOT_FOUND:
         return with_parameter_names(error)
     unknown = [run.run_id for run in runs if run.run_id == error.facts.get("run_id")] or [runs[0].run_id]

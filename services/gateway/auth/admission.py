@@ -26,14 +26,14 @@ from services.gateway.http.errors import (
 log = get_logger()
 # Every request waits for this call; a slow scheduler must not make the gateway slow.
 _TIMEOUT_SECONDS = 1.0
-# Between two tries requests do not wait for a scheduler that hangs.
+# Time after a failed call in which no request waits for the scheduler.
 _ASK_AGAIN_SECONDS = 1.0
 # What an upload holds in memory: a chunk that was read, and one that is being sent.
 STREAMED_BYTES = 2 * 1024 * 1024
 
 
 class RequestLimit:
-    """Counts requests of users: the scheduler does for all replicas, and each for itself while it is away."""
+    """Counts requests of users: in the scheduler for all replicas, and in each replica while it is away."""
 
     def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
         self._scheduler = scheduler

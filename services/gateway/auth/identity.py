@@ -63,7 +63,7 @@ class Identity:
 
     def _key_holder(self, presented: str) -> str | None:
         for name, key in self._api_keys.items():
-            # In constant time: how long it takes says nothing about how much of a key was right.
+            # Compared in constant time, so that the time does not show how much of a key is right.
             if secrets.compare_digest(presented.encode(), key.get_secret_value().encode()):
                 return name
         return None

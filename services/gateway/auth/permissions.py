@@ -38,7 +38,7 @@ class Permission(StrEnum):
     READ = "read"
     # Every user; counted as a change, as are all below.
     CHANGE = "change"
-    # The owner of what is changed, and operators. The service that stores it knows the owner and decides.
+    # The owner of what is changed, and operators. The service that stores it checks the owner.
     OWNER = "owner"
     OPERATOR = "operator"
     # Services only: never forwarded.
@@ -260,7 +260,7 @@ def method_permission(name: str) -> Permission:
 def route_permission(http_method: str, path: str | None) -> Permission:
     """`path` is that of the route, with its parameters in braces; None where no route matches."""
     if path is None:
-        # The answer is 404 or 405. Its caller is counted all the same.
+        # The answer is 404 or 405. The request still counts against the limit of its caller.
         return _READ if http_method in READING_METHODS else _CHANGE
     operation = ROUTES.get(("GET" if http_method == "HEAD" else http_method, path), Permission.INTERNAL)
     return operation if isinstance(operation, Permission) else method_permission(operation)

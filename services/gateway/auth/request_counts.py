@@ -11,13 +11,13 @@ from services.common.errors import TooManyRequests
 from services.gateway.http.errors import TooManyWrongKeys
 
 _MINUTE_SECONDS = 60.0
-# Names are free without keys: those beyond share the allowance of one.
+# Without keys a caller may use any name. Names beyond this number share one count.
 _MAX_COUNTS = 20_000
 _OTHER_USERS = ""
 
 # A user, and whether the requests are reads.
 Key = tuple[str, bool]
-# What one customer of a network has at least.
+# The smallest network of one customer: its owner can use any address of it.
 _IPV6_PREFIX = 64
 
 
@@ -32,7 +32,7 @@ class Counted:
 
 @dataclass(slots=True)
 class RequestCounts:
-    """The counts of this minute: those that the scheduler reported, and of requests that it does not know of.
+    """Requests of this minute: those that the scheduler counted, and those that only this replica counted.
 
     While it is away the limits that it reported last still hold. Once it is back, both counts are added.
     """
@@ -78,7 +78,7 @@ class RequestCounts:
             raise TooManyRequests(user=user, limit=limit, retry_after_seconds=seconds)
 
     def _key(self, key: Key) -> Key:
-        """The given one, or the one that those beyond the bound share."""
+        """The given key, or the shared one if there are too many keys."""
         is_known = key in self._reported or key in self._own
         is_full = len(self._reported) + len(self._own) >= _MAX_COUNTS
         return (_OTHER_USERS, key[1]) if is_full and not is_known else key
@@ -93,7 +93,7 @@ class RequestCounts:
 
 
 class WrongKeys:
-    """The counts of one replica: what needs no key costs the scheduler nothing.
+    """Counts unknown API keys in each replica, so that they cost the scheduler nothing.
 
     A known key is neither counted nor refused, since behind a proxy all callers have one address. So the
     limit bounds what guessing costs; the length of keys keeps them from being guessed.
@@ -113,7 +113,7 @@ class WrongKeys:
 
 
 def _network(address: str) -> str:
-    """The address, or the network of one of IPv6: its owner has all addresses of that."""
+    """The address; for IPv6 its network, because one client has all addresses of it."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

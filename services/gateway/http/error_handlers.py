@@ -84,7 +84,7 @@ _PAGE_DETAILS = {
     NO_SUCH_PAGE: "This list has no such page: the address is not whole, or that of another list.",
 }
 _NO_PAGE = "No page has this address."
-# Where the service names no time: a full queue lasts, a restart takes a second or two.
+# Used where the service names no time. A queue stays full for a while; a restart takes a second or two.
 _DEFAULT_RETRY_SECONDS = {429: 30, 503: 2}
 
 log = get_logger()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-# By the type of pydantic's error; what it knows of the limit is filled in.
+# Sentences by the type of pydantic's error, with placeholders for its facts about the limit.
 _SENTENCES: Mapping[str, str] = {
     "greater_than_equal": "At least {ge}.",
     "greater_than": "More than {gt}.",

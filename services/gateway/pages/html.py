@@ -74,7 +74,7 @@ class _Compiled(BytecodeCache):
 
 
 class Html:
-    """Renders views. A template knows its `view` (a frozen dataclass) and, where it is a whole page, `page`.
+    """Renders views. A template gets its `view` (a frozen dataclass) and, where it is a whole page, `page`.
 
     All text is escaped, and a name that a template misspells raises.
     """

@@ -22,13 +22,13 @@ class Scale:
         """Around all figures that are there; `within` are bounds that no figure can be beyond."""
         known = [figure for figure in figures if figure is not None and math.isfinite(figure)]
         low, high = (min(known), max(known)) if known else (within or (0.0, 1.0))
-        # Equal figures: a scale has some width all the same.
+        # A scale of equal figures still needs a width.
         if high - low < 1e-9:
             low, high = low - 0.05, high + 0.05
         if within:
             low, high = max(low, within[0]), min(high, within[1])
         step = _step((high - low) / (_MAX_TICKS - 1))
-        # Quotients of floats are a hair off: a bound that is a tick gets no further one.
+        # Quotients of floats are inexact: a bound that is a tick must not get another tick beyond it.
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         ticks = [round(each * step, 10) for each in range(first, max(last, first + 1) + 1)]
         return cls(ticks[0], ticks[-1], ticks)

@@ -157,7 +157,7 @@ def sent_from(request: Request) -> str:
 
 
 def _address(request: Request) -> str:
-    """A form that was sent has no page of its own: the page that it is on is meant."""
+    """The address of the page. For a form that was sent it is the page with the form."""
     return _local(str(request.url)) if request.method == "GET" else sent_from(request)
 
 

@@ -13,7 +13,7 @@ _HEADER_SECONDS = 10.0
 # A peer that takes none of the bytes of its answers for so long is gone, or keeps others out.
 _STALLED_SECONDS = 30.0
 _POLL_SECONDS = 5.0
-# Where there is no room for others, this is long enough.
+# The same limit while all connections are in use.
 _STALLED_SECONDS_WHEN_FULL = 1.0
 
 
@@ -184,9 +184,9 @@ class BoundedConnection(HttpToolsProtocol):
         self._unsent_check = None
 
     def _make_room(self) -> None:
-        """Closes the connection that has stalled longest, or an idle one, and this one where there is none.
+        """Closes the connection that has stalled longest, else an idle one, else this one.
 
-        Neither can keep the others out.
+        So neither stalled nor idle connections keep new ones out.
         """
         others = [
             each for each in self.connections if each is not self and isinstance(each, BoundedConnection)

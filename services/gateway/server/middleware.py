@@ -182,7 +182,7 @@ class RequestLog:
             seconds = self._clock.monotonic() - started
             HTTP_SECONDS.labels(_route(scope), _known_method(scope), status or 500).observe(seconds)
             milliseconds = round(seconds * 1000, 2)
-            # The name that counted. Other headers say what their sender likes.
+            # The caller that was admitted. Other headers hold whatever their sender wrote.
             caller, (peer, _) = scope["state"].get("caller"), scope.get("client") or ("", 0)
             user = caller.name if caller else ""
             facts = {"method": _method(scope), "path": scope["path"], "user": user, "peer": peer}
@@ -190,9 +190,9 @@ class RequestLog:
 
 
 def with_page_key(scope: Scope) -> Mapping[str, str]:
-    """The headers; with the key that a user signed in with, where a page, or a file for one, is asked for.
+    """The headers, with the key of the sign-in cookie for requests of pages and for reads.
 
-    Pages and changes have been found to be asked for by pages of our own.
+    `TrustedSources` has refused changes and sockets of foreign pages before.
     """
     headers = Headers(scope=scope)
     if "x-api-key" in headers or "authorization" in headers:

@@ -54,7 +54,7 @@ class TrustedSources:
         self._trusted = trusted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Probes of a cluster name the pod, and their answers say nothing.
+        # Probes of a cluster have the pod's address as host, and their answers hold no data.
         is_checked = scope["type"] in _CHECKED and scope["path"] not in PROBES
         problem = self._problem(scope) if is_checked else None
         if problem:
@@ -71,7 +71,7 @@ class TrustedSources:
         is_socket = scope["type"] == "websocket"
         if not is_socket and scope["method"] in READING_METHODS:
             return None
-        # Only browsers open sockets and send forms of pages, and they say where from.
+        # Only browsers open sockets and send forms of pages, and they send the origin.
         unnamed = "unknown" if is_socket or is_page(scope["path"]) else "none"
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", unnamed)
         is_own_page = site in _OWN_SITES if origin is None else self._trusted.is_own_page(origin, host)

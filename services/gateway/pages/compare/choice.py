@@ -66,9 +66,9 @@ class ChoiceView:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAddress:
-    """The rest of the address of the page that asks, beside what is chosen.
+    """The parameters of the page of choices, without the chosen runs and models.
 
-    `q` is a model, and `choose` the token of a page, or anything to go on choosing.
+    `q` is a model. `choose` is a page token, or another text that keeps the page of choices open.
     """
 
     by: _Text = ""

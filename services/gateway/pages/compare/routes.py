@@ -91,7 +91,7 @@ async def _names_and_samples(
 async def _figures_and_samples(
     backends: Backends, address: CompareAddress
 ) -> tuple[ComparisonView | None, DomainError | None, SamplesView]:
-    """The figures and samples, or why there are no figures: the answers may be compared all the same."""
+    """The figures and samples, or why there are no figures: the answers can still be compared."""
     results = backends.results
     if address.runs:
         # The samples need not wait for the tests.

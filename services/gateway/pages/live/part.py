@@ -12,11 +12,11 @@ from services.gateway.pages.html import Html
 ENDED = 1000
 # RFC 6455, section 7.4.1: the server met an unexpected condition. The page then connects again.
 BROKEN = 1011
-# What a part knows is kept so long after its last page: one that is loaded again finds it.
+# How long a part is kept after its last page has left, so that a page that is loaded again finds it.
 LINGER_SECONDS = 8.0
-# A key is looked at when a page connects: one that was withdrawn since then is noticed so late.
+# A key is checked when a page connects. After this time the page must connect again.
 _MAX_AGE_SECONDS = 300.0
-# Swapped nowhere: the page learns that what it shows is what there is.
+# A message that replaces nothing: it shows that the content of the page is current.
 _UNCHANGED = {"is_changed": False}
 
 

@@ -17,12 +17,12 @@ from services.gateway.pages.live.part import BROKEN, ENDED, LINGER_SECONDS, Live
 
 log = get_logger()
 
-# A promise. A page that gets nothing for longer than it says (`data-every`) shows that it is stale.
+# A page shows that it is stale if nothing comes for longer than its `data-every`, which assumes this value.
 _READ_EVERY_SECONDS = 2.0
 # For a page that has just come.
 _MIN_SECONDS = 1.0
 _READ_TIMEOUT_SECONDS = 5.0
-# Per template, so that parts which wait for a service that is away hold up no others.
+# A limit per template, so that parts that wait for a service do not block parts of other templates.
 _MAX_READS = 4
 # The time of a read, which alone is not a change.
 _TICK = pattern(r'<data id="tick"[^>]*>')

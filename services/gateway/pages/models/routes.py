@@ -52,5 +52,5 @@ async def show_model(
     latest = [*latest_complete(history.entries).values()][:_MAX_SHOWN]
     runs = await asyncio.gather(*(closed(entry) for entry in latest))
     view = model_view(named, runs, history.total, now)
-    # A name of which no run was ever ordered may be a slip of the pen.
+    # A name without any run may be misspelt.
     return page.show("models/model", view, status=200 if ordered or history.entries else 404)

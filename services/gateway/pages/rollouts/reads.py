@@ -194,14 +194,14 @@ async def _recorded(
 
 
 def _known_suite(typed: str) -> str:
-    """The suite, without a version that is none: it is still being typed, or an old link has it."""
+    """The suite, without an invalid version: it may still be typed, or come from an old link."""
     suite, _, version = typed.partition("@")
     is_version = version.isascii() and version.isdigit() and len(version) < 9  # as the scheduler
     return typed if is_version else suite
 
 
 def _within(first: int, order: rollout_service_pb2.RolloutsOrder) -> int:
-    """The index of a task that there is."""
+    """The index of an existing task."""
     return min(first, max(0, len(order.task_ids) - 1))
 
 

@@ -35,7 +35,7 @@ async def list_orders(page: PageOf, scheduler: SchedulerCalls, now: Now, filters
 
 @dataclass(frozen=True, slots=True)
 class GridQuery:
-    """`first`: number of the first task of the page, from 1. `every`: renewed so often, instead of pushed."""
+    """`first`: number of the first task of the page, from 1. `every`: seconds between reloads, if set."""
 
     first: Annotated[str, Query(alias="from", max_length=12)] = ""
     every: Annotated[str, Query(max_length=12)] = ""

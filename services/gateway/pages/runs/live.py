@@ -24,14 +24,14 @@ log = get_logger()
 
 # All pages of a run share what is read, and the scheduler shows it no more often.
 _TICK_SECONDS = 0.2
-# Also while nothing changes: a page that gets nothing for longer says that it is stale.
+# Pushes continue while nothing changes, because a page without pushes shows that it is stale.
 _QUIET_SECONDS = 2.0
 # Partial figures are computed from all answers of the run.
 _FIGURES_SECONDS = 3.0
 # How long the first push waits for them: without them the figures of the page would vanish and come back.
 _FIRST_FIGURES_SECONDS = 1.0
 _RETRY_SECONDS = 1.0
-# The scheduler is asked for its workers that often and more: without a response nothing is pushed as new.
+# Workers are listed twice in this time. Pushes stop while the scheduler has not responded for longer.
 _SILENT_SECONDS = 2 * _FIGURES_SECONDS
 # A watch lasts as long as pages are open: the default timeout of a call would cut it off.
 _DAY_SECONDS = 24 * 3600.0
@@ -92,7 +92,7 @@ class LiveRuns:
         try:
             feed = _RunFeed(self._scheduler, self._results, run_id, self._clock)
             await feed.drive(live, self._publish, self._is_left(run_id))
-            # A page that comes while the stream is left is to connect again.
+            # A page that came while the feed ended must connect again.
             code = BROKEN if self._watching[run_id] and not live.is_over and feed.is_known else ENDED
         finally:
             live.end(code)
@@ -170,7 +170,7 @@ class _RunFeed:
             await asyncio.gather(receiving, renewing, asking, return_exceptions=True)
 
     def _is_watch_live(self) -> bool:
-        """A scheduler that hangs sends nothing, as one whose run does not change."""
+        """Whether the scheduler responded lately. A watch is also silent while the run does not change."""
         return self._clock.monotonic() - self._received_at <= _SILENT_SECONDS
 
     async def _receive(self) -> None:

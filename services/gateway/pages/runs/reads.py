@@ -77,7 +77,7 @@ async def ordered_tasks(scheduler: Scheduler, run: run_pb2.Run) -> Sequence[str]
     try:
         listed = await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
     except DomainError:
-        # A run is shown all the same.
+        # The run is still shown, without the names of its tasks.
         return ()
     key = (run.order.suite, run.suite_version)
     return [task.task for each in listed.suites if (each.suite, each.version) == key for task in each.tasks]

@@ -89,7 +89,7 @@ async def show_run(
 
 
 async def _workers(scheduler: Scheduler) -> Sequence[scheduler_pb2.WorkerInfo]:
-    """None while they cannot be listed: a run is shown all the same."""
+    """The live workers. Empty while they cannot be listed, so that the run is still shown."""
     try:
         return (await scheduler.runs.ListWorkers(scheduler_pb2.ListWorkersRequest())).workers
     except DomainError:
