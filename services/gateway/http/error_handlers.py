@@ -79,9 +79,9 @@ _PAGE_DETAILS = {
     "READ_TOO_SLOW": "This took too long to read. Ask for less.",
     "GATEWAY_FULL": "The gateway is busy with other requests.",
     "DEPENDENCY_UNAVAILABLE": "{dependency} does not answer; it is needed for this.",
-    "UNKNOWN_SUITE": "There is no such suite. These are there: {supported}.",
+    "UNKNOWN_SUITE": "There is no such suite. Existing suites: {supported}.",
     "RUN_NOT_FOUND": "Run {run_id} not found.",
-    NO_SUCH_PAGE: "This list has no such page: the address is not whole, or that of another list.",
+    NO_SUCH_PAGE: "This list has no such page: its address is incomplete or belongs to another list.",
 }
 _NO_PAGE = "No page has this address."
 # Used where the service names no time. A queue stays full for a while; a restart takes a second or two.

@@ -157,7 +157,7 @@ def _hint(status: int, path: str, retry_after: int | None) -> str:
     if status == 404:
         _, named = _list_of(path)
         return (
-            f"It may have been deleted, or the address is not whole. Search for it, or start at the {named}."
+            f"It may have been deleted, or the address is incomplete. Search for it, or start at the {named}."
         )
     if status == 403:
         return "Nothing has changed. An operator may help."

@@ -32,10 +32,10 @@ function step(by) {
   if (to.hasAttribute("hx-get")) to.click();
 }
 
-// The answer of the sample with the focus, or the one beside the list. By the place of the key: with Shift its character is another.
+// The answer of the sample with the focus, or the one beside the list. The key is known by its code, because Shift changes its character.
 const mark = key => (document.activeElement.closest("[data-sample]") ?? document.getElementById("detail"))?.querySelector(`[data-press="${key}"]`)?.click();
 
-// The row with the focus; what is compared is a form of its own.
+// Chooses the row with the focus for Compare.
 function choose() {
   const box = document.activeElement.closest("tr")?.querySelector("input[type=checkbox]:enabled");
   if (!box) return;

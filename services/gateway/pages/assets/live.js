@@ -4,7 +4,7 @@ import { announce } from "./pages.js";
 const stale = document.getElementById("stale"), slower = stale.querySelector("[data-slower]"), long = 15000;
 // Filters replace the part with another one, or with one that is not live.
 const part = () => document.getElementById("live");
-// htmx may have looked for sockets before the script that knows them had arrived.
+// htmx may have looked for sockets before its script for sockets was loaded.
 if (part()) globalThis.htmx.process(part());
 // When something was pushed, when the part was renewed at all, and when it was last asked for.
 let pushed = Date.now(), last = pushed, asked = 0, tenth = -1;
@@ -18,12 +18,12 @@ setInterval(() => {
   if (stale.hidden === late) stale.hidden = !late;
   if (!late) return;
   stale.querySelector("[data-stale]").textContent = new Date(last).toLocaleTimeString();
-  // A proxy may refuse sockets: requests come through.
+  // A proxy may refuse sockets, but let requests pass.
   const isSlow = live.hasAttribute("hx-ws:connect") && now - pushed >= long;
   slower.hidden = !isSlow;
   if (isSlow && now - asked >= long) { asked = now; slower.dispatchEvent(new Event("slower")); }
 }, 500);
-// What is not pushed any more has ended, was deleted, or is no longer this user's to see: its page is another one.
+// A part that is not pushed any more has ended, was deleted, or may not be seen by this user: its page must be loaded again.
 document.addEventListener("htmx:before:swap", event => {
   const { ctx } = event.detail;
   if (ctx?.sourceElement !== slower) return;

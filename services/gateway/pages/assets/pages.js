@@ -14,20 +14,20 @@ const COPY_REFUSED = "The browser did not allow to copy; the link is in its addr
 // Over plain HTTP browsers have no clipboard, except on this machine.
 const copy = text => navigator.clipboard ? navigator.clipboard.writeText(text).then(() => notify("Link copied."), () => notify(COPY_REFUSED)) : notify(COPY_REFUSED);
 
-// In place of the one before: who marks answers by keys reads the last one only.
+// Replaces the notice before: a user who marks answers by keys needs only the last one.
 export function notify(text) {
   const notice = Object.assign(document.createElement("div"), { className: "notice brief", textContent: text });
   document.querySelector("#notices > .brief")?.remove();
   document.getElementById("notices").append(notice);
   setTimeout(() => notice.remove(), 4000);
 }
-// A response that replaces a part of the page says by this what it did.
+// A response that replaces a part of the page sends this event with its notice.
 document.addEventListener("proctor-notice", event => notify(event.detail.text));
 
 let dateFormat;
 function localise() {
   for (const time of document.querySelectorAll("time[data-local]")) {
-    // Made once there is a time to show: this takes milliseconds.
+    // Made only when there is a time to show, because this takes milliseconds.
     dateFormat ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
     time.title = time.textContent; time.textContent = dateFormat.format(new Date(time.dateTime));
     time.removeAttribute("data-local");
@@ -35,22 +35,22 @@ function localise() {
 }
 document.addEventListener("htmx:after:swap", localise);
 
-// After the first frame: neither is worth a later first row. On a narrow screen the rail is a row that scrolls.
+// After the first frame, which neither should delay. On a narrow screen the rail is a row that scrolls.
 requestAnimationFrame(() => setTimeout(() => {
   localise();
   document.querySelector(".rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }));
 
-// Live regions speak of changes only: what a page came with is read out after it has loaded.
+// Screen readers announce only changes of live regions, so a notice in the page is announced after it has loaded.
 const notice = document.querySelector("#notices > .notice > span")?.textContent;
 if (notice) setTimeout(() => announce(notice), 500);
 
 // A page that asks about an action does so as a dialog where it can: the focus is inside, and Escape closes it.
 for (const dialog of document.querySelectorAll("main dialog[open]")) { dialog.close(); dialog.showModal(); }
 
-// A part that renews itself may fail each time: since when is said once, until it comes again.
+// A part that renews itself may fail each time: one notice shows since when, until it succeeds again.
 let renewedAt = Date.now(), isRefused = false;
-// The element that asks may be gone with the response, and another stand for it: what it asked for is noted before.
+// The response may replace the element that sent the request, so the kind of request is noted before.
 const renewals = new WeakSet();
 const lists = new WeakSet();
 const isList = ctx => Boolean(ctx && (lists.has(ctx) || ctx.sourceElement?.matches?.(".filters, .pager a") && lists.add(ctx)));
@@ -68,13 +68,13 @@ document.addEventListener("htmx:before:swap", event => {
   if (!status || !(renewsItself(ctx) || isList(ctx))) return;
   if (status < 400) { renewedAt = Date.now(); isRefused = false; document.getElementById("old")?.remove(); }
   else if (!renewsItself(ctx)) return;
-  // Who is signed out, or looks at what was deleted, reads why, but not each time.
+  // A user who is signed out, or whose page was deleted, sees the reason once, not each time.
   else if ((status === 401 || status === 404) && !isRefused) isRefused = true;
   else { event.preventDefault(); showStale(); }
 });
 
-// What was asked for is on its way: its target says so, and the buttons of its form come back whatever came.
-// A newer request to the same target replaces the one before, whose end comes after the newer one's start.
+// The target is busy while a request is in progress; the buttons of its form are enabled after any response.
+// A newer request to the same target replaces the one before, which ends after the newer one has begun.
 const busy = new WeakMap();
 document.addEventListener("htmx:before:request", event => {
   const { ctx } = event.detail, target = ctx?.target;
@@ -88,7 +88,7 @@ document.addEventListener("htmx:finally:request", event => {
   for (const button of ctx?.sourceElement?.querySelectorAll?.("button:disabled") ?? []) button.disabled = false;
 });
 
-// The element with the focus may be replaced: the next key begins at what came in its place. A list says how much there is.
+// The element with the focus may be replaced: the focus goes to its replacement. A list announces its size.
 const FOUND = "main [data-found], main table[data-rows] caption, main .empty";
 document.addEventListener("htmx:after:swap", event => {
   const { ctx } = event.detail;
@@ -100,7 +100,7 @@ document.addEventListener("htmx:after:swap", event => {
   (own ?? document.querySelector("main [data-rows]")?.closest("[tabindex]"))?.focus({ preventScroll: true });
 });
 
-// A form that is sent twice would act twice. A disabled button loses the focus; its id finds the one in its place.
+// Buttons are disabled so that no form is sent twice. That loses the focus; the id finds the new button.
 let pressed = "";
 document.addEventListener("submit", event => {
   const button = event.submitter;
@@ -108,9 +108,9 @@ document.addEventListener("submit", event => {
   if (event.target.method === "post") setTimeout(() => { if (button) button.disabled = true; });
 });
 addEventListener("pageshow", () => { for (const button of document.querySelectorAll("form[method=post] button:disabled")) button.disabled = false; });
-// htmx reports what did not arrive at all; errors that did arrive are notices already.
+// htmx reports requests without a response here; responses with errors are shown as notices already.
 document.addEventListener("htmx:error", event => renewsItself(event.detail.ctx) ? showStale() : notify("The gateway does not answer. Try again in a moment."));
 
-// Where the names of the pages scroll, that of the present one is in sight.
+// Scrolls the names of the pages until the present one is visible.
 const names = document.querySelector(".rail nav"), present = names?.querySelector("[aria-current]");
 if (present) names.scrollLeft += Math.max(0, present.getBoundingClientRect().right - names.getBoundingClientRect().right);

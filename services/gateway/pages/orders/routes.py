@@ -90,7 +90,7 @@ def _ordered(response: scheduler_pb2.SubmitRunResponse) -> str:
 
 
 async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimate | None:
-    """None for an order that is not whole yet. One that would be refused has the sentence why."""
+    """None for an incomplete order. An order that would be refused has the reason."""
     if not (form.get("model") and form.benchmark):
         return None
     try:

@@ -128,7 +128,7 @@ async def test_unknown_address_says_so_and_leads_on(harness: GatewayHarness, pat
         ("/nothing/here", "No page has this address.", "Not Found"),
         (
             "/suites/nothing",
-            "There is no such suite. These are there: ",
+            "There is no such suite. Existing suites: ",
             "Invalid benchmark suite. Supported: ",
         ),
     ],
