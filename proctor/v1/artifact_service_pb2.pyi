@@ -167,7 +167,7 @@ class ReadArtifactResponse(_message.Message):
     """The bytes of the part, at most 1 MiB."""
     @_builtins.property
     def artifact(self) -> Global___Artifact:
-        """The artifact that the part is of. Another stored_at than with an earlier part: it has changed meanwhile."""
+        """The artifact of the part. If its stored_at differs from that of an earlier part, the artifact has changed."""
 
     def __init__(
         self,

@@ -135,7 +135,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_ARTIFACT_NOT_FOUND: _ErrorReason.ValueType  # 60
     """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
     ERROR_REASON_TOO_MANY_UPLOADS: _ErrorReason.ValueType  # 62
-    """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: so many uploads run already, of all users or of this one."""
+    """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: the limit of uploads in progress is reached, for all users or for this one."""
     ERROR_REASON_COMPARISON_TOO_SLOW: _ErrorReason.ValueType  # 63
     """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "60"}: comparing the runs took too long."""
     ERROR_REASON_CHECK_STOPPED: _ErrorReason.ValueType  # 64
@@ -167,7 +167,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_GATEWAY_FULL: _ErrorReason.ValueType  # 77
     """UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes."""
     ERROR_REASON_TOO_MANY_READS: _ErrorReason.ValueType  # 78
-    """UNAVAILABLE. {"retry_after_seconds": "2"}: so many lists and results are read already."""
+    """UNAVAILABLE. {"retry_after_seconds": "2"}: the limit of lists and results that are read at a time is reached."""
     ERROR_REASON_READ_TOO_SLOW: _ErrorReason.ValueType  # 79
     """UNAVAILABLE. {"seconds": "15", "retry_after_seconds": "2"}: the read took too long; ask for less."""
     ERROR_REASON_SUITE_INSTALLED: _ErrorReason.ValueType  # 80
@@ -299,7 +299,7 @@ ERROR_REASON_TASKS_NOT_FOUND: ErrorReason.ValueType  # 59
 ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
 """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
 ERROR_REASON_TOO_MANY_UPLOADS: ErrorReason.ValueType  # 62
-"""RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: so many uploads run already, of all users or of this one."""
+"""RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: the limit of uploads in progress is reached, for all users or for this one."""
 ERROR_REASON_COMPARISON_TOO_SLOW: ErrorReason.ValueType  # 63
 """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "60"}: comparing the runs took too long."""
 ERROR_REASON_CHECK_STOPPED: ErrorReason.ValueType  # 64
@@ -331,7 +331,7 @@ ERROR_REASON_OUTCOME_IS_FAILURE: ErrorReason.ValueType  # 76
 ERROR_REASON_GATEWAY_FULL: ErrorReason.ValueType  # 77
 """UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes."""
 ERROR_REASON_TOO_MANY_READS: ErrorReason.ValueType  # 78
-"""UNAVAILABLE. {"retry_after_seconds": "2"}: so many lists and results are read already."""
+"""UNAVAILABLE. {"retry_after_seconds": "2"}: the limit of lists and results that are read at a time is reached."""
 ERROR_REASON_READ_TOO_SLOW: ErrorReason.ValueType  # 79
 """UNAVAILABLE. {"seconds": "15", "retry_after_seconds": "2"}: the read took too long; ask for less."""
 ERROR_REASON_SUITE_INSTALLED: ErrorReason.ValueType  # 80

@@ -244,7 +244,7 @@ class GetHistoryResponse(_message.Message):
 
     @_builtins.property
     def totals(self) -> Global___HistoryTotals:
-        """Unset unless it was asked for."""
+        """Set only if the request asked for totals."""
 
     def __init__(
         self,

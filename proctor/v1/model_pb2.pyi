@@ -33,7 +33,7 @@ class _WorkerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WorkerSta
     WORKER_STATE_DRAINING: _WorkerState.ValueType  # 3
     """It stops: it takes no more shards and finishes those that it has."""
     WORKER_STATE_NOT_LOADED: _WorkerState.ValueType  # 4
-    """It has no model loaded and loads none; the note says why where that is known."""
+    """It has no model and loads none. The note has the reason if it is known."""
 
 class WorkerState(_WorkerState, metaclass=_WorkerStateEnumTypeWrapper):
     """State of a worker."""
@@ -47,7 +47,7 @@ WORKER_STATE_READY: WorkerState.ValueType  # 2
 WORKER_STATE_DRAINING: WorkerState.ValueType  # 3
 """It stops: it takes no more shards and finishes those that it has."""
 WORKER_STATE_NOT_LOADED: WorkerState.ValueType  # 4
-"""It has no model loaded and loads none; the note says why where that is known."""
+"""It has no model and loads none. The note has the reason if it is known."""
 Global___WorkerState: _TypeAlias = WorkerState  # noqa: Y015
 
 @_typing.final

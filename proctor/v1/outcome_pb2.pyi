@@ -85,7 +85,7 @@ class _OutcomeStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_STATUS_UNPARSED: _OutcomeStatus.ValueType  # 2
     """The model answered and the answer could not be parsed."""
     OUTCOME_STATUS_FAILED: _OutcomeStatus.ValueType  # 3
-    """The machinery got or scored no answer: the failure has the class, and nothing is scored."""
+    """There is no answer, or it could not be scored. The failure has its class, and there is no score."""
 
 class OutcomeStatus(_OutcomeStatus, metaclass=_OutcomeStatusEnumTypeWrapper):
     """State of a recorded outcome, for filters."""
@@ -97,7 +97,7 @@ OUTCOME_STATUS_SCORED: OutcomeStatus.ValueType  # 1
 OUTCOME_STATUS_UNPARSED: OutcomeStatus.ValueType  # 2
 """The model answered and the answer could not be parsed."""
 OUTCOME_STATUS_FAILED: OutcomeStatus.ValueType  # 3
-"""The machinery got or scored no answer: the failure has the class, and nothing is scored."""
+"""There is no answer, or it could not be scored. The failure has its class, and there is no score."""
 Global___OutcomeStatus: _TypeAlias = OutcomeStatus  # noqa: Y015
 
 @_typing.final
@@ -211,7 +211,7 @@ Global___ChoiceScore: _TypeAlias = ChoiceScore  # noqa: Y015
 
 @_typing.final
 class CodeResult(_message.Message):
-    """What came of executing the code of an answer, or of judging the files that an agent left."""
+    """Result of executing the code of an answer, or of judging the files that an agent left."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -458,7 +458,7 @@ class RecordedOutcome(_message.Message):
 
     @_builtins.property
     def recorded_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was recorded. The "created" of its completion is this time, wherever that is shown."""
+        """When it was recorded. The completion shows this time as "created"."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class CountRequestResponse(_message.Message):
     remaining: _builtins.int
     """Requests that the user may still send in this minute."""
     limit: _builtins.int
-    """Requests that a user may send in a minute; 0 means no limit. By it the gateway counts while the scheduler is away."""
+    """Requests that a user may send in a minute; 0 means no limit. The gateway applies this limit while the scheduler is away."""
     @_builtins.property
     def resets_in(self) -> _duration_pb2.Duration:
         """How long this minute still lasts."""

@@ -424,7 +424,7 @@ class RolloutTask(_message.Message):
     image: _builtins.str
     """Image of both sandboxes; empty means the worker's own. Only engines of containers have images."""
     has_own_files: _builtins.bool
-    """The verifier sees the workspace as it was, and of the agent's files the artifacts only."""
+    """The verifier sees the original workspace, and only the artifacts of the agent's files."""
     verifier_image: _builtins.str
     """Image of the verifier's sandbox, where it differs. It holds the tests where the task has none."""
     scores_last_step: _builtins.bool
@@ -451,7 +451,7 @@ class RolloutTask(_message.Message):
 
     @_builtins.property
     def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What of the task's folder has no effect here, in sentences."""
+        """Sentences about the parts of the task's folder that have no effect here."""
 
     @_builtins.property
     def bundles(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bundle]:
@@ -459,7 +459,7 @@ class RolloutTask(_message.Message):
 
     @_builtins.property
     def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskArtifact]:
-        """What is judged where the verifier has files of its own."""
+        """Files that are judged if the verifier has files of its own."""
 
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___RolloutStep]:

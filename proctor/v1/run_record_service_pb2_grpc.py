@@ -136,8 +136,8 @@ class RunRecordServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CloseRun(self, request, context):
-        """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until it is there; a
-        call with another final state replaces that of the calls before.
+        """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until the summary is there;
+        a call with another final state replaces the state of earlier calls.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

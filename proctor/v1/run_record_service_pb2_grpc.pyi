@@ -48,8 +48,8 @@ class RunRecordServiceStub:
     ListMissing: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]
     """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
     CloseRun: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]
-    """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until it is there; a
-    call with another final state replaces that of the calls before.
+    """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until the summary is there;
+    a call with another final state replaces the state of earlier calls.
     """
     DeleteRunRecord: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]
     """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later."""
@@ -74,8 +74,8 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     ListMissing: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]  # type: ignore[assignment]
     """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
     CloseRun: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]  # type: ignore[assignment]
-    """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until it is there; a
-    call with another final state replaces that of the calls before.
+    """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until the summary is there;
+    a call with another final state replaces the state of earlier calls.
     """
     DeleteRunRecord: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]  # type: ignore[assignment]
     """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later."""
@@ -145,8 +145,8 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _run_record_service_pb2.CloseRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.CloseRunResponse, _abc.Awaitable[_run_record_service_pb2.CloseRunResponse]]:
-        """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until it is there; a
-        call with another final state replaces that of the calls before.
+        """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until the summary is there;
+        a call with another final state replaces the state of earlier calls.
         """
 
     @_abc_1.abstractmethod

@@ -30,9 +30,9 @@ class _CodeAnswerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CodeAnswer
     CODE_ANSWER_WHOLE: _CodeAnswer.ValueType  # 1
     """The whole answer is taken as code."""
     CODE_ANSWER_UNTIL_FENCE: _CodeAnswer.ValueType  # 2
-    """What stands before the first code fence; without a fence all of it."""
+    """The text before the first code fence; without a fence the whole answer."""
     CODE_ANSWER_FIRST_BLOCK: _CodeAnswer.ValueType  # 3
-    """The first fenced block; without a fence all of it."""
+    """The first fenced block; without a fence the whole answer."""
 
 class CodeAnswer(_CodeAnswer, metaclass=_CodeAnswerEnumTypeWrapper):
     """Which part of an answer is its code."""
@@ -42,9 +42,9 @@ CODE_ANSWER_UNSPECIFIED: CodeAnswer.ValueType  # 0
 CODE_ANSWER_WHOLE: CodeAnswer.ValueType  # 1
 """The whole answer is taken as code."""
 CODE_ANSWER_UNTIL_FENCE: CodeAnswer.ValueType  # 2
-"""What stands before the first code fence; without a fence all of it."""
+"""The text before the first code fence; without a fence the whole answer."""
 CODE_ANSWER_FIRST_BLOCK: CodeAnswer.ValueType  # 3
-"""The first fenced block; without a fence all of it."""
+"""The first fenced block; without a fence the whole answer."""
 Global___CodeAnswer: _TypeAlias = CodeAnswer  # noqa: Y015
 
 class _OutputType:
