@@ -52,7 +52,7 @@ EXIT_CODES = (
 )
 SERVICES = (
     "Each service reads environment variables with its own prefix, `PROCTOR_<SERVICE>_…`, once, when it"
-    " starts. What several services read has one name without a service. A service that cannot use a "
+    " starts. A setting of several services has one name without a service. A service that cannot use a "
     "value names the variable in its log and exits with code 1."
 )
 PROVIDERS = (

@@ -54,7 +54,7 @@
 {{- if and (not .values.keda.enabled) (not .values.omitReplicas) (eq (int ($p.min | default 0)) 0) }}{{ fail (printf "pool %s would never have a worker: without keda.enabled, set min to at least 1, or omitReplicas where another autoscaler sets them." $p.name) }}{{ end -}}
 {{- end }}
 
-{{/* Helm itself says only "no matches for kind". Rendering without a cluster knows the core kinds alone. */}}
+{{/* Helm itself says only "no matches for kind". A rendering without a cluster has the core kinds only. */}}
 {{- define "proctor.checkKinds" -}}
 {{- if .Values.requireKinds }}
 {{- $spans := false -}}
