@@ -10,11 +10,11 @@ import psutil
 
 from proctor.stack.state import LOCK_FILE, is_locked, read_stack_state, remove_stack_state
 
-# `proctor down` returns this much after the stack is gone.
+# `proctor down` returns at most this long after the stack is gone.
 POLL_SECONDS = 0.05
 # For a stack that has not written yet how long its children may take.
 STOP_TIMEOUT_SECONDS = 120.0
-# What the supervisor itself needs beyond its children.
+# Time that the supervisor needs after its children have stopped.
 STOP_MARGIN_SECONDS = 20.0
 # After SIGKILL only the kernel is waited for.
 KILL_TIMEOUT_SECONDS = 10.0

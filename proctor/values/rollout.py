@@ -10,7 +10,7 @@ from proctor.values.usage import ModelPrice, TokenUsage
 _MIB = 1024**2
 # Limits of an order. Each of its models makes a run of its own.
 MAX_MODELS = 20
-# What a call without a stream has room for.
+# The size of an archive that fits into a call without a stream.
 MAX_ARCHIVE_BYTES = 2 * _MIB
 # Each step sends the whole history again: cost grows with the square of the steps.
 MAX_STEPS = 1000
@@ -23,7 +23,7 @@ MAX_SET_FILES, MAX_SET_BYTES = 50_000, 512 * _MIB
 MAX_PATH_BYTES = 1024
 # Where the tests of a task are unpacked, unless it names another folder.
 DEFAULT_TESTS_FOLDER = "/tests"
-# What is kept of a rollout, in parts; and how a worker names an execution of one.
+# Names of the artifacts of a rollout, the limits of their parts, and the form of the id of an execution.
 TRAJECTORY, FILES, DIFF, LOG = "trajectory.json", "files.tar.gz", "diff.patch", "verifier.log"
 PART_BYTES = 1024 * 1024
 MAX_PARTS = 16

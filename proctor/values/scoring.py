@@ -60,7 +60,7 @@ class MetricUse:
 
 @dataclass(frozen=True, slots=True)
 class TaskScoring:
-    """All that scoring needs to know of a task, as it is stored and sent.
+    """The fields of a task that scoring uses, as they are stored and sent.
 
     The first metric is the task's main one; without metrics answers are kept and not scored.
     `filters_json` is a JSON array as text, "" for no filters.

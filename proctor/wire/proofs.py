@@ -16,7 +16,7 @@ from proctor.values.run import RunId
 
 # A header: a release without it reads the same message.
 PROGRESS_PROOF = "Proctor-Progress-Proof"
-# What workers send about a rollout.
+# Messages of workers about a rollout.
 RolloutMessage = work_messages_pb2.PutArtifactRequest | work_messages_pb2.ReportBudgetUseRequest
 
 

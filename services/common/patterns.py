@@ -25,7 +25,7 @@ _TOKEN = re.compile(
     r"|.",
     re.DOTALL,
 )
-# What the `regex` module reads more into than `re` does: "{e<=1}" allows errors, "[:alpha:]" is a class.
+# Syntax of the `regex` module that `re` lacks: "{e<=1}" allows errors, "[:alpha:]" is a class.
 _NAME_OR_ESCAPE_OR_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d*(?:,\d*)?\})", re.DOTALL)
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 _COMMENT_OR_BLANK = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s+|#[^\n]*", re.DOTALL)

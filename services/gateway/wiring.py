@@ -1,6 +1,6 @@
 """Makes the gateway: opens its channels, connects its topics, and runs its two servers.
 
-What is opened is closed in reverse.
+It closes them in reverse order.
 """
 
 import asyncio

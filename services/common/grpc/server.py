@@ -39,7 +39,7 @@ _RELEASE = release()
 log = get_logger()
 
 Registration = Callable[[grpc.aio.Server], None]
-# What a handler is given beside its request.
+# The second argument of a handler, after its request.
 RpcContext = grpc.aio.ServicerContext[object, object]
 # Parses the bytes of a message into what a handler takes.
 ReadMessage = Callable[[Any], Any]

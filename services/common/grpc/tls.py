@@ -32,7 +32,7 @@ def server_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
 
     return grpc.dynamic_ssl_server_credentials(
         _configuration(used),
-        renewed,  # type: ignore[arg-type]  # its types know no None
+        renewed,  # type: ignore[arg-type]  # its types lack None
         require_client_authentication=True,
     )
 

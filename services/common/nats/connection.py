@@ -133,7 +133,7 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
             # With two pings that may be missing, a dead connection is closed after at most 30 s.
             ping_interval=10,
             max_outstanding_pings=2,
-            # What is buffered while reconnecting. The default of 2 MiB is less than one message may have.
+            # Buffer for messages while reconnecting. One message may be larger than the default of 2 MiB.
             pending_size=64 * 1024 * 1024,
             error_cb=quiet,
             reconnected_cb=reconnected,

@@ -23,7 +23,7 @@ from services.gateway.http.paths import QUEUE
 from services.gateway.http.presentation import benchmark_of, present, state_of
 from services.gateway.http.problem import problems
 
-# What a duration of a contract is rounded to here.
+# Durations of a contract are rounded to this.
 _MICROSECOND = 1e-6
 # REST names of fields of QueueLimits, where they differ.
 _CONTRACT_NAMES = {

@@ -28,7 +28,7 @@ log = get_logger()
 _TIMEOUT_SECONDS = 1.0
 # Time after a failed call in which no request waits for the scheduler.
 _ASK_AGAIN_SECONDS = 1.0
-# What an upload holds in memory: a chunk that was read, and one that is being sent.
+# Memory of an upload: a chunk that was read, and one that is being sent.
 STREAMED_BYTES = 2 * 1024 * 1024
 
 

@@ -61,7 +61,7 @@ class RequestCounts:
         self._reported[self._key((user, is_read))] = self.limits[is_read]
 
     def count(self, user: str, *, is_read: bool) -> None:
-        """Counts a request that the scheduler does not know of. Raises `TooManyRequests`."""
+        """Counts a request that the scheduler does not count. Raises `TooManyRequests`."""
         self._start_minute()
         key = self._key((user, is_read))
         self._own[key] += 1

@@ -139,7 +139,7 @@ class ForwardedService:
             return grpc.stream_stream_rpc_method_handler(self._forward_download(call))
         return grpc.stream_unary_rpc_method_handler(self._forward_call(call, amend))
 
-    # The stubs of the handlers know only the synchronous API, hence Any.
+    # The type stubs of the handlers cover only the synchronous API, hence Any.
     def _forward_call(self, call: _Call, amend: Amend) -> Any:
         async def forward(messages: AsyncIterable[bytes], context: ProxyContext) -> bytes:
             send: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(call.path)
@@ -204,7 +204,7 @@ def _address(peer: str) -> str:
 
 
 def _reader(caller: Caller, peer: str) -> str:
-    """Whose slots are taken: without keys a peer can give another name with each call."""
+    """The owner of the slots: not an unverified name, because a peer can send another one with each call."""
     return caller.name if caller.is_verified else peer.rpartition(":")[0]
 
 

@@ -71,7 +71,7 @@ def with_parameter_names(error: RemoteError) -> RemoteError:
 
 
 def _client_id(path: str) -> Callable[[str], str] | None:
-    """Makes a client's id of a run's UUID; None where clients know the UUID."""
+    """Converts the UUID of a run to the id that clients use; None where clients use the UUID."""
     if f"{path}/".startswith(f"{BATCHES}/"):
         return batch_id
     return benchmark_id if path.startswith((f"{ADMIN}/", f"{OPENAI}/")) else None

@@ -71,7 +71,7 @@ _DETAILS = {
     "RUN_NOT_FOUND": "Benchmark job {run_id} not found",
     "QUEUE_FULL": "Queue is full. Please try again later.",
 }
-# What people read on a page. No client depends on them. The page itself says when to try again.
+# Sentences for pages. No client depends on them. The page itself says when to try again.
 _PAGE_DETAILS = {
     "QUEUE_FULL": "Queue is full.",
     "TOO_MANY_REQUESTS": "User {user} has made the {limit} requests of this minute.",

@@ -11,7 +11,7 @@ class GatewayError(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETE
 
     # The HTTP status; 0 means that of the reason or kind.
     http_status = 0
-    # What a page says in place of the message, which is for programs; "" for the message itself.
+    # The sentence of a page in place of the message, which is for programs; "" for the message itself.
     page_message = ""
 
     @property

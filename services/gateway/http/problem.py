@@ -13,7 +13,7 @@ from services.gateway.http.errors import FileFault, SuiteFault
 from services.gateway.http.paths import BATCHES, FILES
 
 Described = dict[int | str, dict[str, object]]
-# Codes that clients know; other reasons are their own code.
+# Codes of the OpenAI protocol; other reasons are codes in lower case.
 _CODES = {
     "TOO_MANY_REQUESTS": "rate_limit_exceeded",
     "TOO_MANY_WRONG_KEYS": "rate_limit_exceeded",

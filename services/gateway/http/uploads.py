@@ -12,7 +12,7 @@ from services.gateway.http.errors import BodyCutOff, MalformedForm
 FORM = "multipart/form-data"
 # RFC 2046, section 5.1.1.
 _MAX_BOUNDARY_BYTES = 70
-# What the scheduler takes in one message of an upload (`MAX_CHUNK_BYTES`).
+# The scheduler's limit for one message of an upload (`MAX_CHUNK_BYTES`).
 _MESSAGE_BYTES = 1024 * 1024
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 _THIN_SPACE = "\u2009"
 _MINUS = "\u2212"
 _DASH = "\u2013"
-# What a person reads of a text before it is opened.
+# Characters of a text that a page shows.
 _SHOWN = 20_000
 _KEPT = "\n\t"
 # Smaller figures would be rows of zeros.
@@ -88,7 +88,7 @@ def number(value: float | None) -> str:
         return _DASH
     if 0 < abs(value) < _MIN_SHOWN:
         return f"below {_MIN_SHOWN:.6f}" if value > 0 else f"above {_MINUS}{_MIN_SHOWN:.6f}"
-    # What rounds to a thousand would be written as a power of ten, as would small numbers.
+    # Python would write a number that rounds to a thousand, and a small one, as a power of ten.
     return count(value) if abs(value) >= 999.5 else signless(f"{Decimal(f'{value:.3g}'):f}")
 
 

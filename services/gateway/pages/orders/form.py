@@ -90,7 +90,7 @@ class OrderForm:
         try:
             request = RunRequest.model_validate(self._body(params))
         except ValidationError as error:
-            # What was found here first says it better, such as of a model that is missing.
+            # The sentences of the checks above are better, such as that for a missing model.
             raise FormFaults({**_faults_of(error), **faults}) from error
         if faults:
             raise FormFaults(faults)

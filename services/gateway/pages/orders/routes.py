@@ -34,7 +34,7 @@ async def show_form(
     listed, estimate = await asyncio.gather(
         _listed(scheduler, results, form), _estimate(scheduler, form, user)
     )
-    # What is wrong with no field stands beside the estimate.
+    # Faults without a field are shown beside the estimate.
     faults = {name: each for name, each in estimate.refusal.items() if name} if estimate else {}
     view = order_view(form, listed, faults, str(uuid.uuid4()), estimate)
     response = page.show("orders/new", view, part="orders/new_part")
@@ -156,7 +156,7 @@ async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> Earl
             return None
         summary = await results.summary(runs[0].run_id)
     except DomainError as error:
-        # What is entered need not be whole yet; the order says what is wrong with it.
+        # The form may still be incomplete; the check of the order reports its faults.
         if error.kind is ErrorKind.UNAVAILABLE:
             raise
         return None
