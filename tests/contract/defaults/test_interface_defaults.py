@@ -89,7 +89,7 @@ HELP: Mapping[str, tuple[str, bool]] = {
     "open wanted": ("without it the overview", True),
     "rollouts summarize --latest": ("The latest; the default.", True),
     "rollouts eval --latest": ("The latest; the default.", True),
-    "rollouts check --revision": (f"{DEFAULT_REVISION} by default.", True),
+    "rollouts check --revision": (f"default: {DEFAULT_REVISION}.", True),
     "datasets upload --name": ("default: that of the file", True),
     "datasets upload --format": (
         "default: by the file's name and content.",
