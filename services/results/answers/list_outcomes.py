@@ -23,8 +23,8 @@ from services.results.answers.answer_filter import (
 )
 from services.results.answers.errors import TooManyToSort
 from services.results.answers.golden import listed_outcome
-from services.results.answers.kept_orders import KeptOrders, from_the_first, order_key
 from services.results.answers.ports import AnswerStore, KeyScan, SortedKey, SortedScan
+from services.results.answers.sorted_keys_cache import SortedKeysCache, cache_key, from_the_first
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
 from services.results.outcomes.ports import OutcomePage, OutcomeStore
@@ -80,7 +80,7 @@ class ListOutcomes:
     sample_sets: SampleSetStore
     outcomes: OutcomeStore
     answers: AnswerStore
-    kept: KeptOrders
+    cache: SortedKeysCache
     clock: Clock
 
     async def list_page(self, query: OutcomeQuery) -> ListedPage:
@@ -162,14 +162,14 @@ class ListOutcomes:
         return found, None if is_end else ranked[matched.judged - 1]
 
     async def _ranked(self, record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> Sequence[SortedKey]:
-        """The keys of a scan, of a closed run from the beginning of its order, which is kept."""
-        key = order_key(record, scan, wanted)
+        """The keys of a scan, of a closed run from the beginning of the list, which is cached."""
+        key = cache_key(record, scan, wanted)
         if key is None:
             return await self.answers.sorted_keys(scan, wanted)
-        found = self.kept.page(key, scan)
+        found = self.cache.page(key, scan)
         if found is None and scan.after is None:
-            self.kept.keep(key, await self.answers.sorted_keys(from_the_first(scan), wanted))
-            found = self.kept.page(key, scan)
+            self.cache.keep(key, await self.answers.sorted_keys(from_the_first(scan), wanted))
+            found = self.cache.page(key, scan)
         return await self.answers.sorted_keys(scan, wanted) if found is None else found
 
     async def _fitting(self, plan: RunPlan, found: Sequence[OutcomeKey]) -> Sequence[OutcomeKey]:

@@ -3,11 +3,11 @@
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
 from services.results.answers.grpc_api import GrpcAnswerApi
-from services.results.answers.kept_orders import KeptOrders
 from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide
 from services.results.answers.mark_answers import ListMarkChanges, MarkAnswers
 from services.results.answers.postgres import PostgresAnswers, PostgresGoldenAnswers, PostgresSameSamples
+from services.results.answers.sorted_keys_cache import SortedKeysCache
 from services.results.summaries.ports import Stores
 
 
@@ -17,7 +17,7 @@ def make_list_outcomes(session: PostgresSession, stores: Stores, clock: Clock) -
         sample_sets=stores.sample_sets,
         outcomes=stores.outcomes,
         answers=PostgresAnswers(session=session),
-        kept=KeptOrders(),
+        cache=SortedKeysCache(),
         clock=clock,
     )
 

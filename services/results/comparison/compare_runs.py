@@ -19,7 +19,7 @@ from services.results.comparison.comparison import (
     Comparison,
     ComparisonKey,
     Difference,
-    KeptDifferences,
+    DifferenceCache,
     corrected,
 )
 from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, RunOfModelNotFound
@@ -94,7 +94,7 @@ class CompareRuns:
     summaries: SummaryStore
     runs_of_models: RunsOfModels
     compare_pair: ComparePair
-    kept: KeptDifferences
+    cache: DifferenceCache
 
     async def compare(self, query: CompareQuery) -> Comparison:
         """Raises RecordNotFound, RunOfModelNotFound, RunNotFrozen, OtherBenchmark, OtherScoring,
@@ -119,10 +119,10 @@ class CompareRuns:
             tasks=query.tasks,
             is_forced=query.is_forced,
         )
-        found = self.kept.find(key)
+        found = self.cache.find(key)
         if found is None:
             found = await self._differences(records, choice)
-            self.kept.keep(key, found)
+            self.cache.keep(key, found)
         # Over all pairs at once: correcting each by itself would promise too much.
         differences, corrected_over = corrected(found)
         return Comparison(

@@ -118,7 +118,7 @@ class ComparisonKey:
 
 
 @dataclass(slots=True)
-class KeptDifferences:
+class DifferenceCache:
     """The comparisons that were read last: reading one again costs nothing. Each replica computes for itself.
 
     The answers of a closed epoch never change, and a retry of a run begins another epoch.

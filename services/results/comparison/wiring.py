@@ -2,7 +2,7 @@
 
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import ComparePair, CompareRuns, StoreComparison
-from services.results.comparison.comparison import KeptDifferences
+from services.results.comparison.comparison import DifferenceCache
 from services.results.comparison.grpc_api import GrpcComparisonApi
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.ports import Calls, RunsOfModels
@@ -29,7 +29,7 @@ def make_comparison_api(
             summaries=stores.summaries,
             runs_of_models=runs_of_models,
             compare_pair=compare_pair,
-            kept=KeptDifferences(),
+            cache=DifferenceCache(),
         ),
         list_flips=ListFlips(
             records=stores.records, sample_sets=stores.sample_sets, pairs=compare_pair.pairs

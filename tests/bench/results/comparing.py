@@ -14,7 +14,7 @@ from proctor.values.scoring import TaskGroup
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
-from services.results.comparison.comparison import KeptDifferences
+from services.results.comparison.comparison import DifferenceCache
 from services.results.comparison.postgres import PostgresPairs
 from services.results.leaderboard.postgres import PostgresLeaderboard
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -77,7 +77,7 @@ async def main() -> None:
                 summaries=stores.summaries,
                 runs_of_models=PostgresLeaderboard(session),
                 compare_pair=compare_pair,
-                kept=KeptDifferences(max_cached=0),
+                cache=DifferenceCache(max_cached=0),
             )
             for one in filled:
                 for metrics in (METRICS[:1], METRICS):

@@ -14,7 +14,7 @@ from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns, StoreComparison
-from services.results.comparison.comparison import Comparison, Difference, KeptDifferences
+from services.results.comparison.comparison import Comparison, Difference, DifferenceCache
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
 from services.results.leaderboard.compare_peers import ComparePeers
@@ -87,7 +87,7 @@ class PairedRuns:
             summaries=self.stores.summaries,
             runs_of_models=PostgresLeaderboard(self.session),
             compare_pair=self.compare_pair,
-            kept=KeptDifferences(),
+            cache=DifferenceCache(),
         )
 
     @property

@@ -9,7 +9,6 @@ import pytest
 from services.results.answers import list_outcomes
 from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.golden import GoldenAnswer, latest_marks
-from services.results.answers.kept_orders import KeptOrders
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.answers.side_by_side import (
     MAX_SAME,
@@ -19,6 +18,7 @@ from services.results.answers.side_by_side import (
     pair_placed,
     tool_calls,
 )
+from services.results.answers.sorted_keys_cache import SortedKeysCache
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.results.memory_answers import MemoryAnswers
@@ -58,7 +58,7 @@ async def listed_in_pages(
     stores, calls = memory_stores(rows), 0
     found: list[OutcomeKey] = []
     listing = ListOutcomes(
-        stores.records, stores.sample_sets, stores.outcomes, answers, KeptOrders(), TickingClock()
+        stores.records, stores.sample_sets, stores.outcomes, answers, SortedKeysCache(), TickingClock()
     )
     while True:
         page = await listing.list_page(query)

@@ -10,8 +10,8 @@ from proctor.values.sample import MAX_READ_SAMPLES
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.common.clock import SystemClock
 from services.common.errors import InvalidParameter
-from services.results.answers.kept_orders import KeptOrders
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
+from services.results.answers.sorted_keys_cache import SortedKeysCache
 from services.results.outcomes import page_bytes
 from services.results.outcomes.list_missing import WINDOW_SAMPLES, ListMissing
 from services.results.runs.errors import EpochOver, RecordNotFound
@@ -119,7 +119,7 @@ async def test_missing_samples_are_asked_of_the_present_epoch_only() -> None:
 
 def listing(stores: Stores, answers: MemoryAnswers) -> ListOutcomes:
     return ListOutcomes(
-        stores.records, stores.sample_sets, stores.outcomes, answers, KeptOrders(), SystemClock()
+        stores.records, stores.sample_sets, stores.outcomes, answers, SortedKeysCache(), SystemClock()
     )
 
 

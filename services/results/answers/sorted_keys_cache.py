@@ -1,7 +1,7 @@
 """The beginnings of sorted lists that were read a short time ago.
 
 Each is made by reading all outcomes of a run. Those of a closed epoch never change, and a retry of the run
-begins another epoch. Marks do change, so lists of marked answers are not kept.
+begins another epoch. Marks do change, so lists of marked answers are not cached.
 """
 
 from bisect import bisect_right
@@ -13,15 +13,15 @@ from services.results.answers.answer_filter import AnswerMatch, AnswerSort
 from services.results.answers.ports import SortedKey, SortedScan
 from services.results.runs.run_plan import RunRecord
 
-# Forty pages of fifty: who leafs further has each page read.
+# Forty pages of fifty. Later pages are read from Postgres.
 CACHED_KEYS = 2000
 # Some 0.4 MB each.
 MAX_CACHED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class OrderKey:
-    """The inputs that an order follows from. `wanted` has its filter and status."""
+class CacheKey:
+    """The inputs that a sorted list follows from. `wanted` has its filter and status."""
 
     run_id: str
     epoch: int
@@ -31,12 +31,12 @@ class OrderKey:
     wanted: tuple[object, ...]
 
 
-def order_key(record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> OrderKey | None:
+def cache_key(record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> CacheKey | None:
     """None for a list that may change, or whose conditions are judged beside the texts."""
     chosen = wanted.filter
     if not record.is_frozen or chosen.mark is not None or chosen.row_id or chosen.text:
         return None
-    return OrderKey(
+    return CacheKey(
         run_id=scan.run_id,
         epoch=record.epoch,
         first_sample=scan.samples.start,
@@ -47,14 +47,14 @@ def order_key(record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> Order
 
 
 @dataclass(slots=True)
-class KeptOrders:
-    """The orders that were read last. They live in this process: each replica reads for itself."""
+class SortedKeysCache:
+    """The lists that were read last. They live in this process: each replica reads for itself."""
 
     max_cached: int = MAX_CACHED
-    _by_key: OrderedDict[OrderKey, Sequence[SortedKey]] = field(default_factory=OrderedDict)
+    _by_key: OrderedDict[CacheKey, Sequence[SortedKey]] = field(default_factory=OrderedDict)
 
-    def page(self, key: OrderKey, scan: SortedScan) -> Sequence[SortedKey] | None:
-        """The keys of a scan; None where its page reaches beyond what is kept."""
+    def page(self, key: CacheKey, scan: SortedScan) -> Sequence[SortedKey] | None:
+        """The keys of a scan; None where its page reaches beyond what is cached."""
         ranked = self._by_key.get(key)
         if ranked is None:
             return None
@@ -64,13 +64,13 @@ class KeptOrders:
         is_whole = len(ranked) < CACHED_KEYS
         return found if is_whole or len(found) == scan.limit else None
 
-    def keep(self, key: OrderKey, ranked: Sequence[SortedKey]) -> None:
-        """Keeps the first keys of an order, which are all where they are fewer than `CACHED_KEYS`."""
+    def keep(self, key: CacheKey, ranked: Sequence[SortedKey]) -> None:
+        """Keeps the first keys of a list, which are all where they are fewer than `CACHED_KEYS`."""
         self._by_key[key] = ranked
         while len(self._by_key) > self.max_cached:
             self._by_key.popitem(last=False)
 
 
 def from_the_first(scan: SortedScan) -> SortedScan:
-    """The scan of the beginning of the same order. It takes as long: all outcomes are read anyway."""
+    """The scan of the beginning of the same list. It takes as long: all outcomes are read anyway."""
     return replace(scan, after=None, limit=CACHED_KEYS)
