@@ -39,13 +39,13 @@ class MarkAnswers:
     records: RunRecordStore
     golden: GoldenStore
 
-    async def mark(self, order: MarkRequest) -> MarkCounts:
+    async def mark(self, request: MarkRequest) -> MarkCounts:
         """Marks all that are named, or none. Returns how many marks the run has now."""
-        if len(order.answers) > MAX_MARKED_ANSWERS:
+        if len(request.answers) > MAX_MARKED_ANSWERS:
             raise invalid_field("answers", f"must be at most {MAX_MARKED_ANSWERS} at a time")
-        record = await self.records.get(order.run_id)
-        keys = await self._keys(record.plan, order.answers)
-        return await self.golden.mark(order.run_id, keys, order.mark, order.user or LOCAL_USER)
+        record = await self.records.get(request.run_id)
+        keys = await self._keys(record.plan, request.answers)
+        return await self.golden.mark(request.run_id, keys, request.mark, request.user or LOCAL_USER)
 
     async def _keys(self, plan: RunPlan, answers: Sequence[NamedAnswer]) -> list[OutcomeKey]:
         """The keys, each once."""
