@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AnswerServiceStub:
-    """Compares the answers of several runs to the same rows, and marks answers as golden.
+    """Compares the answers of several runs to the same rows, and marks answers as golden or as wrong.
     """
 
     def __init__(self, channel):
@@ -53,7 +53,7 @@ class AnswerServiceStub:
 
 
 class AnswerServiceServicer:
-    """Compares the answers of several runs to the same rows, and marks answers as golden.
+    """Compares the answers of several runs to the same rows, and marks answers as golden or as wrong.
     """
 
     def ListSideBySide(self, request, context):
@@ -105,7 +105,7 @@ def add_AnswerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AnswerService:
-    """Compares the answers of several runs to the same rows, and marks answers as golden.
+    """Compares the answers of several runs to the same rows, and marks answers as golden or as wrong.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AnswerServiceStub:
-    """Compares the answers of several runs to the same rows, and marks answers as golden."""
+    """Compares the answers of several runs to the same rows, and marks answers as golden or as wrong."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -44,7 +44,7 @@ class AnswerServiceStub:
 
 @_typing.type_check_only
 class AnswerServiceAsyncStub(AnswerServiceStub):
-    """Compares the answers of several runs to the same rows, and marks answers as golden."""
+    """Compares the answers of several runs to the same rows, and marks answers as golden or as wrong."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListSideBySide: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListSideBySideRequest, _answer_service_pb2.ListSideBySideResponse]  # type: ignore[assignment]
@@ -57,7 +57,7 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """Lists who marked answers of a run and who removed marks, latest first, by keyset pages."""
 
 class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Compares the answers of several runs to the same rows, and marks answers as golden."""
+    """Compares the answers of several runs to the same rows, and marks answers as golden or as wrong."""
 
     @_abc_1.abstractmethod
     def ListSideBySide(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from services.common.checked_fields import invalid_field
-from services.results.answers.golden import Mark
+from services.results.answers.marks import Mark
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers

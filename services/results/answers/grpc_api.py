@@ -19,9 +19,9 @@ from services.common.checked_fields import (
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
 from services.results.answers.answer_filter import AnswerFilter
-from services.results.answers.golden import Mark, MarkChange
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
 from services.results.answers.mark_answers import ListMarkChanges, MarkAnswers, MarkRequest, NamedAnswer
+from services.results.answers.marks import Mark, MarkChange
 from services.results.answers.side_by_side import ShownRow
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import brief_to_proto

@@ -22,7 +22,7 @@ from services.results.answers.answer_filter import (
     task_index,
 )
 from services.results.answers.errors import TooManyToSort
-from services.results.answers.golden import listed_outcome
+from services.results.answers.marks import listed_outcome
 from services.results.answers.ports import AnswerStore, KeyScan, SortedKey, SortedScan
 from services.results.answers.sorted_keys_cache import SortedKeysCache, cache_key, from_the_first
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome

@@ -18,7 +18,7 @@ from services.results.answers.answer_filter import (
     check_filter,
     score_keys,
 )
-from services.results.answers.golden import listed_outcome
+from services.results.answers.marks import listed_outcome
 from services.results.answers.ports import AnswerStore, SameSampleStore
 from services.results.answers.side_by_side import (
     MAX_SAME,

@@ -8,8 +8,8 @@ from proctor.values.run import LOCAL_USER
 from services.common.checked_fields import invalid_field
 from services.common.requests.page_tokens import number_token, read_number_token
 from services.results.answers.errors import RowNotFound
-from services.results.answers.golden import Mark, MarkChange, MarkCounts
-from services.results.answers.ports import GoldenStore
+from services.results.answers.marks import Mark, MarkChange, MarkCounts
+from services.results.answers.ports import MarkStore
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
@@ -37,7 +37,7 @@ class MarkRequest:
 @dataclass(frozen=True, slots=True)
 class MarkAnswers:
     records: RunRecordStore
-    golden: GoldenStore
+    marks: MarkStore
 
     async def mark(self, request: MarkRequest) -> MarkCounts:
         """Marks all that are named, or none. Returns how many marks the run has now."""
@@ -45,7 +45,7 @@ class MarkAnswers:
             raise invalid_field("answers", f"must be at most {MAX_MARKED_ANSWERS} at a time")
         record = await self.records.get(request.run_id)
         keys = await self._keys(record.plan, request.answers)
-        return await self.golden.mark(request.run_id, keys, request.mark, request.user or LOCAL_USER)
+        return await self.marks.mark(request.run_id, keys, request.mark, request.user or LOCAL_USER)
 
     async def _keys(self, plan: RunPlan, answers: Sequence[NamedAnswer]) -> list[OutcomeKey]:
         """The keys, each once."""
@@ -58,7 +58,7 @@ class MarkAnswers:
         if len(plan.tasks) != 1:
             raise invalid_field("row_id", "names a row only where the run has one task")
         [task] = plan.tasks
-        found = await self.golden.positions(task.sample_set_id, row_ids)
+        found = await self.marks.positions(task.sample_set_id, row_ids)
         for row_id in row_ids:
             if row_id not in found:
                 raise RowNotFound(run_id=plan.run_id, row_id=row_id)
@@ -76,14 +76,14 @@ class MarkChangePage:
 @dataclass(frozen=True, slots=True)
 class ListMarkChanges:
     records: RunRecordStore
-    golden: GoldenStore
+    marks: MarkStore
 
     async def list_page(self, run_id: str, size: int, token: str) -> MarkChangePage:
         """Raises `RecordNotFound`, and an error of the field for a token of another list."""
         await self.records.get(run_id)
         before = read_number_token(_LIST, token)
         # One more than is shown: then there is a next page.
-        changes = await self.golden.changes(run_id, size + 1, before)
+        changes = await self.marks.changes(run_id, size + 1, before)
         shown = changes[:size]
         has_more = len(changes) > size
         return MarkChangePage(shown, number_token(_LIST, shown[-1].number) if has_more else "")

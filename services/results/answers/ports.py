@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.results.answers.answer_filter import AnswerMatch, AnswerSort
-from services.results.answers.golden import GoldenAnswer, Mark, MarkChange, MarkCounts
+from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
 from services.results.answers.side_by_side import Placed, SamePosition
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.runs.run_plan import RunPlan
@@ -105,7 +105,7 @@ class SameSampleStore(Protocol):
         ...
 
 
-class GoldenStore(Protocol):
+class MarkStore(Protocol):
     """Keeps marks on answers."""
 
     async def positions(self, sample_set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
@@ -123,7 +123,7 @@ class GoldenStore(Protocol):
         """Changes of a run's marks, latest first; only those with a number below `before`."""
         ...
 
-    async def page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
+    async def golden_page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
         """Golden answers of a run by sample and rollout."""
         ...
 

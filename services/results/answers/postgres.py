@@ -1,4 +1,4 @@
-"""Recorded answers in Postgres: searched, read beside their samples, and marked as golden."""
+"""Recorded answers in Postgres: searched, read beside their samples, and marked."""
 
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -8,7 +8,7 @@ import asyncpg
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.answer_filter import AnswerMatch
 from services.results.answers.errors import FailureNotMarked, OutcomeNotFound
-from services.results.answers.golden import GoldenAnswer, Mark, MarkChange, MarkCounts
+from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.answers.side_by_side import Placed, SamePosition, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
@@ -135,7 +135,7 @@ def key_columns(keys: Sequence[OutcomeKey]) -> tuple[list[int], list[int]]:
     return [sample for sample, _ in keys], [rollout for _, rollout in keys]
 
 
-class PostgresGoldenAnswers:
+class PostgresMarks:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
@@ -174,7 +174,7 @@ class PostgresGoldenAnswers:
             for row in rows
         ]
 
-    async def page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
+    async def golden_page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
         rows = await self._session.fetch("list_golden_answers", run_id, *after, limit)
         return [
             GoldenAnswer((row["sample"], row["rollout"]), row["marked_at"], row["digest"], row["name"])

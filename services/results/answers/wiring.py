@@ -6,7 +6,7 @@ from services.results.answers.grpc_api import GrpcAnswerApi
 from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide
 from services.results.answers.mark_answers import ListMarkChanges, MarkAnswers
-from services.results.answers.postgres import PostgresAnswers, PostgresGoldenAnswers, PostgresSameSamples
+from services.results.answers.postgres import PostgresAnswers, PostgresMarks, PostgresSameSamples
 from services.results.answers.sorted_keys_cache import SortedKeysCache
 from services.results.summaries.ports import Stores
 
@@ -30,9 +30,9 @@ def make_answer_api(session: PostgresSession, stores: Stores, clock: Clock) -> G
         same_samples=PostgresSameSamples(session=session),
         clock=clock,
     )
-    golden = PostgresGoldenAnswers(session=session)
+    marks = PostgresMarks(session=session)
     return GrpcAnswerApi(
         list_side_by_side=list_side_by_side,
-        mark_answers=MarkAnswers(records=stores.records, golden=golden),
-        list_mark_changes=ListMarkChanges(records=stores.records, golden=golden),
+        mark_answers=MarkAnswers(records=stores.records, marks=marks),
+        list_mark_changes=ListMarkChanges(records=stores.records, marks=marks),
     )

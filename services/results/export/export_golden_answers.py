@@ -11,8 +11,8 @@ from proctor.values.plain import Json
 from proctor.values.run import MAX_COMPARED
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
-from services.results.answers.golden import ChosenAnswer, GoldenAnswer, latest_marks
-from services.results.answers.ports import AnswerStore, GoldenStore
+from services.results.answers.marks import ChosenAnswer, GoldenAnswer, latest_marks
+from services.results.answers.ports import AnswerStore, MarkStore
 from services.results.answers.side_by_side import tool_calls
 from services.results.export.errors import NoGoldenAnswers, RunChanged
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
@@ -86,7 +86,7 @@ class ExportGoldenAnswers:
     records: RunRecordStore
     sample_sets: SampleSetStore
     answers: AnswerStore
-    golden: GoldenStore
+    marks: MarkStore
 
     async def export(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
         """Raises NoGoldenAnswers where there are none."""
@@ -101,7 +101,7 @@ class ExportGoldenAnswers:
 
     async def _marked(self, plan: RunPlan) -> AsyncIterator[GoldenAnswer]:
         after = BEFORE_ALL
-        while page := await self.golden.page(plan.run_id, after, MARKS_AT_A_TIME):
+        while page := await self.marks.golden_page(plan.run_id, after, MARKS_AT_A_TIME):
             for one in page:
                 yield one
             after = page[-1].key

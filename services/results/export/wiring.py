@@ -1,7 +1,7 @@
 """Joins the parts of exports."""
 
 from services.common.postgres import PostgresSession
-from services.results.answers.postgres import PostgresAnswers, PostgresGoldenAnswers, PostgresListedOutcomes
+from services.results.answers.postgres import PostgresAnswers, PostgresListedOutcomes, PostgresMarks
 from services.results.export.export_golden_answers import ExportGoldenAnswers
 from services.results.export.export_run import ExportRun
 from services.results.export.grpc_api import FORMATS, GrpcExportApi
@@ -23,6 +23,6 @@ def make_export_api(session: PostgresSession, stores: Stores, show_summary: Show
         records=stores.records,
         sample_sets=stores.sample_sets,
         answers=PostgresAnswers(session=session),
-        golden=PostgresGoldenAnswers(session=session),
+        marks=PostgresMarks(session=session),
     )
     return GrpcExportApi(export_run=export_run, export_golden_answers=export_golden_answers)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from proctor.values.outcome import Answer, Failure, FailureClass
 from services.results.answers.answer_filter import AnswerFilter, AnswerMatch, SortValue
-from services.results.answers.golden import Mark
+from services.results.answers.marks import Mark
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 from services.results.samples.sample import StoredSample

@@ -19,8 +19,8 @@ from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results import postgres as results
-from services.results.answers.golden import Mark
-from services.results.answers.postgres import PostgresGoldenAnswers, PostgresSameSamples
+from services.results.answers.marks import Mark
+from services.results.answers.postgres import PostgresMarks, PostgresSameSamples
 from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
 from services.results.leaderboard.list_history import NEWEST
@@ -215,7 +215,7 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         shown = [(row["prompt"], row["target"], row["prediction"]) for row in exported]
         assert shown == [("How?", "a", " a")] * 3
 
-        [change] = await PostgresGoldenAnswers(session).changes(RUN, 1, None)
+        [change] = await PostgresMarks(session).changes(RUN, 1, None)
         assert (change.key, change.mark) == ((1, 0), Mark.WRONG)
         assert await PostgresCloseLeases(session, SET).acquire(RUN, 1, 60) == CloseLease(starts=3)
         assert await PostgresLeases(session).acquire(Work.COMPARISON, 60) == Lease(RUN, Work.COMPARISON, 3)

@@ -8,8 +8,8 @@ import pytest
 
 from services.results.answers import list_outcomes
 from services.results.answers.answer_filter import AnswerFilter
-from services.results.answers.golden import GoldenAnswer, latest_marks
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
+from services.results.answers.marks import GoldenAnswer, latest_marks
 from services.results.answers.side_by_side import (
     MAX_SAME,
     Placed,
