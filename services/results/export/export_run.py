@@ -118,16 +118,16 @@ class ExportRun:
     show_summary: ShowSummary
     formats: Mapping[int, ExportFormat]
 
-    async def export(self, order: ExportRequest) -> ExportedFile:
-        """The file in chunks. Errors of the order are raised here, before the first chunk."""
-        file_format = self.formats.get(order.format_number)
+    async def export(self, request: ExportRequest) -> ExportedFile:
+        """The file in chunks. Errors of the request are raised here, before the first chunk."""
+        file_format = self.formats.get(request.format_number)
         if file_format is None:
             raise invalid_field("format", "must be given")
-        record = await self.records.get(order.run_id)
-        indexes = _task_indexes(record.plan, order.task, file_format)
-        _check_part(order, file_format, record)
-        run = await self._exported_run(order, record, file_format)
-        named_task = record.plan.tasks[indexes[0]].task if order.task or file_format.is_of_one_task else ""
+        record = await self.records.get(request.run_id)
+        indexes = _task_indexes(record.plan, request.task, file_format)
+        _check_part(request, file_format, record)
+        run = await self._exported_run(request, record, file_format)
+        named_task = record.plan.tasks[indexes[0]].task if request.task or file_format.is_of_one_task else ""
         name = run.file_stem(named_task) + file_format.suffix
         if isinstance(file_format, OutcomeFormat):
             return ExportedFile(
@@ -136,20 +136,20 @@ class ExportRun:
         render = RenderFile(self.rows, run, file_format, indexes)
         if not (file_format.is_resumable and _is_final(record)):
             return ExportedFile(name, file_format.media_type, _data(render))
-        file = ResumableFile(order.run_id, record.epoch, _tag(order, record, run))
-        end = await self._end(file, render, is_needed=order.with_total or order.first_byte > 0)
-        rest = self._rest(file, render, order.first_byte, end)
+        file = ResumableFile(request.run_id, record.epoch, _tag(request, record, run))
+        end = await self._end(file, render, is_needed=request.with_total or request.first_byte > 0)
+        rest = self._rest(file, render, request.first_byte, end)
         return ExportedFile(name, file_format.media_type, rest, file.tag, end.first_byte if end else None)
 
     async def _exported_run(
-        self, order: ExportRequest, record: RunRecord, file_format: ExportFormat
+        self, request: ExportRequest, record: RunRecord, file_format: ExportFormat
     ) -> ExportedRun:
         [progress] = await self.records.counts([record.plan], [])
         has_figures = isinstance(file_format, RowFormat) and file_format.has_figures
         figures = await self.show_summary.show(record.plan.run_id) if has_figures else None
         is_partial = progress.counts.recorded < record.plan.total
         return ExportedRun(
-            record, is_partial, progress.counts.environment, figures, order.missing, order.is_defused
+            record, is_partial, progress.counts.environment, figures, request.missing, request.is_defused
         )
 
     async def _outcome_chunks(
@@ -212,23 +212,23 @@ def _task_indexes(plan: RunPlan, task: str, file_format: ExportFormat) -> list[i
     return list(range(len(plan.tasks)))
 
 
-def _check_part(order: ExportRequest, file_format: ExportFormat, record: RunRecord) -> None:
-    if order.first_byte < 0:
+def _check_part(request: ExportRequest, file_format: ExportFormat, record: RunRecord) -> None:
+    if request.first_byte < 0:
         raise invalid_field("first_byte", "must not be negative")
-    if not order.first_byte:
+    if not request.first_byte:
         return
     if not (isinstance(file_format, RowFormat) and file_format.is_resumable):
         raise invalid_field("first_byte", "must be 0: only CSV and JSONL can be resumed")
     if not _is_final(record):
-        raise RunNotFrozen(run_id=order.run_id)
+        raise RunNotFrozen(run_id=request.run_id)
 
 
 def _is_final(record: RunRecord) -> bool:
     return record.is_frozen and record.state is not None
 
 
-def _tag(order: ExportRequest, record: RunRecord, run: ExportedRun) -> str:
+def _tag(request: ExportRequest, record: RunRecord, run: ExportedRun) -> str:
     """Another one for any other content: what a file is made of, and how."""
-    way = (order.format_number, order.task, order.is_defused)
-    parts = (ROWS_VERSION, order.run_id, record.epoch, *way, *run.metrics)
+    way = (request.format_number, request.task, request.is_defused)
+    parts = (ROWS_VERSION, request.run_id, record.epoch, *way, *run.metrics)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
