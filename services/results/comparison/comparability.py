@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proctor.values.run import RunState
+from services.results.comparison.compared_metrics import ComparedMetrics, options_of, task_named
 from services.results.comparison.errors import OtherBenchmark, OtherOptions, OtherScoring
-from services.results.comparison.metric_choice import ComparedMetrics, options_of, task_named
 from services.results.runs.errors import RunNotFrozen
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan, RunRecord
 
@@ -27,14 +27,14 @@ def check_comparable(records: Sequence[RunRecord], tasks: Sequence[str], *, is_f
             raise OtherScoring(difference="scoring_method", first=ways[0], second=ways[1])
 
 
-def check_options(plans: Sequence[RunPlan], choice: ComparedMetrics) -> None:
+def check_options(plans: Sequence[RunPlan], compared: ComparedMetrics) -> None:
     """Raises OtherOptions where a metric that is compared is another one in each run.
 
     Runs of a suite that differ in that are of other versions of it, which a warning reports.
     """
     if not plans[0].facts.is_of_dataset:
         return
-    for task, metrics in choice.by_task.items():
+    for task, metrics in compared.by_task.items():
         for scored in metrics:
             found = dict.fromkeys(options_of(plan, task, scored.metric.name) or "none" for plan in plans)
             if len(found) > 1:

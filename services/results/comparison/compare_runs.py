@@ -13,6 +13,13 @@ from services.common.checked_fields import invalid_field
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
 from services.results.comparison.comparability import check_comparable, check_options, warnings_of
+from services.results.comparison.compared_metrics import (
+    ComparedMetrics,
+    all_metrics,
+    chosen_metrics,
+    main_metrics,
+    shared_tasks,
+)
 from services.results.comparison.comparison import (
     BENCHMARK,
     ComparedRun,
@@ -23,13 +30,6 @@ from services.results.comparison.comparison import (
     corrected,
 )
 from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, RunOfModelNotFound
-from services.results.comparison.metric_choice import (
-    ComparedMetrics,
-    all_metrics,
-    chosen_metrics,
-    main_metrics,
-    shared_tasks,
-)
 from services.results.comparison.pair_differences import pair_differences
 from services.results.comparison.ports import Calls, ComparisonStore, PairStore, RunsOfModels
 from services.results.processes.errors import TookTooLong
@@ -66,25 +66,27 @@ class ComparePair:
     calls: Calls
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, indexes: tuple[int, int] = (0, 1)
+        self, runs: tuple[RunRecord, RunRecord], compared: ComparedMetrics, indexes: tuple[int, int] = (0, 1)
     ) -> list[Difference]:
         """The differences of two runs, not corrected. Raises NoCommonSamples, ComparisonTooSlow."""
         first, second = (record.plan for record in runs)
-        metrics = {task: [one.key for one in metrics] for task, metrics in choice.by_task.items()}
+        metrics = {task: [one.key for one in metrics] for task, metrics in compared.by_task.items()}
         pairs = await self.pairs.pairs(first, second, metrics)
         if not pairs:
             raise NoCommonSamples(first=first.run_id, second=second.run_id)
-        label_counts = await self._label_counts(first, choice)
+        label_counts = await self._label_counts(first, compared)
         try:
-            return await self.calls.call(MAX_SECONDS, pair_differences, indexes, choice, pairs, label_counts)
+            return await self.calls.call(
+                MAX_SECONDS, pair_differences, indexes, compared, pairs, label_counts
+            )
         except TookTooLong as error:
             raise ComparisonTooSlow(first=first.run_id, second=second.run_id, seconds=MAX_SECONDS) from error
 
-    async def _label_counts(self, plan: RunPlan, choice: ComparedMetrics) -> dict[str, int]:
+    async def _label_counts(self, plan: RunPlan, compared: ComparedMetrics) -> dict[str, int]:
         return {
             task.task: await find_label_count(self.sample_sets, task, scoring)
             for task, scoring in zip(plan.tasks, plan.scorings, strict=True)
-            if task.task in choice.by_task
+            if task.task in compared.by_task
         }
 
 
@@ -105,14 +107,14 @@ class CompareRuns:
         plans = [record.plan for record in records]
         tasks = shared_tasks(plans, query.tasks)
         check_comparable(records, tasks, is_forced=query.is_forced)
-        choice = (
+        compared = (
             chosen_metrics(plans, query.tasks, query.metrics)
             if query.metrics
             else main_metrics(plans, query.tasks)
         )
         if not query.is_forced:
-            check_options(plans, choice)
-        compared = await asyncio.gather(*(self._compared(record, choice) for record in records))
+            check_options(plans, compared)
+        runs = await asyncio.gather(*(self._compared_run(record, compared) for record in records))
         key = ComparisonKey(
             runs=tuple((record.plan.run_id, record.epoch) for record in records),
             metrics=query.metrics,
@@ -121,23 +123,23 @@ class CompareRuns:
         )
         found = self.cache.find(key)
         if found is None:
-            found = await self._differences(records, choice)
+            found = await self._differences(records, compared)
             self.cache.keep(key, found)
         # Over all pairs at once: correcting each by itself would promise too much.
         differences, corrected_over = corrected(found)
         return Comparison(
             benchmark=plans[0].facts.benchmark,
-            runs=compared,
+            runs=runs,
             differences=differences,
             corrected_over=corrected_over,
             warnings=warnings_of(records, tasks),
         )
 
-    async def _differences(self, records: Sequence[RunRecord], choice: ComparedMetrics) -> list[Difference]:
+    async def _differences(self, records: Sequence[RunRecord], compared: ComparedMetrics) -> list[Difference]:
         found: list[Difference] = []
         for first, second in combinations(range(len(records)), 2):
             runs = records[first], records[second]
-            found += await self.compare_pair.compare(runs, choice, (first, second))
+            found += await self.compare_pair.compare(runs, compared, (first, second))
         return found
 
     async def _run_ids(self, query: CompareQuery) -> Sequence[str]:
@@ -159,12 +161,12 @@ class CompareRuns:
                 raise RunOfModelNotFound(model=model, benchmark=query.benchmark)
         return [latest[model] for model in query.models]
 
-    async def _compared(self, record: RunRecord, choice: ComparedMetrics) -> ComparedRun:
+    async def _compared_run(self, record: RunRecord, compared: ComparedMetrics) -> ComparedRun:
         """The score is the benchmark's own figure of what is compared first."""
         plan = record.plan
         summary = await self.summaries.find(plan.run_id, record.epoch)
         figures = summary.groups[-1].figures if summary and summary.groups else {}
-        metrics = [each.metric for each in choice.of_benchmark]
+        metrics = [each.metric for each in compared.of_benchmark]
         score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None
         return ComparedRun(plan.run_id, plan.facts.model, plan.scoring_method, plan.facts.limit, score)
 
@@ -201,8 +203,8 @@ class StoreComparison:
         """Stores that the comparison took too long, in the place of its figures."""
         runs = await self._runs(first_run_id, second_run_id)
         if runs:
-            choice = all_metrics([run.plan for run in runs], are_alike=True)
-            await self.comparisons.store(*runs, _undefined(choice, DifferenceEstimate(test=TOOK_TOO_LONG)))
+            compared = all_metrics([run.plan for run in runs], are_alike=True)
+            await self.comparisons.store(*runs, _undefined(compared, DifferenceEstimate(test=TOOK_TOO_LONG)))
 
     async def _runs(self, first_run_id: str, second_run_id: str) -> tuple[RunRecord, RunRecord] | None:
         """Both runs in one order.
@@ -216,18 +218,18 @@ class StoreComparison:
         """Undefined ones without a common sample: they need not be looked for again."""
         plans = [first.plan, second.plan]
         check_comparable([first, second], shared_tasks(plans, ()), is_forced=False)
-        choice = all_metrics(plans, are_alike=True)
+        compared = all_metrics(plans, are_alike=True)
         try:
-            return _stored(choice, await self.compare_pair.compare((first, second), choice))
+            return _stored(compared, await self.compare_pair.compare((first, second), compared))
         except NoCommonSamples:
-            return _undefined(choice, undefined(0, NO_PAIRS))
+            return _undefined(compared, undefined(0, NO_PAIRS))
 
 
-def _undefined(choice: ComparedMetrics, estimate: DifferenceEstimate) -> list[Difference]:
-    return [Difference(0, 1, BENCHMARK, each.metric, estimate) for each in choice.of_benchmark]
+def _undefined(compared: ComparedMetrics, estimate: DifferenceEstimate) -> list[Difference]:
+    return [Difference(0, 1, BENCHMARK, each.metric, estimate) for each in compared.of_benchmark]
 
 
-def _stored(choice: ComparedMetrics, differences: Sequence[Difference]) -> list[Difference]:
+def _stored(compared: ComparedMetrics, differences: Sequence[Difference]) -> list[Difference]:
     """Every metric of the benchmark, and the main metric of each task."""
-    mains = {(task, metrics[0].key) for task, metrics in choice.by_task.items() if metrics}
+    mains = {(task, metrics[0].key) for task, metrics in compared.by_task.items() if metrics}
     return [one for one in differences if one.task == BENCHMARK or (one.task, one.metric) in mains]

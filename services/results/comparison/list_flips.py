@@ -8,7 +8,7 @@ from services.common.checked_fields import checked_number
 from services.common.requests.page_tokens import key_token, read_key_token
 from services.results.comparison.answer_pairs import sample_score
 from services.results.comparison.comparability import check_comparable
-from services.results.comparison.metric_choice import all_metrics, shared_tasks, task_named
+from services.results.comparison.compared_metrics import all_metrics, shared_tasks, task_named
 from services.results.comparison.ports import FlipQuery, FoundFlip, PairStore
 from services.results.outcomes.page_bytes import fitting_count
 from services.results.runs.ports import RunRecordStore

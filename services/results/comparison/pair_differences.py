@@ -9,8 +9,8 @@ from services.results.comparison.answer_pairs import (
     sum_of,
     tally_of,
 )
+from services.results.comparison.compared_metrics import ComparedMetrics
 from services.results.comparison.comparison import BENCHMARK, Difference
-from services.results.comparison.metric_choice import ComparedMetrics
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import label_measure
@@ -63,17 +63,17 @@ def difference_if_parsed(
 
 
 def pair_differences(
-    indexes: tuple[int, int], choice: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
+    indexes: tuple[int, int], compared: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
 ) -> list[Difference]:
     """`indexes` of the two runs in the list of runs; labels by task. Takes seconds for large runs."""
-    tasks = list(_task_differences(indexes, choice, pairs, label_counts))
-    return [*tasks, *_benchmark_differences(indexes, choice, tasks)]
+    tasks = list(_task_differences(indexes, compared, pairs, label_counts))
+    return [*tasks, *_benchmark_differences(indexes, compared, tasks)]
 
 
 def _task_differences(
-    indexes: tuple[int, int], choice: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
+    indexes: tuple[int, int], compared: ComparedMetrics, pairs: PairsByMetric, label_counts: Mapping[str, int]
 ) -> Iterator[Difference]:
-    for task, metrics in choice.by_task.items():
+    for task, metrics in compared.by_task.items():
         for scored in metrics:
             groups = pairs.get((task, scored.key), ())
             yield Difference(
@@ -87,10 +87,10 @@ def _task_differences(
 
 
 def _benchmark_differences(
-    indexes: tuple[int, int], choice: ComparedMetrics, tasks: Sequence[Difference]
+    indexes: tuple[int, int], compared: ComparedMetrics, tasks: Sequence[Difference]
 ) -> Iterator[Difference]:
     by_name = {(one.task, one.metric): one for one in tasks}
-    for each in choice.of_benchmark:
+    for each in compared.of_benchmark:
         parts = [by_name[task, metric] for task, metric in each.by_task.items()]
         yield Difference(
             *indexes,

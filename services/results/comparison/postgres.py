@@ -11,8 +11,8 @@ import orjson
 
 from services.common.postgres import PostgresSession
 from services.results.comparison.answer_pairs import PairGroup, SampleAnswers
+from services.results.comparison.compared_metrics import task_index, task_named
 from services.results.comparison.comparison import Difference, StoredDifference
-from services.results.comparison.metric_choice import task_index, task_named
 from services.results.comparison.pair_differences import PairsByMetric
 from services.results.comparison.ports import FlipQuery, FoundFlip
 from services.results.runs.run_plan import RunPlan, RunRecord

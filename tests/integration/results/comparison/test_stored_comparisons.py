@@ -11,8 +11,8 @@ from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import TOOK_TOO_LONG, ComparePair, StoreComparison
+from services.results.comparison.compared_metrics import ComparedMetrics
 from services.results.comparison.comparison import Difference
-from services.results.comparison.metric_choice import ComparedMetrics
 from services.results.leaderboard import compare_peers, process_leases
 from services.results.leaderboard.compare_peers import ComparePeers
 from services.results.leaderboard.ports import Lease, Work
@@ -112,11 +112,14 @@ class BrokenComparePair(ComparePair):
     error: Exception
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, positions: tuple[int, int] = (0, 1)
+        self,
+        runs: tuple[RunRecord, RunRecord],
+        compared: ComparedMetrics,
+        positions: tuple[int, int] = (0, 1),
     ) -> list[Difference]:
         if self.broken_run in [run.plan.run_id for run in runs]:
             raise self.error
-        return await ComparePair.compare(self, runs, choice, positions)
+        return await ComparePair.compare(self, runs, compared, positions)
 
 
 def breaking(runs: PairedRuns, run_id: str, error: Exception) -> ComparePeers:
@@ -155,13 +158,16 @@ class StuckComparePair(ComparePair):
     asked: list[frozenset[str]] = field(default_factory=list)
 
     async def compare(
-        self, runs: tuple[RunRecord, RunRecord], choice: ComparedMetrics, positions: tuple[int, int] = (0, 1)
+        self,
+        runs: tuple[RunRecord, RunRecord],
+        compared: ComparedMetrics,
+        positions: tuple[int, int] = (0, 1),
     ) -> list[Difference]:
         ids = frozenset(run.plan.run_id for run in runs)
         self.asked.append(ids)
         if self.stuck_run in ids:
             await asyncio.Event().wait()
-        return await ComparePair.compare(self, runs, choice, positions)
+        return await ComparePair.compare(self, runs, compared, positions)
 
 
 def stuck_on(runs: PairedRuns, run_id: str) -> tuple[ComparePeers, list[frozenset[str]]]:

@@ -10,8 +10,8 @@ from proctor.values.run import RunState
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
 from services.common.errors import InvalidParameter
+from services.results.comparison.compared_metrics import all_metrics, chosen_metrics, main_metrics
 from services.results.comparison.errors import NothingToCompare
-from services.results.comparison.metric_choice import all_metrics, chosen_metrics, main_metrics
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.rescoring.rescore_task import ScoringOverride, other_scoring
 from services.results.runs.run_plan import RunFacts, RunPlan

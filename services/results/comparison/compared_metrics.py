@@ -32,7 +32,7 @@ class ComparedMetrics:
 def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> ComparedMetrics:
     """The main metric of each task; that of the benchmark is the one they agree on, else the score."""
     shared = _shared_metrics(plans, tasks)
-    return _choice(plans[0], {task: metrics[:1] for task, metrics in shared.items()}, ())
+    return _compared(plans[0], {task: metrics[:1] for task, metrics in shared.items()}, ())
 
 
 def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequence[str]) -> ComparedMetrics:
@@ -51,7 +51,7 @@ def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequen
         ]
         for task, metrics in shared.items()
     }
-    return _choice(plans[0], by_task, names)
+    return _compared(plans[0], by_task, names)
 
 
 def all_metrics(plans: Sequence[RunPlan], *, are_alike: bool = False) -> ComparedMetrics:
@@ -66,10 +66,10 @@ def all_metrics(plans: Sequence[RunPlan], *, are_alike: bool = False) -> Compare
             for task, metrics in shared.items()
         }
     names = dict.fromkeys(scored.key for one in shared.values() for scored in one)
-    return _choice(plans[0], shared, [*names, SCORE])
+    return _compared(plans[0], shared, [*names, SCORE])
 
 
-def _choice(
+def _compared(
     plan: RunPlan, by_task: Mapping[str, Sequence[ScoredMetric]], names: Sequence[str]
 ) -> ComparedMetrics:
     """No names: the one metric that the tasks agree on, or the score."""
