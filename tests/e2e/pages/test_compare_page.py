@@ -1,4 +1,4 @@
-"""A comparison in a browser, over the runs of a real stack: choice, samples, keyboard."""
+"""A comparison in a browser, over the runs of a real stack: selection, samples, keyboard."""
 
 import pytest
 from playwright.async_api import expect
@@ -14,7 +14,7 @@ def comparison(site: Site) -> str:
 
 
 async def test_comparison_in_every_look(site: Site) -> None:
-    await site.check_in_every_look("/compare", "compare-choice", until="table.candidates")
+    await site.check_in_every_look("/compare", "compare-selection", until="table.candidates")
     await site.check_in_every_look(f"{comparison(site)}&show=all", "compare", until="article.sample")
     text = await site.reads_without_scripts(comparison(site))
     assert "reference run" in text

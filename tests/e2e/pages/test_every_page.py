@@ -23,7 +23,7 @@ PAGES = {
     "answers": "/runs/{run}/results",
     "no-answers": "/runs/{run}/results?text=nothing+has+this",
     "rescore": "/runs/{run}/rescore",
-    "compare-choice": "/compare",
+    "compare-selection": "/compare",
     "compare": "/compare?run={run}&run={other}",
     "history": "/history",
     "no-history": "/history?model=no/such",

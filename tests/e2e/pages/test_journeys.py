@@ -80,7 +80,7 @@ async def test_a_run_is_ordered_watched_and_compared_by_keys_alone(site: Site) -
         await page.locator("table.candidates input:checked").wait_for()
         await tab_to(page, "table.candidates input:not(:checked)")
         await keys.press("Space")
-        await tab_to(page, "#choice button.main", "Shift+Tab")
+        await tab_to(page, "#selection button.main", "Shift+Tab")
         await keys.press("Enter")
         await page.locator("table.forest").wait_for()
         assert opened.complaints == []

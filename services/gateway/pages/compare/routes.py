@@ -23,15 +23,15 @@ from services.gateway.backends.calls import (
 )
 from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.pages.compare.address import CompareAddress, compare_address
-from services.gateway.pages.compare.choice import ChoiceAddress, Offered, choice_view
 from services.gateway.pages.compare.samples import SamplesView, compared_metric, differing_samples
+from services.gateway.pages.compare.selection import Offered, SelectionAddress, selection_view
 from services.gateway.pages.compare.view import CompareView, ComparisonView, comparison_view
 from services.gateway.pages.filters import model_filter
 from services.gateway.pages.page import Page, PageOf
 
 # The id of the element with the samples.
 _SAMPLES = "samples"
-_CHOICE = "choice"
+_SELECTION = "selection"
 _OFFERED = 60
 # More than can be compared: what is too many is reported with all of them shown.
 _MAX_CHOSEN = 20
@@ -51,10 +51,10 @@ async def show_comparison(
     backends: BackendCalls,
     now: Now,
     address: AddressOf,
-    asked: Annotated[ChoiceAddress, Depends()],
+    asked: Annotated[SelectionAddress, Depends()],
 ) -> Response:
-    if not address.is_complete or asked.choose or page.target == _CHOICE:
-        return await _show_choice(page, backends, now, address, asked)
+    if not address.is_complete or asked.choose or page.target == _SELECTION:
+        return await _show_selection(page, backends, now, address, asked)
     if page.target == _SAMPLES and address.runs:
         # The figures stay as they are on the page.
         view = CompareView(address, *await _names_and_samples(backends, address))
@@ -129,7 +129,7 @@ async def _comparison(
 async def _beside(
     results: Results, address: CompareAddress
 ) -> tuple[Sequence[summary_pb2.RunSummary], str, SamplesView | None]:
-    """The summaries of the runs, and samples of a task: without a choice of the first one that all have."""
+    """The summaries of the runs, and samples of a task: unless one is chosen, of the first that all have."""
     summaries = await asyncio.gather(*(results.summary(run_id) for run_id in address.runs))
     tasks = [{task.task: None for task in summary.tasks} for summary in summaries]
     shared = [name for name in (tasks[0] if tasks else ()) if all(name in names for names in tasks)]
@@ -166,8 +166,8 @@ def _fault(error: DomainError, address: CompareAddress) -> str:
     return error.message
 
 
-async def _show_choice(
-    page: Page, backends: Backends, now: Now, address: CompareAddress, asked: ChoiceAddress
+async def _show_selection(
+    page: Page, backends: Backends, now: Now, address: CompareAddress, asked: SelectionAddress
 ) -> Response:
     """The page that offers closed runs, or the models that have runs."""
     model = await model_filter(backends.scheduler, asked.q.strip())
@@ -187,8 +187,8 @@ async def _show_choice(
     )
     found = [each for each in chosen if each]
     offered = Offered(history, named, found, [each.suite for each in suites.suites], model)
-    view = choice_view(address, asked, offered, now)
-    response = page.show("compare/choice", view, part="compare/choice_part")
+    view = selection_view(address, asked, offered, now)
+    response = page.show("compare/selection", view, part="compare/selection_part")
     if page.is_part:
         response.headers["HX-Push-Url"] = view.link()
     return response

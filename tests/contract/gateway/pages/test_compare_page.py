@@ -144,10 +144,10 @@ async def test_models_are_compared_by_their_runs(harness: GatewayHarness) -> Non
     assert shown.status == 200
 
 
-async def test_enter_in_a_field_of_the_choice_goes_on_choosing(harness: GatewayHarness) -> None:
+async def test_enter_in_a_field_of_the_selection_goes_on_choosing(harness: GatewayHarness) -> None:
     """A browser presses the first button of the form."""
     shown = await show(harness, f"/compare?run={RUN_ID}")
-    form = shown.html.partition('<form id="choice"')[2].partition("</form>")[0]
+    form = shown.html.partition('<form id="selection"')[2].partition("</form>")[0]
     first = re.sub("<noscript>.*?</noscript>", "", form).partition("<button")[2].partition(">")[0]
     assert 'name="choose" value="1"' in first
 

@@ -148,11 +148,11 @@ async def test_what_is_chosen_for_a_comparison_stays_chosen_on_every_page(harnes
     asked = harness.results.entries.pages_asked[-1]
     assert (asked.model, asked.page_token) == ("vllm/a", "token")
     assert 'name="choose" value="older"' in shown.html
-    # A filter of the choice is not a comparison, however many are chosen.
-    choosing = PART | {"HX-Target": "form#choice"}
+    # A filter of the selection is not a comparison, however many are chosen.
+    choosing = PART | {"HX-Target": "form#selection"}
     other = f"{RUN_ID[:-1]}7"
     part = await show(harness, f"/compare?run={RUN_ID}&run={other}&suite=glue", headers=choosing)
-    assert (part.status, '<form id="choice"' in part.html) == (200, True)
+    assert (part.status, '<form id="selection"' in part.html) == (200, True)
 
 
 async def test_the_filters_of_the_overview_go_with_its_part_and_its_files(harness: GatewayHarness) -> None:

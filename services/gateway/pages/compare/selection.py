@@ -39,7 +39,7 @@ class ComparableRun:
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceView:
+class SelectionView:
     """`fault` is what is wrong with what was chosen."""
 
     candidates: Sequence[ComparableRun]
@@ -53,7 +53,7 @@ class ChoiceView:
     now: datetime
 
     def link(self, **changes: str) -> str:
-        """The address of the choice with what is chosen; of the other kind nothing is."""
+        """The address of the selection with what is chosen; of the other kind nothing is."""
         by = _MODELS if self.is_by_model else ""
         named = {"by": by, "suite": self.suite, "q": self.model, **changes}
         field = "model" if self.is_by_model else "run"
@@ -65,7 +65,7 @@ class ChoiceView:
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceAddress:
+class SelectionAddress:
     """The parameters of the page of choices, without the chosen runs and models.
 
     `q` is a model. `choose` is a page token, or another text that keeps the page of choices open.
@@ -94,12 +94,14 @@ class Offered:
     model: ModelFilter
 
 
-def choice_view(address: CompareAddress, asked: ChoiceAddress, offered: Offered, now: datetime) -> ChoiceView:
+def selection_view(
+    address: CompareAddress, asked: SelectionAddress, offered: Offered, now: datetime
+) -> SelectionView:
     """The page of candidates; chosen ones come first, on every page."""
     is_by_model = asked.by == _MODELS or bool(address.models)
     found = {run.run_id for run, _ in offered.chosen}
     missing = [] if is_by_model else [each for each in offered.asked if each not in found]
-    return ChoiceView(
+    return SelectionView(
         candidates=_models(address, offered) if is_by_model else _runs(address, offered),
         suites=offered.suites,
         suite=address.suite,
@@ -143,7 +145,7 @@ def _with_entries(
     return list({**candidates, **listed}.values())
 
 
-def _fault(address: CompareAddress, asked: ChoiceAddress, missing: Sequence[str]) -> str:
+def _fault(address: CompareAddress, asked: SelectionAddress, missing: Sequence[str]) -> str:
     """Runs that do not exist are named, and not counted."""
     incomplete = "" if asked.choose else _incomplete(address, len(address.chosen) - len(missing))
     if not missing:
