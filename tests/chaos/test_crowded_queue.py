@@ -21,12 +21,12 @@ from tests.harness.crowded_queue import (
     watch_limits,
 )
 from tests.harness.replicas import replica
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 CROWD = Crowd(users_of_class=2, runs_each=3)
 MAX_RUNNING = 3
 ENVIRONMENT = {
-    **IMPATIENT,
+    **SHORT_TIMEOUTS,
     "PROCTOR_SCHEDULER_MAX_PENDING_RUNS_PER_USER": str(CROWD.runs_each),
     "PROCTOR_SCHEDULER_MIN_RUN_TIME_SECONDS": "0.5",
 }

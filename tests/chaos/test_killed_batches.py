@@ -17,7 +17,7 @@ from tests.chaos.faults.faulted_batch import (
     assert_batch_right,
     assert_own_answers,
     batch_stack,
-    patient_client,
+    retrying_client,
 )
 from tests.chaos.faults.run_audit import assert_counters_equal_rows, read_rows
 from tests.chaos.faults.stack_faults import kill
@@ -40,7 +40,7 @@ async def stack() -> AsyncIterator[StackHarness]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(stack: StackHarness) -> AsyncIterator[AsyncOpenAI]:
-    async with patient_client(stack) as opened:
+    async with retrying_client(stack) as opened:
         yield opened
 
 

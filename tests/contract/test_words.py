@@ -37,6 +37,7 @@ IDENTIFIERS = {
     "loose": "unreferenced",
     "pace": "rate limit",
     "paces": "rate limits",
+    "patience": "timeout, retry time, linger",
     "place": "slot, position, index",
     "places": "slots, positions, indexes",
     "standing": "leaderboard entry, running",

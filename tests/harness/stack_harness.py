@@ -23,7 +23,7 @@ CONNECT_LIMIT_SECONDS = 10.0
 COMMAND_LIMIT_SECONDS = 60.0
 
 # Faults are noticed sooner than in production, so that tests do not wait for them.
-IMPATIENT = {
+SHORT_TIMEOUTS = {
     "PROCTOR_WORKER_ACK_WAIT_SECONDS": "4",
     "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "4",
     "PROCTOR_WORKER_REQUEST_TIMEOUT_SECONDS": "5",
@@ -37,7 +37,7 @@ class StackOrder:
     rows: int = 200
     is_long: bool = False
     concurrency: int = 64
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(IMPATIENT))
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(SHORT_TIMEOUTS))
     # Instead of the pool that asks the fake model server, and beside it.
     pools: tuple[Pool, ...] = ()
     more_pools: tuple[Pool, ...] = ()

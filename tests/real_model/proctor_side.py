@@ -9,7 +9,7 @@ from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.values.providers.pool import Pool
 from tests.e2e.harness.run_ends import all_outcomes, completed
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import MODEL, REPOSITORY
 from tests.real_model.compared_tasks import COMPARED_TASKS, LIMIT, ComparedTask
 from tests.real_model.examined_side import ExaminedSide, ExaminedTask, Said
@@ -22,7 +22,7 @@ async def examine_with_proctor(pool: Pool, folder: Path) -> ExaminedSide:
     order = StackOrder(
         pools=(pool,),
         suites=tuple(REPOSITORY / "suites" / suite for suite in by_suite),
-        environment={**IMPATIENT, "PROCTOR_DATA_DIR": os.environ["PROCTOR_DATA_DIR"]},
+        environment={**SHORT_TIMEOUTS, "PROCTOR_DATA_DIR": os.environ["PROCTOR_DATA_DIR"]},
     )
     found: dict[str, ExaminedTask] = {}
     async with stack_harness(folder, order) as stack:

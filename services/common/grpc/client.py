@@ -1,4 +1,4 @@
-"""Channels to other services: over all replicas, patient with restarts, with the limits of servers."""
+"""Channels to other services: over all replicas, with retries for restarts and with the limits of servers."""
 
 import asyncio
 import json

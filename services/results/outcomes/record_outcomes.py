@@ -28,7 +28,7 @@ MAX_CACHED_PLANS = 1000
 # Several for each run: workers differ, and so do the servers that orders name.
 MAX_CACHED_ENVIRONMENTS = 10_000
 # How long the outcomes of one run wait for those of others, to be recorded in one statement.
-SCORING_PATIENCE_SECONDS = 0.2
+SCORING_LINGER_SECONDS = 0.2
 
 _NO_TARGET = ScoringImpossible("the sample is not in its set")
 
@@ -111,7 +111,7 @@ class RecordOutcomes:
         waiting = set(scoring)
         try:
             while waiting:
-                done, waiting = await asyncio.wait(waiting, timeout=SCORING_PATIENCE_SECONDS)
+                done, waiting = await asyncio.wait(waiting, timeout=SCORING_LINGER_SECONDS)
                 if done:
                     yield [one for task in done for one in task.result()]
         finally:

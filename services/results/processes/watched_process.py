@@ -27,7 +27,7 @@ ENDING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ProcessTimeouts:
     """Every `interval_seconds` without a reply the process is looked at, `intervals` times at most."""
 
     cpu_seconds: float = 60.0
@@ -44,11 +44,11 @@ def memory_of_machine() -> int:
     return min(limits)
 
 
-async def ask(process: ChildProcess, request: bytes, patience: Patience) -> Any:
+async def ask(process: ChildProcess, request: bytes, timeouts: ProcessTimeouts) -> Any:
     """The reply to a framed request. Raises RequestUnanswerable or ProcessLost: the process must be ended."""
     asking = asyncio.create_task(exchange(process, request), name="ask a process")
     try:
-        await _until_done(asking, process, patience)
+        await _until_done(asking, process, timeouts)
         return asking.result()
     except (OSError, EOFError) as error:
         raise await _explained(process) from error
@@ -56,20 +56,20 @@ async def ask(process: ChildProcess, request: bytes, patience: Patience) -> Any:
         asking.cancel()
 
 
-async def _until_done(asking: asyncio.Future[Any], process: ChildProcess, patience: Patience) -> None:
-    await asyncio.wait((asking,), timeout=patience.interval_seconds)
+async def _until_done(asking: asyncio.Future[Any], process: ChildProcess, timeouts: ProcessTimeouts) -> None:
+    await asyncio.wait((asking,), timeout=timeouts.interval_seconds)
     if asking.done():
         return
     try:
         watched = psutil.Process(process.process.pid)
         began = before = _cpu_seconds(watched)
-        for _ in range(patience.intervals):
-            await asyncio.wait((asking,), timeout=patience.interval_seconds)
+        for _ in range(timeouts.intervals):
+            await asyncio.wait((asking,), timeout=timeouts.interval_seconds)
             if asking.done():
                 return
             now = _cpu_seconds(watched)
-            if now - began > patience.cpu_seconds:
-                raise RequestUnanswerable(f"it computes for over {patience.cpu_seconds:g} s")
+            if now - began > timeouts.cpu_seconds:
+                raise RequestUnanswerable(f"it computes for over {timeouts.cpu_seconds:g} s")
             if now - before < IDLE_CPU_SECONDS and watched.status() == psutil.STATUS_SLEEPING:
                 raise RequestUnanswerable("it waits for nothing")
             before = now

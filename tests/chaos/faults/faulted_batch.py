@@ -22,7 +22,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.gateway.openai_client import openai_client
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.batch_counts import BatchCount, count_batch
-from tests.harness.stack_harness import IMPATIENT, MODEL, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import MODEL, SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 LINES = 5_000
 # With 64 requests at a time the model server would answer 5,000 lines in four seconds.
@@ -32,15 +32,15 @@ FINAL = ("completed", "failed", "expired", "cancelled")
 
 @asynccontextmanager
 async def batch_stack(environment: Mapping[str, str] | None = None) -> AsyncIterator[StackHarness]:
-    """`environment` beside what makes the stack impatient."""
-    order = StackOrder(aliases={"test-model": MODEL}, environment={**IMPATIENT, **(environment or {})})
+    """`environment` beside the short timeouts of the stack."""
+    order = StackOrder(aliases={"test-model": MODEL}, environment={**SHORT_TIMEOUTS, **(environment or {})})
     with temporary_state_dir() as state_dir:
         async with stack_harness(state_dir.parent, order) as stack:
             yield stack
 
 
 @asynccontextmanager
-async def patient_client(stack: StackHarness) -> AsyncIterator[AsyncOpenAI]:
+async def retrying_client(stack: StackHarness) -> AsyncIterator[AsyncOpenAI]:
     """Asks again where a process is just coming back."""
     async with openai_client(f"http://{stack.stack.gateway_http}", max_retries=10) as client:
         yield client

@@ -16,7 +16,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.rollout_orders import archive
 from tests.harness.rollout_tasks import harbor_folder
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,7 +38,7 @@ class Lists:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def lists(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lists]:
-    environment = IMPATIENT | {
+    environment = SHORT_TIMEOUTS | {
         "PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE": "0",
         "PROCTOR_SCHEDULER_MAX_PENDING_RUNS_PER_USER": "1000",
     }

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.harness.described_api import describe_with, things_to_name, walk
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import IMPATIENT, StackOrder, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackOrder, stack_harness
 
 EXAMPLES = os.environ.get("PROCTOR_TEST_API_EXAMPLES", "3")
 SECONDS = os.environ.get("PROCTOR_TEST_API_SECONDS", "40")
@@ -27,7 +27,7 @@ MANY = {
 
 @pytest.mark.timeout(2 * WALK_LIMIT_SECONDS + 120.0)
 async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_path: Path) -> None:
-    order = StackOrder(rows=40, environment=IMPATIENT | MANY)
+    order = StackOrder(rows=40, environment=SHORT_TIMEOUTS | MANY)
     with temporary_state_dir() as state_dir:
         async with stack_harness(state_dir.parent, order) as stack:
             description = tmp_path / "openapi.json"

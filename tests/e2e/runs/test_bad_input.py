@@ -20,7 +20,7 @@ from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import ended
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.fakes.suites.suite_folder import CHOICE_TASK, write_suite
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -155,7 +155,7 @@ async def stack() -> AsyncIterator[StackHarness]:
         order = StackOrder(
             suites=suites,
             more_pools=(FOLDERS,),
-            environment={**IMPATIENT, **ANY_PYTHON, "HF_HUB_OFFLINE": "1"},
+            environment={**SHORT_TIMEOUTS, **ANY_PYTHON, "HF_HUB_OFFLINE": "1"},
         )
         async with stack_harness(state_dir.parent, order) as stack:
             yield stack

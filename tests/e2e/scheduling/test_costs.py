@@ -14,7 +14,7 @@ from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, keyed_order, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, keyed_order, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,7 +39,7 @@ async def stack(prices_file: Path) -> AsyncIterator[StackHarness]:
         order = StackOrder(
             rows=ROWS,
             models=("fake", "dear"),
-            environment={**IMPATIENT, "PROCTOR_SCHEDULER_PRICES_FILE": str(prices_file)},
+            environment={**SHORT_TIMEOUTS, "PROCTOR_SCHEDULER_PRICES_FILE": str(prices_file)},
         )
         async with stack_harness(state_dir.parent, order) as stack:
             yield stack

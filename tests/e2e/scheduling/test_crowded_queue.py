@@ -18,7 +18,7 @@ from tests.harness.crowded_queue import (
     until_all_end,
     watch_limits,
 )
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,7 +26,7 @@ CROWD = Crowd(users_of_class=2, runs_each=3)
 MAX_RUNNING = 2
 MAX_PENDING = 3
 ENVIRONMENT = {
-    **IMPATIENT,
+    **SHORT_TIMEOUTS,
     "PROCTOR_SCHEDULER_MAX_RUNNING_RUNS": str(MAX_RUNNING),
     "PROCTOR_SCHEDULER_MAX_PENDING_RUNS_PER_USER": str(MAX_PENDING),
     "PROCTOR_SCHEDULER_MIN_RUN_TIME_SECONDS": "0.2",

@@ -18,7 +18,7 @@ from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, keyed_order, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, keyed_order, stack_harness
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ ROWS = 200
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack() -> AsyncIterator[StackHarness]:
     environment = {
-        **IMPATIENT,
+        **SHORT_TIMEOUTS,
         "PROCTOR_SCHEDULER_RUN_TIME_LIMIT_SECONDS": str(TIME_LIMIT_SECONDS),
         "PROCTOR_WORKER_REQUEST_TIMEOUT_SECONDS": "60",
     }

@@ -13,7 +13,7 @@ import pytest_asyncio
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from tests.e2e.harness.run_ends import all_outcomes, completed
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import IMPATIENT, MODEL, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import MODEL, SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import REPOSITORY
 from tests.reference.golden_reference import (
     GOLDEN_FILES,
@@ -88,7 +88,7 @@ def pairs_of(doc: Mapping[str, object]) -> list[list[str]]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack() -> AsyncIterator[StackHarness]:
-    environment = {**IMPATIENT, "PROCTOR_DATA_DIR": os.environ["PROCTOR_DATA_DIR"]}
+    environment = {**SHORT_TIMEOUTS, "PROCTOR_DATA_DIR": os.environ["PROCTOR_DATA_DIR"]}
     folders = tuple(REPOSITORY / "suites" / suite for suite in {**GOLDEN_TASKS, **OTHER_TASKS})
     order = StackOrder(suites=folders, environment=environment)
     with temporary_state_dir() as state_dir:

@@ -16,7 +16,7 @@ from tests.chaos.faults.run_audit import assert_counters_equal_rows, assert_each
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.observed_processes import name_of
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import MODEL, SAMPLES, SUITE, starter_pool
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -52,7 +52,7 @@ class Watched:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def watched() -> AsyncIterator[Watched]:
     pool = starter_pool(PoolModel(OTHER, str(starter_model_dir(os.environ))))
-    order = StackOrder(pools=(pool,), suites=(SUITE,), environment={**IMPATIENT, **EAGER})
+    order = StackOrder(pools=(pool,), suites=(SUITE,), environment={**SHORT_TIMEOUTS, **EAGER})
     with temporary_state_dir() as state_dir:
         async with stack_harness(state_dir.parent, order) as stack:
             watched = Watched(stack)

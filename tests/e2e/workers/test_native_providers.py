@@ -21,7 +21,7 @@ from tests.fakes.providers.model_server import Fault, answer_text
 from tests.fakes.providers.provider_server import SECRET, ProviderServer, serving
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.fakes.worker.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, keyed_order, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, keyed_order, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -66,7 +66,7 @@ async def stack() -> AsyncIterator[StackHarness]:
         state_dir = opened.enter_context(temporary_state_dir())
         secret = state_dir.parent / "mounted-secret"
         secret.write_text(f"{WRONG_SECRET}\n")
-        environment = {**IMPATIENT, "GOOD_KEY": f"{SECRET}\n", "WRONG_KEY_FILE": str(secret)}
+        environment = {**SHORT_TIMEOUTS, "GOOD_KEY": f"{SECRET}\n", "WRONG_KEY_FILE": str(secret)}
         environment |= {"PROCTOR_WORKER_LIST_SECONDS": "3", "PROCTOR_WORKER_MAX_TRIES": "1"}
         environment["PROCTOR_ALLOWED_BASE_URLS"] = f"{elsewhere}/v1"
         order = StackOrder(rows=ROWS, environment=environment, pools=tuple(pools))

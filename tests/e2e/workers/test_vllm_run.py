@@ -9,7 +9,7 @@ from proctor.v1 import run_pb2, summary_pb2
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import IMPATIENT, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import MODEL, SAMPLES, SUITE, starter_pool
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,7 +22,7 @@ ABORT_SECONDS = 2.0
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack() -> AsyncIterator[StackHarness]:
-    environment = {**IMPATIENT, "PROCTOR_WORKER_HEARTBEAT_SECONDS": "0.1"}
+    environment = {**SHORT_TIMEOUTS, "PROCTOR_WORKER_HEARTBEAT_SECONDS": "0.1"}
     order = StackOrder(pools=(starter_pool(),), suites=(SUITE,), environment=environment)
     with temporary_state_dir() as state_dir:
         async with stack_harness(state_dir.parent, order) as stack:

@@ -18,12 +18,12 @@ from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.common.errors import DependencyUnavailable
 from services.results.processes import watched_process
-from services.results.processes.watched_process import Patience
+from services.results.processes.watched_process import ProcessTimeouts
 from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
 from services.results.scoring.processes import scorer_pool
-from services.results.scoring.processes.scorer_pool import DEFAULT_PATIENCE, ScorerPool
+from services.results.scoring.processes.scorer_pool import DEFAULT_TIMEOUTS, ScorerPool
 from services.results.scoring.processes.scorer_process import ScoringLimits
 from tests.fakes.eventually import eventually
 from tests.harness.processes import bound
@@ -50,9 +50,9 @@ LIMITS = ScoringLimits(seconds=20.0)
 
 @asynccontextmanager
 async def pool(
-    limits: ScoringLimits = LIMITS, processes: int = 1, patience: Patience = DEFAULT_PATIENCE
+    limits: ScoringLimits = LIMITS, processes: int = 1, timeouts: ProcessTimeouts = DEFAULT_TIMEOUTS
 ) -> AsyncIterator[ScorerPool]:
-    made = ScorerPool(processes, limits, patience)
+    made = ScorerPool(processes, limits, timeouts)
     try:
         yield made
     finally:
@@ -123,7 +123,7 @@ def calling(function: Callable[..., object], *arguments: object) -> AnswerToScor
 # For the scoring process, not for this one.
 SLEEP = time.sleep  # noqa: TID251  # runs in the scoring process, which has no loop
 ENDS_PROCESS = "it ended the process that scores"
-IMPATIENT = Patience(cpu_seconds=5.0, interval_seconds=0.5)
+SHORT_TIMEOUTS = ProcessTimeouts(cpu_seconds=5.0, interval_seconds=0.5)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ IMPATIENT = Patience(cpu_seconds=5.0, interval_seconds=0.5)
     ids=["exits", "reads no memory", "aborts", "computes", "waits"],
 )
 async def test_an_answer_that_ends_the_process_costs_its_own_score(deadly: AnswerToScore) -> None:
-    async with pool(patience=IMPATIENT) as scorer:
+    async with pool(timeouts=SHORT_TIMEOUTS) as scorer:
         scored = await scorer.score(recipe("rougeL_max"), [QUICK, deadly, QUICK])
     assert reasons(list(scored)) == ["", ENDS_PROCESS, ""]
     assert scoring_processes() == []
@@ -166,12 +166,12 @@ async def test_a_machine_that_kills_processes_is_no_fault_of_an_answer() -> None
 
 async def test_a_machine_without_time_is_no_fault_of_an_answer() -> None:
     """The process is stopped for several intervals, as one that is swapped out."""
-    async with pool(patience=IMPATIENT) as scorer:
+    async with pool(timeouts=SHORT_TIMEOUTS) as scorer:
         scoring = asyncio.ensure_future(scorer.score(recipe("rougeL_max"), [calling(SLEEP, 0.4), QUICK]))
         await eventually(lambda: any(map(has_begun, scoring_processes())), "it is at work")
         [process] = scoring_processes()
         os.kill(process, signal.SIGSTOP)
-        await asyncio.sleep(4 * IMPATIENT.interval_seconds)
+        await asyncio.sleep(4 * SHORT_TIMEOUTS.interval_seconds)
         assert not scoring.done()
         os.kill(process, signal.SIGCONT)
         assert ENDS_PROCESS not in reasons(list(await scoring))

@@ -10,7 +10,7 @@ from services.common.structured_logs import get_logger
 from services.results.processes.bounded_calls import exchange, start_process
 from services.results.processes.child_process import frame
 from services.results.processes.errors import ProcessLost, RequestUnanswerable
-from services.results.processes.watched_process import Patience, ask, memory_of_machine
+from services.results.processes.watched_process import ProcessTimeouts, ask, memory_of_machine
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
 from services.results.scoring.processes.scorer_process import ScoringLimits
@@ -18,7 +18,7 @@ from services.results.scoring.processes.scorer_process import ScoringLimits
 MODULE = "services.results.scoring.processes.scorer_process"
 DEFAULT_LIMITS = ScoringLimits()
 # The process ends an answer by itself; this is for one that cannot any more.
-DEFAULT_PATIENCE = Patience()
+DEFAULT_TIMEOUTS = ProcessTimeouts()
 # After so many in a row the answers are kept and scored later: a loss is never the fault of an answer.
 MAX_LOSSES = 3
 # The scorers' libraries alone take half of it.
@@ -36,13 +36,13 @@ class ScorerPool:
         self,
         max_processes: int,
         limits: ScoringLimits = DEFAULT_LIMITS,
-        patience: Patience = DEFAULT_PATIENCE,
+        timeouts: ProcessTimeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._slots = asyncio.Semaphore(max_processes)
         # Below what the machine has: an answer that takes too much meets its limit, not the kernel's killer.
         share = max(memory_of_machine() // (2 * max_processes), MIN_BYTES)
         self._limits = replace(limits, memory_bytes=min(limits.memory_bytes, share))
-        self._patience = patience
+        self._timeouts = timeouts
         self._idle: list[ChildProcess] = []
 
     async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
@@ -81,7 +81,7 @@ class ScorerPool:
             process = self._idle.pop() if self._idle and not is_fresh else await self._started()
             is_in_step = False
             try:
-                found: list[Scored] = await ask(process, frame((recipe, answers)), self._patience)
+                found: list[Scored] = await ask(process, frame((recipe, answers)), self._timeouts)
                 is_in_step = True
             finally:
                 # A process that was cut off in a reply would answer the next request with its rest.

@@ -118,7 +118,7 @@ async def test_a_choice_said_in_words_is_read_or_counted_as_unparsed() -> None:
 
 
 async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_outcomes, "SCORING_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(record_outcomes, "SCORING_LINGER_SECONDS", 0.05)
     recorder = Recorder()
     may_end = recorder.scorer.held["slow"] = asyncio.Event()
     slow, quick = [await recorder.open_texts(".*") for _ in range(2)]

@@ -83,7 +83,7 @@ class Launcher:
         self._selector.register(self._control, selectors.EVENT_READ)
         self._selector.register(woken, selectors.EVENT_READ)
         while True:
-            for key, _ in self._selector.select(self._patience()):
+            for key, _ in self._selector.select(self._timeout()):
                 if key.data is not None:
                     self._take_ends(key.data)
                 elif key.fileobj is woken:
@@ -103,7 +103,7 @@ class Launcher:
             self._remove_groups()
             select.select([], [], [], 0.02)
 
-    def _patience(self) -> float:
+    def _timeout(self) -> float:
         return POLL_SECONDS if any(box.is_watched for box in self._boxes.values()) else _IDLE_SECONDS
 
     def _receive(self) -> bool:
