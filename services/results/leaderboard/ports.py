@@ -136,11 +136,11 @@ class LeaseStore(Protocol):
         ...
 
     async def renew(self, lease: Lease, seconds: float) -> None:
-        """Holds it from now on for so long; with 0 it ends at once, and its start counts."""
+        """Holds it from now on for so long."""
         ...
 
-    async def give_back(self, lease: Lease) -> None:
-        """Ends it as if it had not begun, so that another may acquire it at once."""
+    async def release(self, lease: Lease, *, counts: bool) -> None:
+        """Ends it, so that another may acquire it at once; the start counts, or is forgotten."""
         ...
 
     async def delete(self, lease: Lease) -> None:

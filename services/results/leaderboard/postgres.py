@@ -162,8 +162,8 @@ class PostgresLeases:
     async def renew(self, lease: Lease, seconds: float) -> None:
         await self._session.fetch("renew_lease", lease.run_id, lease.work, seconds)
 
-    async def give_back(self, lease: Lease) -> None:
-        await self._session.fetch("give_back_lease", lease.run_id, lease.work)
+    async def release(self, lease: Lease, *, counts: bool) -> None:
+        await self._session.fetch("release_lease", lease.run_id, lease.work, counts)
 
     async def delete(self, lease: Lease) -> None:
         await self._session.fetch("delete_lease", lease.run_id, lease.work)

@@ -9,7 +9,7 @@ from services.results.leaderboard.ports import Lease, LeaseStore, Work
 from services.results.summaries.close_run import LEASE_SECONDS, RENEWALS
 
 # Below the time after which a loop that stops is cancelled again (`_CANCEL_AGAIN_SECONDS`).
-GIVE_BACK_SECONDS = 2.0
+RELEASE_SECONDS = 2.0
 # Work that was started more often than this has ended the processes that did it.
 MAX_STARTS = 5
 
@@ -23,23 +23,23 @@ async def process_leases(leases: LeaseStore, work: Work, step: Callable[[Lease],
         except DependencyUnavailable:
             # The start counts, so that a run which brings its process down each time comes after the others.
             # If this cannot be written either, the lease ends by itself.
-            await leases.renew(lease, 0)
+            await leases.release(lease, counts=True)
             raise
         except asyncio.CancelledError:
             # This replica stops: another need not wait for the end of the lease. The start does not count.
-            await _give_back(leases, lease)
+            await _release(leases, lease)
             raise
         if is_done:
             await leases.delete(lease)
         else:
-            await leases.renew(lease, 0)
+            await leases.release(lease, counts=True)
 
 
-async def _give_back(leases: LeaseStore, lease: Lease) -> None:
+async def _release(leases: LeaseStore, lease: Lease) -> None:
     # Postgres may be away; then the lease ends by itself.
     with suppress(DependencyUnavailable, TimeoutError):
-        async with asyncio.timeout(GIVE_BACK_SECONDS):
-            await leases.give_back(lease)
+        async with asyncio.timeout(RELEASE_SECONDS):
+            await leases.release(lease, counts=False)
 
 
 @asynccontextmanager

@@ -162,7 +162,7 @@ FROM (
         SELECT run_id, epoch, 0 AS starts
         FROM run_records AS r
         WHERE $1 = 'comparison' AND state = 'completed' AND compared_epoch < epoch
-            AND NOT EXISTS (SELECT FROM closed_run_leases AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
+            AND NOT EXISTS (SELECT FROM closed_run_leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, $1, r.epoch))
         ORDER BY frozen_at
         LIMIT 1
     )
@@ -171,17 +171,17 @@ FROM (
         SELECT run_id, epoch, 0
         FROM closed_runs AS r
         WHERE $1 = 'baselines' AND state = 'completed' AND baselines IS NULL
-            AND NOT EXISTS (SELECT FROM closed_run_leases AS c WHERE (c.run_id, c.work, c.epoch) = (r.run_id, $1, r.epoch))
+            AND NOT EXISTS (SELECT FROM closed_run_leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, $1, r.epoch))
         ORDER BY closed_at
         LIMIT 1
     )
     UNION ALL
     (
-        SELECT run_id, epoch, c.starts
-        FROM closed_run_leases AS c
+        SELECT run_id, epoch, l.starts
+        FROM closed_run_leases AS l
         JOIN run_records AS r USING (run_id, epoch)
-        WHERE c.work = $1 AND c.leased_until <= now() AND r.state = 'completed'
-        ORDER BY c.starts, r.frozen_at
+        WHERE l.work = $1 AND l.leased_until <= now() AND r.state = 'completed'
+        ORDER BY l.starts, r.frozen_at
         LIMIT 1
     )
 ) AS waiting
@@ -194,13 +194,14 @@ ON CONFLICT (run_id, work) DO UPDATE SET
 WHERE held.leased_until <= now() OR held.epoch < excluded.epoch
 RETURNING run_id::text AS run_id, starts;
 
--- name: renew_lease: Hold a lease for some more seconds; with 0 it ends ($1 run, $2 work, $3 seconds)
+-- name: renew_lease: Hold a lease for some more seconds ($1 run, $2 work, $3 seconds)
 UPDATE closed_run_leases
 SET leased_until = now() + make_interval(secs => $3)
 WHERE run_id = $1 AND work = $2;
 
--- name: give_back_lease: End a lease as if it had not begun ($1 run, $2 work)
-UPDATE closed_run_leases SET leased_until = now(), starts = starts - 1
+-- name: release_lease: End a lease; its start counts, or not ($1 run, $2 work, $3 whether it counts)
+UPDATE closed_run_leases
+SET leased_until = now(), starts = starts - CASE WHEN $3 THEN 0 ELSE 1 END
 WHERE run_id = $1 AND work = $2;
 
 -- name: delete_lease: Delete a lease ($1 run, $2 work)

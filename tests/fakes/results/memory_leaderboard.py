@@ -130,8 +130,9 @@ class MemoryLeases:
     async def renew(self, lease: Lease, seconds: float) -> None:
         """There is no other replica."""
 
-    async def give_back(self, lease: Lease) -> None:
-        self._starts[lease.run_id] -= 1
+    async def release(self, lease: Lease, *, counts: bool) -> None:
+        if not counts:
+            self._starts[lease.run_id] -= 1
 
     async def delete(self, lease: Lease) -> None:
         del self._starts[lease.run_id]

@@ -211,13 +211,15 @@ async def test_a_lease_ends_by_itself_and_a_run_that_was_started_comes_last(runs
     first, second, _ = await three(runs)
     held = await runs.leases.acquire(Work.COMPARISON, 60)
     lapsed = await runs.leases.acquire(Work.COMPARISON, 0)
-    assert (held and held.run_id, lapsed and lapsed.run_id) == (first, second)
+    assert held is not None
+    assert lapsed is not None
+    assert (held.run_id, lapsed.run_id) == (first, second)
     starts = []
     while (lease := await runs.leases.acquire(Work.COMPARISON, 60)) is not None:
         starts.append((lease.run_id == second, lease.starts))
     assert starts == [(False, 1), (True, 2)]
-    await runs.session.fetch("renew_lease", first, "comparison", 0)
-    await runs.session.fetch("renew_lease", second, "comparison", 0)
+    for lease in (held, lapsed):
+        await runs.leases.release(lease, counts=True)
 
 
 class CountedLeases(PostgresLeases):
