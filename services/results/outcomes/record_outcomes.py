@@ -156,7 +156,7 @@ class RecordOutcomes:
     async def _targets(
         self, plan: RunPlan, task_index: int, samples: set[int]
     ) -> Mapping[int, ScoringTarget]:
-        """Expected answers, by the number of the sample in the run."""
+        """Targets, by the number of the sample in the run."""
         task = plan.tasks[task_index]
         positions = sorted(sample - task.first_sample for sample in samples)
         found = await self.sample_sets.targets(task.sample_set_id, positions)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 # The label, and the vote, of an answer in words that could not be read.
 # No label is below 0, so it is never right and votes for nothing.
 UNREAD = -1
-# (gold, predicted), for metrics that need all samples at once.
+# (target, predicted), for metrics that need all samples at once.
 LabelPair = tuple[int, int]
-# (gold, predicted), or where rollouts vote (score, number of the reading).
+# (target, predicted), or where rollouts vote (score, number of the reading).
 NumberPair = tuple[float, float]
 ScoreValue = float | LabelPair | NumberPair
 

@@ -35,9 +35,9 @@ class Judgement:
     is_right: bool = False
 
 
-def shown_targets(expected: Sequence[str]) -> str:
+def shown_targets(targets: Sequence[str]) -> str:
     """The first ones, in a sentence."""
-    return ", ".join(f"{text!r:.80}" for text in expected[:5]) or "(missing)"
+    return ", ".join(f"{text!r:.80}" for text in targets[:5]) or "(missing)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class FoundText:
     pattern: TimedRegex
     ignore_case: bool = False
 
-    def check(self, expected: Sequence[str]) -> None:
-        """Whatever is expected may be found."""
+    def check(self, targets: Sequence[str]) -> None:
+        """Whatever the targets are, they may be found."""
 
-    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
+    def judge(self, answer: str, targets: Sequence[str]) -> Judgement:
         reading = (self.pattern.first(answer) or "").strip()
         if not reading:
             return Judgement(None)
-        return Judgement(reading, any(self._folded(reading) == self._folded(text) for text in expected))
+        return Judgement(reading, any(self._folded(reading) == self._folded(text) for text in targets))
 
     def _folded(self, text: str) -> str:
         return text.strip().casefold() if self.ignore_case else text.strip()
@@ -70,15 +70,15 @@ class FoundTarget:
     ignore_case: bool = False
     slow_time: SlowTime = field(default_factory=SlowTime, compare=False)
 
-    def check(self, expected: Sequence[str]) -> None:
-        self._patterns(expected)
+    def check(self, targets: Sequence[str]) -> None:
+        self._patterns(targets)
 
-    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
-        patterns = self._patterns(expected)
+    def judge(self, answer: str, targets: Sequence[str]) -> Judgement:
+        patterns = self._patterns(targets)
         return Judgement(answer, any(pattern.first(answer) is not None for pattern in patterns))
 
-    def _patterns(self, expected: Sequence[str]) -> Sequence[TimedRegex]:
-        return [self._pattern(text) for text in expected]
+    def _patterns(self, targets: Sequence[str]) -> Sequence[TimedRegex]:
+        return [self._pattern(text) for text in targets]
 
     def _pattern(self, text: str) -> TimedRegex:
         if len(text) > MAX_PATTERN_CHARACTERS:
@@ -109,15 +109,15 @@ class SameNumber:
     tolerance: Fraction = Fraction(0)
     relative_tolerance: Fraction = Fraction(0)
 
-    def check(self, expected: Sequence[str]) -> None:
-        _numbers_of(expected)
+    def check(self, targets: Sequence[str]) -> None:
+        _numbers_of(targets)
 
-    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
-        targets = _numbers_of(expected)
+    def judge(self, answer: str, targets: Sequence[str]) -> Judgement:
+        numbers = _numbers_of(targets)
         named = last_number(final_answer(answer))
         if named is None:
             return Judgement(None)
-        return Judgement(named.text, any(self._is_near(named, target) for target in targets))
+        return Judgement(named.text, any(self._is_near(named, number) for number in numbers))
 
     def _is_near(self, named: WrittenNumber, target: WrittenNumber) -> bool:
         pairs = [(named.value, target.value)]
@@ -131,10 +131,10 @@ class SameNumber:
         )
 
 
-def _numbers_of(expected: Sequence[str]) -> Sequence[WrittenNumber]:
-    numbers = [number for text in expected if (number := last_number(text)) is not None]
+def _numbers_of(targets: Sequence[str]) -> Sequence[WrittenNumber]:
+    numbers = [number for text in targets if (number := last_number(text)) is not None]
     if not numbers:
-        raise ScoringImpossible(f"the target {shown_targets(expected)} names no number")
+        raise ScoringImpossible(f"the target {shown_targets(targets)} names no number")
     return numbers
 
 
@@ -144,25 +144,25 @@ class SettledChoice:
 
     choices: tuple[str, ...] = LETTERS
 
-    def check(self, expected: Sequence[str]) -> None:
-        self._right_labels(expected)
+    def check(self, targets: Sequence[str]) -> None:
+        self._right_labels(targets)
 
-    def judge(self, answer: str, expected: Sequence[str]) -> Judgement:
-        right = self._right_labels(expected)
+    def judge(self, answer: str, targets: Sequence[str]) -> Judgement:
+        right = self._right_labels(targets)
         label = named_choice(answer, self.choices)
         return Judgement(None) if label is None else Judgement(self.choices[label], label in right)
 
-    def _right_labels(self, expected: Sequence[str]) -> frozenset[int]:
-        right = frozenset(self._labels(expected))
+    def _right_labels(self, targets: Sequence[str]) -> frozenset[int]:
+        right = frozenset(self._labels(targets))
         if not right:
             raise ScoringImpossible(
-                f"the target {shown_targets(expected)} is none of the choices {', '.join(self.choices):.200}"
+                f"the target {shown_targets(targets)} is none of the choices {', '.join(self.choices):.200}"
             )
         return right
 
-    def _labels(self, expected: Sequence[str]) -> Iterator[int]:
+    def _labels(self, targets: Sequence[str]) -> Iterator[int]:
         stripped, options = [choice.strip() for choice in self.choices], options_of(self.choices)
-        for text in expected:
+        for text in targets:
             label = options.being(text) if options and text.strip() not in stripped else None
             # The text of a choice goes before its letter: a choice may be called "B".
             if text.strip() in stripped:

@@ -1,4 +1,4 @@
-"""Compares an answer with an expected text: lm-eval's exact_match, and SQuAD's exact match and F1.
+"""Compares an answer with a target: lm-eval's exact_match, and SQuAD's exact match and F1.
 
 Rajpurkar et al. 2016; normalised as by the official script: lower case, no punctuation, no articles.
 """
@@ -22,12 +22,12 @@ class TextMatch:
     ignore_numbers: bool = False
     regexes_to_ignore: tuple[TimedRegex, ...] = ()
 
-    def is_match(self, answer: str, expected: str) -> bool:
-        return self._reduced(answer) == self._reduced(expected)
+    def is_match(self, answer: str, target: str) -> bool:
+        return self._reduced(answer) == self._reduced(target)
 
-    def is_contained(self, expected: str, answer: str) -> bool:
-        """Nothing is contained in anything: an expected text of which nothing is left never counts."""
-        wanted = self._reduced(expected)
+    def is_contained(self, target: str, answer: str) -> bool:
+        """Nothing is contained in anything: a target of which nothing is left never counts."""
+        wanted = self._reduced(target)
         return bool(wanted) and wanted in self._reduced(answer)
 
     def _reduced(self, text: str) -> str:
@@ -40,13 +40,13 @@ class TextMatch:
         return text.translate(_WITHOUT_DIGITS) if self.ignore_numbers else text
 
 
-def squad_exact_match(answer: str, expected: str) -> float:
-    return float(_normalised(answer) == _normalised(expected))
+def squad_exact_match(answer: str, target: str) -> float:
+    return float(_normalised(answer) == _normalised(target))
 
 
-def squad_f1(answer: str, expected: str) -> float:
+def squad_f1(answer: str, target: str) -> float:
     """Harmonic mean of precision and recall over tokens, each counted as often as it occurs."""
-    given, wanted = _normalised(answer).split(), _normalised(expected).split()
+    given, wanted = _normalised(answer).split(), _normalised(target).split()
     # As the official script of SQuAD 2: both empty is a match.
     if not given or not wanted:
         return float(given == wanted)

@@ -1,4 +1,4 @@
-"""Metrics that compare a generated text, as it was read, with the expected texts."""
+"""Metrics that compare a generated text, as it was read, with the targets."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -56,11 +56,11 @@ class Overlap:
 
     @cached_property
     def _rouge(self) -> Mapping[str, Mapping[str, float]]:
-        given, expected = _words(self.answer), sum(map(_words, self._texts))
+        words, text_words = _words(self.answer), sum(map(_words, self._texts))
         # Checked before: the scorer offers no way to stop it on the way.
-        if given * expected > MAX_ROUGE_CELLS:
+        if words * text_words > MAX_ROUGE_CELLS:
             raise ScoringImpossible(
-                f"ROUGE does not compare an answer of {given} words with {expected} words"
+                f"ROUGE does not compare an answer of {words} words with {text_words} words"
             )
         answer, scored = _with_lines(self.answer), {}
         for text in self._texts:
@@ -112,20 +112,20 @@ def _rouge_scorer() -> "RougeScorer":
     return RougeScorer(list(_ROUGE_TYPES.values()))
 
 
-def _exact_match(metric: CompiledMetric, reading: str, expected: str) -> float:
-    return float(metric.match.is_match(reading, expected))
+def _exact_match(metric: CompiledMetric, reading: str, target: str) -> float:
+    return float(metric.match.is_match(reading, target))
 
 
-def _contains(metric: CompiledMetric, reading: str, expected: str) -> float:
-    return float(metric.match.is_contained(expected, reading))
+def _contains(metric: CompiledMetric, reading: str, target: str) -> float:
+    return float(metric.match.is_contained(target, reading))
 
 
-def _squad_em(_: CompiledMetric, reading: str, expected: str) -> float:
-    return squad_exact_match(reading, expected)
+def _squad_em(_: CompiledMetric, reading: str, target: str) -> float:
+    return squad_exact_match(reading, target)
 
 
-def _squad_f1(_: CompiledMetric, reading: str, expected: str) -> float:
-    return squad_f1(reading, expected)
+def _squad_f1(_: CompiledMetric, reading: str, target: str) -> float:
+    return squad_f1(reading, target)
 
 
 # Scores of a reading against one accepted text; the best one counts.
@@ -187,9 +187,9 @@ class ReadText:
     @cached_property
     def _numbers(self) -> NumberPair | None:
         """The right number, and the one that the answer names."""
-        expected = _expected_number(self.target)
+        target = _target_number(self.target)
         named = None if self.prediction is None else named_number(self.prediction)
-        return None if named is None else (expected, named)
+        return None if named is None else (target, named)
 
     @cached_property
     def _overlap(self) -> Overlap:
@@ -203,10 +203,10 @@ def check_target(metric: CompiledMetric, target: ScoringTarget) -> None:
     if metric.rule:
         metric.rule.check(target.texts)
     if metric.name in NUMBER_METRICS:
-        _expected_number(target)
+        _target_number(target)
 
 
-def _expected_number(target: ScoringTarget) -> float:
+def _target_number(target: ScoringTarget) -> float:
     number = named_number(target.texts[0]) if target.texts else None
     if number is None:
         raise ScoringImpossible(f"the target {shown_targets(target.texts[:1])} is not a number")

@@ -30,13 +30,13 @@ class ScoreChunk:
 
 @dataclass(frozen=True, slots=True)
 class PairColumns:
-    """One row per outcome: the right label or number, and the predicted one.
+    """One row per outcome: the label or number of the target, and the predicted one.
 
     A label that could not be read is -1, a number is not finite. `samples` and `rollouts`: None with one
     rollout; `clusters`: None without.
     """
 
-    gold: Values
+    target: Values
     predicted: Values
     samples: Keys | None = None
     rollouts: Keys | None = None
@@ -44,7 +44,7 @@ class PairColumns:
 
     @property
     def count(self) -> int:
-        return len(self.gold)
+        return len(self.target)
 
     @property
     def sample_count(self) -> int:
@@ -68,7 +68,7 @@ class PairColumns:
 
     def only_read(self) -> "PairColumns":
         """The rows of numbers that are finite."""
-        is_read = np.isfinite(self.gold) & np.isfinite(self.predicted)
+        is_read = np.isfinite(self.target) & np.isfinite(self.predicted)
         return self if is_read.all() else self._chosen(is_read)
 
     def by_rollout(self) -> Iterator["PairColumns"]:
@@ -76,7 +76,7 @@ class PairColumns:
         assert self.rollouts is not None
         for rollout in np.unique(self.rollouts):
             chosen = self.rollouts == rollout
-            yield PairColumns(self.gold[chosen], self.predicted[chosen])
+            yield PairColumns(self.target[chosen], self.predicted[chosen])
 
     def units(self) -> Numbers:
         """The sample or cluster of each row, numbered from 0: what a bootstrap draws."""
@@ -104,7 +104,7 @@ class PairColumns:
 
     def _chosen(self, rows: NDArray[np.bool_] | Numbers) -> "PairColumns":
         keys = (None if key is None else key[rows] for key in (self.samples, self.rollouts, self.clusters))
-        return PairColumns(self.gold[rows], self.predicted[rows], *keys)
+        return PairColumns(self.target[rows], self.predicted[rows], *keys)
 
 
 def numbered(keys: Keys) -> Numbers:

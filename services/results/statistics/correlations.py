@@ -1,4 +1,4 @@
-"""Pearson's and Spearman's correlation of expected and named numbers, and the bootstrap of both."""
+"""Pearson's and Spearman's correlation of target numbers and named ones, and the bootstrap of both."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +29,7 @@ def correlated(correlation: Correlation, columns: PairColumns) -> float:
     """The figure of the rows as they are, block by block: of 10^7 rows no further column is made."""
     weights = None if columns.samples is None else columns.weights()
     values_of = _rank_lookup if correlation is spearman else _standard_lookup
-    x_of, y_of = values_of(columns.gold, weights), values_of(columns.predicted, weights)
+    x_of, y_of = values_of(columns.target, weights), values_of(columns.predicted, weights)
     moments = np.zeros(6)
     for rows in _blocks(columns.count):
         x, y = x_of(rows), y_of(rows)
@@ -50,7 +50,7 @@ def resampled_correlations(correlation: Correlation, columns: PairColumns) -> Ar
 
 
 def _numbers(columns: PairColumns) -> tuple[Array, Array]:
-    return columns.gold.astype(np.float64), columns.predicted.astype(np.float64)
+    return columns.target.astype(np.float64), columns.predicted.astype(np.float64)
 
 
 def _draws(units: int, rows: int) -> Iterator[Numbers]:

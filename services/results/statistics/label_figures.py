@@ -23,11 +23,11 @@ MAX_POSITIONS = 1_000_000
 class ResamplingUnits:
     """Units of a bootstrap: samples (or clusters), those with equal contributions taken together.
 
-    Cell i of the confusion table is (gold[i], predicted[i]); `contributions[p]` is what a unit of pattern p
+    Cell i of the confusion table is (target[i], predicted[i]); `contributions[p]` is what a unit of pattern p
     adds to each cell (None: pattern p is one in cell p), and `sizes[p]` how many units have that pattern.
     """
 
-    gold: Numbers
+    target: Numbers
     predicted: Numbers
     contributions: Array | None
     sizes: Numbers
@@ -39,9 +39,9 @@ class ResamplingUnits:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Confusion tables of one shape: `counts[t, i]` is table t's number for cell (gold[i], predicted[i])."""
+    """Confusion tables of one shape: `counts[t, i]` is cell (target[i], predicted[i]) of table t."""
 
-    gold: Numbers
+    target: Numbers
     predicted: Numbers
     counts: Array
 
@@ -51,29 +51,29 @@ Measure = Callable[[Tables], Array]
 
 def measured(measure: Measure, columns: PairColumns) -> float:
     """The figure of the rows as they are."""
-    gold, predicted, cell_of = _cells(columns)
+    target, predicted, cell_of = _cells(columns)
     counts = np.bincount(cell_of, weights=columns.weights()).astype(np.float64)
-    return float(measure(Tables(gold, predicted, counts[np.newaxis, :]))[0])
+    return float(measure(Tables(target, predicted, counts[np.newaxis, :]))[0])
 
 
 def resampling_units(columns: PairColumns) -> ResamplingUnits:
-    gold, predicted, cell_of = _cells(columns)
+    target, predicted, cell_of = _cells(columns)
     if not columns.has_units:
-        return ResamplingUnits(gold, predicted, None, np.bincount(cell_of).astype(np.int64))
-    units, cells = columns.units(), len(gold)
+        return ResamplingUnits(target, predicted, None, np.bincount(cell_of).astype(np.int64))
+    units, cells = columns.units(), len(target)
     size = (int(units.max()) + 1) * cells
     flat = np.bincount(units * cells + cell_of, weights=columns.weights(), minlength=size)
     # Samples have few kinds of contributions, so a draw of kinds replaces one of samples.
     patterns, sizes = np.unique(flat.reshape(-1, cells), axis=0, return_counts=True)
-    return ResamplingUnits(gold, predicted, patterns.astype(np.float64), sizes.astype(np.int64))
+    return ResamplingUnits(target, predicted, patterns.astype(np.float64), sizes.astype(np.int64))
 
 
 def _cells(columns: PairColumns) -> tuple[Numbers, Numbers, Numbers]:
     """The labels of each cell of the confusion table, and the cell of each row."""
-    least = int(min(columns.gold.min(), columns.predicted.min()))
-    labels = int(max(columns.gold.max(), columns.predicted.max())) - least + 1
+    least = int(min(columns.target.min(), columns.predicted.min()))
+    labels = int(max(columns.target.max(), columns.predicted.max())) - least + 1
     # In place: each further column of 10^7 rows takes 80 MB.
-    positions = columns.gold.astype(np.int64)
+    positions = columns.target.astype(np.int64)
     positions -= least
     positions *= labels
     positions += columns.predicted.astype(np.int64)
@@ -116,7 +116,7 @@ def resampled(measure: Measure, units: ResamplingUnits) -> Array:
 def left_out(measure: Measure, units: ResamplingUnits) -> Array:
     """The figure without one unit of each pattern (jackknife)."""
     own = np.eye(len(units.sizes)) if units.contributions is None else units.contributions
-    return measure(Tables(units.gold, units.predicted, units.sizes @ own - own))
+    return measure(Tables(units.target, units.predicted, units.sizes @ own - own))
 
 
 def _tables(units: ResamplingUnits, sizes: Numbers) -> Tables:
@@ -124,7 +124,7 @@ def _tables(units: ResamplingUnits, sizes: Numbers) -> Tables:
     counts = sizes.astype(np.float64)
     if units.contributions is not None:
         counts = counts @ units.contributions
-    return Tables(units.gold, units.predicted, counts)
+    return Tables(units.target, units.predicted, counts)
 
 
 def f1(tables: Tables) -> Array:
@@ -141,27 +141,27 @@ def f1_macro(tables: Tables, label_count: int = 0) -> Array:
 
 def f1_weighted(tables: Tables) -> Array:
     """The mean over labels, weighted by how often each is expected."""
-    shares = [tables.counts[:, tables.gold == label].sum(axis=1) for label in _labels(tables)]
+    shares = [tables.counts[:, tables.target == label].sum(axis=1) for label in _labels(tables)]
     figures = [_f1_of_label(tables, label) for label in _labels(tables)]
     return _ratio(np.sum(np.multiply(shares, figures), axis=0), np.sum(shares, axis=0))
 
 
 def f1_micro(tables: Tables) -> Array:
     """Over all answers at once; one that could not be read is a miss, and no false alarm."""
-    is_right = (tables.gold == tables.predicted) & (tables.gold >= 0)
+    is_right = (tables.target == tables.predicted) & (tables.target >= 0)
     right = tables.counts[:, is_right].sum(axis=1)
-    expected = tables.counts[:, tables.gold >= 0].sum(axis=1)
+    expected = tables.counts[:, tables.target >= 0].sum(axis=1)
     predicted = tables.counts[:, tables.predicted >= 0].sum(axis=1)
     return _ratio(2 * right, expected + predicted)
 
 
 def _labels(tables: Tables) -> range:
     """-1 means that no label could be read, and is itself no label; there is at least one."""
-    return range(int(max(tables.gold.max(), tables.predicted.max(), 0)) + 1)
+    return range(int(max(tables.target.max(), tables.predicted.max(), 0)) + 1)
 
 
 def _f1_of_label(tables: Tables, label: int) -> Array:
-    expected = tables.gold == label
+    expected = tables.target == label
     predicted = tables.predicted == label
     hits = tables.counts[:, expected & predicted].sum(axis=1)
     misses = tables.counts[:, expected ^ predicted].sum(axis=1)
@@ -174,9 +174,9 @@ def mcc(tables: Tables) -> Array:
     0 where all expected or all predicted ones are the same, as scikit-learn.
     """
     total = tables.counts.sum(axis=1)
-    right = tables.counts[:, tables.gold == tables.predicted].sum(axis=1)
-    labels = np.union1d(tables.gold, tables.predicted)
-    expected = np.stack([tables.counts[:, tables.gold == label].sum(axis=1) for label in labels])
+    right = tables.counts[:, tables.target == tables.predicted].sum(axis=1)
+    labels = np.union1d(tables.target, tables.predicted)
+    expected = np.stack([tables.counts[:, tables.target == label].sum(axis=1) for label in labels])
     predicted = np.stack([tables.counts[:, tables.predicted == label].sum(axis=1) for label in labels])
     covariance = right * total - (expected * predicted).sum(axis=0)
     spread_expected = total**2 - (expected**2).sum(axis=0)

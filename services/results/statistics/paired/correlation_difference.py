@@ -1,4 +1,4 @@
-"""The difference of two runs in how what was read correlates with what was expected (pearson, spearman)."""
+"""The difference of two runs in the correlation of readings with targets (pearson, spearman)."""
 
 from dataclasses import replace
 
@@ -56,19 +56,19 @@ def difference_of_correlations(pairs: LabelPairs, correlation: Correlation) -> D
 def _rows_of(run: Readings, kept: NDArray[np.bool_]) -> Readings:
     """The readings of some units, which are numbered anew."""
     rows, number = kept[run.units], np.cumsum(kept) - 1
-    return Readings(number[run.units[rows]], run.gold[rows], run.predicted[rows], run.weights[rows])
+    return Readings(number[run.units[rows]], run.target[rows], run.predicted[rows], run.weights[rows])
 
 
 def _of_draws(correlation: Correlation, run: Readings, draws: Numbers) -> Array:
     """The correlation of each draw, where unit u was drawn draws[d, u] times: (draws,)."""
     weights = draws[:, run.units] * run.weights
-    return correlation(run.gold, run.predicted, weights)
+    return correlation(run.target, run.predicted, weights)
 
 
 def _moments(pairs: LabelPairs) -> PairedUnits:
     """Per unit: sums of 1, x, y, x², y², xy over its rows."""
     first, second = (
-        unit_sums_of(run, _powers(run.gold, run.predicted), len(pairs.sizes))
+        unit_sums_of(run, _powers(run.target, run.predicted), len(pairs.sizes))
         for run in (pairs.first, pairs.second)
     )
     return merged(first, second, pairs.sizes)
@@ -80,14 +80,14 @@ def _powers(x: Array, y: Array) -> Array:
 
 def _transformed(pairs: LabelPairs, *, is_ranked: bool) -> LabelPairs:
     """Both runs' numbers in the same units, or their ranks among each other."""
-    rows = len(pairs.first.gold)
-    gold = np.concatenate([pairs.first.gold, pairs.second.gold])
+    rows = len(pairs.first.target)
+    target = np.concatenate([pairs.first.target, pairs.second.target])
     predicted = np.concatenate([pairs.first.predicted, pairs.second.predicted])
     if is_ranked:
-        gold, predicted = mean_ranks(gold), mean_ranks(predicted)
-    gold, predicted = standardised(gold), standardised(predicted)
-    first = replace(pairs.first, gold=gold[:rows], predicted=predicted[:rows])
-    second = replace(pairs.second, gold=gold[rows:], predicted=predicted[rows:])
+        target, predicted = mean_ranks(target), mean_ranks(predicted)
+    target, predicted = standardised(target), standardised(predicted)
+    first = replace(pairs.first, target=target[:rows], predicted=predicted[:rows])
+    second = replace(pairs.second, target=target[rows:], predicted=predicted[rows:])
     return replace(pairs, first=first, second=second)
 
 

@@ -18,7 +18,7 @@ TOO_MANY_LABELS = "too many labels and samples for a test"
 
 
 def difference_of_labels(pairs: LabelPairs, measure: Measure) -> DifferenceEstimate:
-    """Difference of two runs in a figure over (gold, predicted) labels; -1: no label could be read."""
+    """Difference of two runs in a figure over (target, predicted) labels; -1: no label could be read."""
     tables = _tables(pairs, measure)
     return difference_of_figures(pairs, *tables) if tables else undefined(pairs.pairs, TOO_MANY_LABELS)
 
@@ -48,7 +48,7 @@ def _tables(pairs: LabelPairs, measure: Measure) -> tuple[PairedUnits, FigureOfS
 
 
 def _labels(readings: Readings) -> Numbers:
-    return np.stack([readings.gold, readings.predicted], axis=1).astype(np.int64)
+    return np.stack([readings.target, readings.predicted], axis=1).astype(np.int64)
 
 
 def _counted(readings: Readings, cell_of: Numbers, shape: tuple[int, int]) -> Array:

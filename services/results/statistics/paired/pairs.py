@@ -80,7 +80,7 @@ class Readings:
     """
 
     units: Numbers
-    gold: Array
+    target: Array
     predicted: Array
     weights: Array
 

@@ -81,7 +81,7 @@ def test_accuracy_as_a_figure_of_tables_is_judged_as_accuracy_as_a_mean() -> Non
     first, second = agreeing(gold, 0.8, GENERATOR), agreeing(gold, 0.74, GENERATOR)
 
     def accuracy(tables: Tables) -> Array:
-        right: Array = tables.counts[:, tables.gold == tables.predicted].sum(axis=1) / tables.counts.sum(
+        right: Array = tables.counts[:, tables.target == tables.predicted].sum(axis=1) / tables.counts.sum(
             axis=1
         )
         return right
@@ -237,7 +237,7 @@ def test_the_bootstrap_interval_of_f1_covers_what_it_says() -> None:
 def grouped(pairs: LabelPairs) -> LabelPairs:
     """Equal samples as one unit, as the database gives them: a test of that too, and faster."""
     rows: NDArray[np.float64] = np.stack(
-        [pairs.first.gold, pairs.first.predicted, pairs.second.predicted], axis=1
+        [pairs.first.target, pairs.first.predicted, pairs.second.predicted], axis=1
     )
     kinds, sizes = np.unique(rows, axis=0, return_counts=True)
     units, ones = np.arange(len(kinds)), np.ones(len(kinds))

@@ -156,7 +156,7 @@ def test_label_figures_are_those_of_the_book(
     metric: str, by_the_book: Callable[[Labels, Labels], float], classes: int
 ) -> None:
     columns = labels(200, classes)
-    expected = by_the_book(columns.gold, columns.predicted)
+    expected = by_the_book(columns.target, columns.predicted)
     assert figure_of(metric, columns).mean == pytest.approx(expected, abs=1e-12)
 
 
@@ -168,13 +168,13 @@ def f1_of_label(gold: Labels, predicted: Labels, label: int) -> float:
 
 def test_an_f1_over_several_labels_is_their_mean() -> None:
     columns = labels(120, classes=4)
-    by_label = [f1_of_label(columns.gold, columns.predicted, label) for label in range(4)]
+    by_label = [f1_of_label(columns.target, columns.predicted, label) for label in range(4)]
     macro = figure_of("f1", columns, "macro")
     assert macro.mean == pytest.approx(np.mean(by_label))
     assert macro.stderr is not None
-    weighted = np.average(by_label, weights=np.bincount(columns.gold, minlength=4))
+    weighted = np.average(by_label, weights=np.bincount(columns.target, minlength=4))
     assert figure_of("f1", columns, "weighted").mean == pytest.approx(weighted)
-    accuracy = float((columns.gold == columns.predicted).mean())
+    accuracy = float((columns.target == columns.predicted).mean())
     assert figure_of("f1", columns, "micro").mean == pytest.approx(accuracy)
 
 
@@ -205,7 +205,7 @@ def test_the_error_of_a_label_figure_is_that_of_a_bootstrap_over_rows(
 ) -> None:
     columns = labels(120)
     draws = [GENERATOR.integers(0, 120, 120) for _ in range(400)]
-    resampled = [by_the_book(columns.gold[draw], columns.predicted[draw]) for draw in draws]
+    resampled = [by_the_book(columns.target[draw], columns.predicted[draw]) for draw in draws]
     figure = figure_of(metric, columns)
     assert figure.stderr == pytest.approx(np.std(resampled, ddof=1), rel=0.2)
     assert figure.ci_low == pytest.approx(np.percentile(resampled, 2.5), abs=0.05)
@@ -227,7 +227,7 @@ def test_rollouts_of_labels_are_resampled_by_sample() -> None:
     once = labels(300)
     samples = np.repeat(np.arange(300), 3)
     thrice = PairColumns(
-        np.repeat(once.gold, 3), np.repeat(once.predicted, 3), samples, np.tile(np.arange(3), 300)
+        np.repeat(once.target, 3), np.repeat(once.predicted, 3), samples, np.tile(np.arange(3), 300)
     )
     figure, repeated = figure_of("mcc", once), figure_of("mcc", thrice)
     assert repeated.n == 300
@@ -239,7 +239,7 @@ def test_rollouts_of_labels_are_resampled_by_sample() -> None:
 def test_clusters_of_labels_are_resampled_as_a_whole() -> None:
     once = labels(100)
     tripled = PairColumns(
-        np.repeat(once.gold, 3), np.repeat(once.predicted, 3), clusters=np.repeat(np.arange(100), 3)
+        np.repeat(once.target, 3), np.repeat(once.predicted, 3), clusters=np.repeat(np.arange(100), 3)
     )
     assert figure_of("f1", tripled).stderr == pytest.approx(figure_of("f1", once).stderr, rel=0.1)
     assert figure_of("f1", tripled).n == 300
@@ -250,7 +250,7 @@ def test_the_error_over_many_patterns_is_that_of_a_part_of_the_units(
     metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = labels(6000, classes=3)
-    clustered = PairColumns(columns.gold, columns.predicted, clusters=np.arange(6000) // 3)
+    clustered = PairColumns(columns.target, columns.predicted, clusters=np.arange(6000) // 3)
     whole = figure_of(metric, clustered)
     monkeypatch.setattr(figure_module, "MAX_UNITS", 60)
     part = figure_of(metric, clustered)
