@@ -23,7 +23,7 @@ from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.ports import AnswerScorer, ScoringRecipe
+from services.results.scoring.ports import AnswerScorer, UncompiledScoring
 from services.results.scoring.score_answer import score_beside
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.ports import SummaryStore
@@ -112,13 +112,15 @@ class AddBaselines:
         if scoring.output_type is OutputType.GENERATE_UNTIL and majority.is_of_all_different_texts:
             return undefined_baselines(scoring, task.sample_count)
         label_count = await find_label_count(self.sample_sets, task, scoring)
-        recipe = ScoringRecipe(task.scoring, plan.scoring_method, f"baselines of {task.sample_set_id}")
+        uncompiled = UncompiledScoring(
+            task.scoring, plan.scoring_method, f"baselines of {task.sample_set_id}"
+        )
         columns = BaselineColumns(scoring, majority, label_count)
         try:
             async for numbered in self._targets(task):
                 answers = columns.answers(numbered)
                 to_score = [answer.to_score for answer in answers]
-                scores = await score_beside(self.scorer, scoring, recipe, to_score)
+                scores = await score_beside(self.scorer, scoring, uncompiled, to_score)
                 await asyncio.to_thread(columns.add, answers, scores)
         except ScoringImpossible:
             return undefined_baselines(scoring, task.sample_count)

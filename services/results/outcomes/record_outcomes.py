@@ -20,7 +20,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.ports import AnswerScorer, Scored, ScoringRecipe
+from services.results.scoring.ports import AnswerScorer, Scored, UncompiledScoring
 from services.results.scoring.score_answer import score_beside
 
 # Far more than runs are recorded at a time; a forgotten plan costs one query.
@@ -148,9 +148,9 @@ class RecordOutcomes:
             return [Score("")] * len(answers)
         targets = await self._targets(plan, index, {sample for sample, _ in answers})
         known = [(targets[sample], answer) for sample, answer in answers if sample in targets]
-        recipe = ScoringRecipe(plan.tasks[index].scoring, plan.scoring_method, shared_by=plan.run_id)
+        uncompiled = UncompiledScoring(plan.tasks[index].scoring, plan.scoring_method, shared_by=plan.run_id)
         async with self._run_locks.setdefault(plan.run_id, asyncio.Lock()):
-            scored = iter(await score_beside(self.scorer, scoring, recipe, known))
+            scored = iter(await score_beside(self.scorer, scoring, uncompiled, known))
         return [next(scored) if sample in targets else _NO_TARGET for sample, _ in answers]
 
     async def _targets(

@@ -16,7 +16,7 @@ from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.errors import InvalidScoring, ScoringImpossible
-from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.score_answer import score_beside
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
@@ -110,14 +110,14 @@ class RescoreTask:
             raise RunNotFrozen(run_id=run_id)
         index = task_index(record.plan, task)
         scoring = other_scoring(record.plan, index, other)
-        recipe = ScoringRecipe(
-            _recipe(record.plan, index, other), record.plan.scoring_method, shared_by=f"{run_id} {other}"
+        uncompiled = UncompiledScoring(
+            _overridden(record.plan, index, other), record.plan.scoring_method, shared_by=f"{run_id} {other}"
         )
         label_count = await find_label_count(self.sample_sets, record.plan.tasks[index], scoring)
         rescored = RescoredAnswers(scoring, label_count)
         async for chunk in self.answers.chunks(record.plan, index, has_docs=False):
             answers = _scorable(record.plan, chunk)
-            scored = await score_beside(self.scorer, scoring, recipe, list(answers.values()))
+            scored = await score_beside(self.scorer, scoring, uncompiled, list(answers.values()))
             # In a thread, as with all that is done for a whole chunk: the service goes on recording.
             await asyncio.to_thread(rescored.add, chunk, dict(zip(answers, scored, strict=True)))
         _check_some_were_scored(rescored)
@@ -154,19 +154,19 @@ def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, 
     }
 
 
-def _recipe(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScoring:
-    recipe = plan.tasks[index].scoring
+def _overridden(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScoring:
+    scoring = plan.tasks[index].scoring
     if other.metrics:
-        recipe = replace(recipe, metrics=tuple(_full_name(recipe, use) for use in other.metrics))
+        scoring = replace(scoring, metrics=tuple(_full_name(scoring, use) for use in other.metrics))
     if other.filters_json is not None:
-        recipe = replace(recipe, filters_json=other.filters_json)
-    return recipe
+        scoring = replace(scoring, filters_json=other.filters_json)
+    return scoring
 
 
 def other_scoring(plan: RunPlan, index: int, other: ScoringOverride) -> CompiledScoring:
     """Raises InvalidParameter where it cannot be read, or no metric of it fits how the answers were given."""
     try:
-        scoring = compile_scoring(_recipe(plan, index, other), plan.scoring_method)
+        scoring = compile_scoring(_overridden(plan, index, other), plan.scoring_method)
         assert scoring.pipelines
     except InvalidScoring as error:
         raise invalid_field("scoring", f"cannot be read: {error}") from error
@@ -178,8 +178,8 @@ def other_scoring(plan: RunPlan, index: int, other: ScoringOverride) -> Compiled
     return scoring
 
 
-def _full_name(recipe: TaskScoring, use: MetricUse) -> MetricUse:
-    is_text = recipe.output_type is OutputType.GENERATE_UNTIL
+def _full_name(scoring: TaskScoring, use: MetricUse) -> MetricUse:
+    is_text = scoring.output_type is OutputType.GENERATE_UNTIL
     return replace(use, name=SHORT_NAMES.get(use.name, use.name)) if is_text else use
 
 

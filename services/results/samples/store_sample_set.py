@@ -25,17 +25,17 @@ class StoreSampleSet:
     sample_sets: SampleSetStore
 
     async def stage(
-        self, staging_id: str, samples: Sequence[StoredSample], recipe: TaskScoring | None = None
+        self, staging_id: str, samples: Sequence[StoredSample], scoring: TaskScoring | None = None
     ) -> None:
-        """Stages samples. With a recipe, those that it cannot score are rejected."""
+        """Stages samples. With a scoring, those that it cannot score are rejected."""
         for sample in samples:
             if len(sample.digest) != DIGEST_BYTES:
                 raise invalid_field(f"digest of sample {sample.position}", "must have 32 bytes")
             if sample.position < 0:
                 raise invalid_field("position", "must be 0 or more")
-        if recipe is not None:
+        if scoring is not None:
             # In a thread: a target may be a long pattern.
-            await asyncio.to_thread(_check_targets, _read(recipe), samples)
+            await asyncio.to_thread(_check_targets, _read(scoring), samples)
         if samples:
             await self.sample_sets.stage(staging_id, samples)
 
@@ -45,9 +45,9 @@ class StoreSampleSet:
         return await self.sample_sets.commit(staging_id, sample_count)
 
 
-def _read(recipe: TaskScoring) -> CompiledScoring:
+def _read(scoring: TaskScoring) -> CompiledScoring:
     try:
-        return compile_scoring(recipe)
+        return compile_scoring(scoring)
     except InvalidScoring as error:
         raise invalid_field("scoring", f"cannot be read: {error}") from error
 

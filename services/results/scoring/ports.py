@@ -17,10 +17,10 @@ AnswerToScore = tuple[ScoringTarget, Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class ScoringRecipe:
+class UncompiledScoring:
     """How answers are scored, uncompiled. What is `shared_by` one name shares the time for slow answers."""
 
-    task: TaskScoring
+    scoring: TaskScoring
     method: ScoringMethod | None
     shared_by: str
 
@@ -28,6 +28,8 @@ class ScoringRecipe:
 class AnswerScorer(Protocol):
     """Scores texts beside the event loop, with a bound per answer."""
 
-    async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
+    async def score(
+        self, uncompiled: UncompiledScoring, answers: Sequence[AnswerToScore]
+    ) -> Sequence[Scored]:
         """One for each answer, in their order."""
         ...

@@ -18,7 +18,7 @@ from services.results.scoring.choice_metrics import (
 from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.text_metrics import ReadText
 
 
@@ -104,12 +104,15 @@ def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer
 
 
 async def score_beside(
-    scorer: AnswerScorer, scoring: CompiledScoring, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]
+    scorer: AnswerScorer,
+    scoring: CompiledScoring,
+    uncompiled: UncompiledScoring,
+    answers: Sequence[AnswerToScore],
 ) -> Sequence[Scored]:
     """Score answers: at once what takes microseconds, in parts where regexes or metrics of texts are slow."""
     if scoring.is_quick:
         return [_try_score(scoring, *answer) for answer in answers]
-    return await scorer.score(recipe, answers)
+    return await scorer.score(uncompiled, answers)
 
 
 def _try_score(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Scored:

@@ -45,9 +45,9 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
         self, request: run_record_pb2.PutSamplesRequest, context: RpcContext
     ) -> run_record_pb2.PutSamplesResponse:
         samples = [sample_from_proto(sample) for sample in request.samples]
-        recipe = scoring_from_proto(request.scoring) if request.HasField("scoring") else None
+        scoring = scoring_from_proto(request.scoring) if request.HasField("scoring") else None
         staging_id = checked_id("staging_id", request.staging_id)
-        await self.store_sample_set.stage(staging_id, samples, recipe)
+        await self.store_sample_set.stage(staging_id, samples, scoring)
         return run_record_pb2.PutSamplesResponse()
 
     async def CommitSampleSet(

@@ -92,9 +92,9 @@ class Bench:
         await self.stores.sample_sets.stage(sample_set_id, [choice_sample(0, sample_set_id)])
         await self.stores.sample_sets.commit(sample_set_id, 1)
         plan = plan_of([samples], [sample_set_id], rollouts=rollouts)
-        recipe = TaskScoring(OutputType.GENERATE_UNTIL, tuple(map(MetricUse, metrics)))
+        scoring = TaskScoring(OutputType.GENERATE_UNTIL, tuple(map(MetricUse, metrics)))
         [task] = plan.tasks
-        await self.stores.records.open(replace(plan, tasks=(replace(task, scoring=recipe),)), 1)
+        await self.stores.records.open(replace(plan, tasks=(replace(task, scoring=scoring),)), 1)
         return plan.run_id
 
     async def filled(self, kind: str, outcomes: int) -> str:

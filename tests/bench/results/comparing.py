@@ -21,7 +21,7 @@ from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.bounded_calls import BoundedCalls
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
-from tests.fakes.results.recorded_run import CHOICE_RECIPE, new_id
+from tests.fakes.results.recorded_run import CHOICE_SCORING, new_id
 from tests.fakes.results.stores import postgres_stores
 from tests.harness.servers import postgres_server
 
@@ -114,7 +114,7 @@ async def add_set(pool: asyncpg.Pool, shift: int, *, is_clustered: bool) -> str:
 
 async def add_run(pool: asyncpg.Pool, sample_set_id: str, share_right: float) -> str:
     """A frozen run of one task."""
-    task = PlannedTask("task", sample_set_id, 0, SAMPLES, CHOICE_RECIPE)
+    task = PlannedTask("task", sample_set_id, 0, SAMPLES, CHOICE_SCORING)
     facts = RunFacts("bench", model=f"p/{share_right}")
     plan = RunPlan(new_id(), (task,), facts=facts, groups=(TaskGroup("bench", ("task",)),))
     records = PostgresRunRecords(PostgresSession(pool, QUERIES))

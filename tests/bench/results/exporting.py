@@ -28,7 +28,7 @@ SIZES = (100_000, 1_000_000)
 LOOK_SECONDS = 0.2
 READ_BYTES = 1024 * 1024
 FILL_SECONDS = 900.0
-RECIPE = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
+TEXT_SCORING = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
 
 # $1 run, $2 set, $3 rows, $4 how it is scored, $5 where it came from
 FILL = (
@@ -102,7 +102,7 @@ async def fill(stack: StackHarness, rows: int) -> FilledRun:
         1: run_id,
         2: sample_set_id,
         3: rows,
-        4: SCORING.dump_json(RECIPE).decode(),
+        4: SCORING.dump_json(TEXT_SCORING).decode(),
         5: PROVENANCE.dump_json(TaskProvenance()).decode(),
     }
     dsn = stack.stack.postgres_dsn

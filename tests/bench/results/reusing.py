@@ -17,7 +17,7 @@ from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from tests.bench.results.comparing import FILL_OUTCOMES
-from tests.fakes.results.recorded_run import CHOICE_RECIPE, new_id
+from tests.fakes.results.recorded_run import CHOICE_SCORING, new_id
 from tests.harness.servers import postgres_server
 
 ROWS = 50_000
@@ -59,7 +59,7 @@ async def main() -> None:
 
 
 async def add_run(pool: asyncpg.Pool, sample_set_id: str) -> str:
-    plan = RunPlan(new_id(), (PlannedTask("task", sample_set_id, 0, ROWS, CHOICE_RECIPE),))
+    plan = RunPlan(new_id(), (PlannedTask("task", sample_set_id, 0, ROWS, CHOICE_SCORING),))
     await PostgresRunRecords(PostgresSession(pool, QUERIES)).open(plan, 1)
     return plan.run_id
 

@@ -14,7 +14,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
-from tests.fakes.results.recorded_run import TEXT_RECIPE, batch, plan_of
+from tests.fakes.results.recorded_run import TEXT_SCORING, batch, plan_of
 from tests.fakes.results.results_harness import ResultsHarness
 
 
@@ -33,7 +33,9 @@ async def answered_run(
 ) -> RunPlan:
     plan = plan_of([len(samples)], [await harness.store(samples)])
     rollouts = 1 + max((one.rollout for one in outcomes), default=0)
-    plan = replace(plan, tasks=(replace(plan.tasks[0], task="rows", scoring=TEXT_RECIPE),), rollouts=rollouts)
+    plan = replace(
+        plan, tasks=(replace(plan.tasks[0], task="rows", scoring=TEXT_SCORING),), rollouts=rollouts
+    )
     await harness.open(plan)
     await harness.send(batch(plan.run_id, outcomes))
 

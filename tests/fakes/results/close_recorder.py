@@ -17,7 +17,7 @@ from tests.fakes.results.memory_results import (
     memory_stores,
 )
 from tests.fakes.results.recorded_run import (
-    CHOICE_RECIPE,
+    CHOICE_SCORING,
     choice_sample,
     new_id,
     plan_of,
@@ -53,7 +53,7 @@ class Recorder:
         self,
         samples: list[StoredSample],
         rollouts: int = 1,
-        metrics: tuple[MetricUse, ...] = CHOICE_RECIPE.metrics,
+        metrics: tuple[MetricUse, ...] = CHOICE_SCORING.metrics,
         *,
         groups: bool = False,
     ) -> RunPlan:
@@ -61,7 +61,7 @@ class Recorder:
         await self.stores.sample_sets.stage(sample_set_id, samples)
         await self.stores.sample_sets.commit(sample_set_id, len(samples))
         plan = plan_of([len(samples)], [sample_set_id], rollouts=rollouts)
-        tasks = [replace(task, scoring=replace(CHOICE_RECIPE, metrics=metrics)) for task in plan.tasks]
+        tasks = [replace(task, scoring=replace(CHOICE_SCORING, metrics=metrics)) for task in plan.tasks]
         suite = (TaskGroup("toy", tuple(task.task for task in tasks)),) if groups else ()
         return (await self.stores.records.open(replace(plan, tasks=tuple(tasks), groups=suite), 1)).plan
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.score_answer import score_answer
 
 
@@ -16,7 +16,9 @@ class InlineScorer:
         self.held: dict[str, asyncio.Event] = {}
         self.called = self.most_at_once = self._running = 0
 
-    async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
+    async def score(
+        self, uncompiled: UncompiledScoring, answers: Sequence[AnswerToScore]
+    ) -> Sequence[Scored]:
         self.called += 1
         self._running += 1
         self.most_at_once = max(self.most_at_once, self._running)
@@ -24,7 +26,7 @@ class InlineScorer:
             if answer.text in self.held:
                 await self.held[answer.text].wait()
         self._running -= 1
-        scoring = compile_scoring(recipe.task, recipe.method)
+        scoring = compile_scoring(uncompiled.scoring, uncompiled.method)
         return [_score(scoring, answer) for answer in answers]
 
 

@@ -29,7 +29,7 @@ from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoreValue, ScoringTarget
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_leaderboard import ThreadCalls
-from tests.fakes.results.recorded_run import CHOICE_RECIPE, answered, failed, new_id, scored
+from tests.fakes.results.recorded_run import CHOICE_SCORING, answered, failed, new_id, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
 from tests.harness.servers import postgres_server
 
@@ -142,11 +142,11 @@ class PairedRuns:
         self,
         *tasks: TaskOfRun,
         method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
-        recipe: TaskScoring = CHOICE_RECIPE,
+        scoring: TaskScoring = CHOICE_SCORING,
         **facts: object,
     ) -> RunPlan:
         """A completed run of a model, its tasks named t0, t1, …"""
-        plan = await self.open_run(*tasks, method=method, recipe=recipe, **facts)
+        plan = await self.open_run(*tasks, method=method, scoring=scoring, **facts)
         await self.close(plan)
         return plan
 
@@ -154,13 +154,13 @@ class PairedRuns:
         self,
         *tasks: TaskOfRun,
         method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
-        recipe: TaskScoring = CHOICE_RECIPE,
+        scoring: TaskScoring = CHOICE_SCORING,
         **facts: object,
     ) -> RunPlan:
         planned, first = [], 0
         for index, task in enumerate(tasks):
             sample_set_id = await self._store(task)
-            planned.append(PlannedTask(f"t{index}", sample_set_id, first, len(task.texts), recipe))
+            planned.append(PlannedTask(f"t{index}", sample_set_id, first, len(task.texts), scoring))
             first += len(task.texts)
         names = tuple(task.task for task in planned)
         plan = RunPlan(

@@ -14,10 +14,10 @@ from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoreValue, ScoringTarget
 
 SHARD_SAMPLES = 10
-CHOICE_RECIPE = TaskScoring(
+CHOICE_SCORING = TaskScoring(
     OutputType.MULTIPLE_CHOICE, (MetricUse("acc"), MetricUse("mcc")), target_delimiter=" "
 )
-TEXT_RECIPE = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
+TEXT_SCORING = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
 
 
 def new_id() -> str:
@@ -38,7 +38,7 @@ def plan_of(
     tasks, first = [], 0
     for index, size in enumerate(sizes):
         sample_set_id = sample_set_ids[index] if sample_set_ids else new_id()
-        tasks.append(PlannedTask(f"t{index}", sample_set_id, first, size, CHOICE_RECIPE))
+        tasks.append(PlannedTask(f"t{index}", sample_set_id, first, size, CHOICE_SCORING))
         first += size
     return RunPlan(run_id or new_id(), tuple(tasks), rollouts, ScoringMethod.LOGLIKELIHOOD)
 

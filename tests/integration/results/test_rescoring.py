@@ -21,7 +21,7 @@ from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import (
-    TEXT_RECIPE,
+    TEXT_SCORING,
     answered,
     batch,
     choice_sample,
@@ -60,7 +60,7 @@ async def open_plan(harness: ResultsHarness) -> RunPlan:
             await harness.store([choice_sample(at) for at in range(2)]),
         ],
     )
-    ordered = replace(ordered, tasks=(replace(ordered.tasks[0], scoring=TEXT_RECIPE), ordered.tasks[1]))
+    ordered = replace(ordered, tasks=(replace(ordered.tasks[0], scoring=TEXT_SCORING), ordered.tasks[1]))
     await harness.open(ordered)
     await harness.send(batch(ordered.run_id, [said(0, "First 9, then 6"), said(1, "none"), failed(2)]))
     await harness.send(batch(ordered.run_id, [answered(3), answered(4)]))
@@ -152,8 +152,8 @@ async def test_what_one_scoring_could_not_read_another_can(
 ) -> None:
     slow = [{"name": "slow", "filter": [{"function": "regex", "regex_pattern": "(?:a|b|ab)*[cd]"}]}]
     ordered = plan_of([3], [await harness.store([text_sample(at) for at in range(3)])])
-    recipe = replace(TEXT_RECIPE, filters_json=json.dumps(slow))
-    await harness.open(replace(ordered, tasks=(replace(ordered.tasks[0], scoring=recipe),)))
+    scoring = replace(TEXT_SCORING, filters_json=json.dumps(slow))
+    await harness.open(replace(ordered, tasks=(replace(ordered.tasks[0], scoring=scoring),)))
     reported = said(0, "ab" * 60 + "6")
     await harness.send(batch(ordered.run_id, [reported, said(1, "d"), failed(2)]))
 

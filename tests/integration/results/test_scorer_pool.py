@@ -21,7 +21,7 @@ from services.results.processes import watched_process
 from services.results.processes.watched_process import ProcessTimeouts
 from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.processes import scorer_pool
 from services.results.scoring.processes.scorer_pool import DEFAULT_TIMEOUTS, ScorerPool
 from services.results.scoring.processes.scorer_process import ScoringLimits
@@ -31,9 +31,9 @@ from tests.harness.processes import bound
 pytestmark = pytest.mark.asyncio
 
 
-def recipe(metric: str, run_id: str = "run") -> ScoringRecipe:
+def uncompiled(metric: str, run_id: str = "run") -> UncompiledScoring:
     task = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse(metric),))
-    return ScoringRecipe(task, ScoringMethod.GENERATE, run_id)
+    return UncompiledScoring(task, ScoringMethod.GENERATE, run_id)
 
 
 def words(count: int) -> str:
@@ -66,33 +66,33 @@ def reasons(scored: list[Scored]) -> list[str]:
 async def test_answers_are_scored_in_their_order_as_in_this_process() -> None:
     answers = [(ScoringTarget(texts=("yes",)), Answer(text)) for text in ("yes", "no", "yes")]
     async with pool() as scorer:
-        scored = await scorer.score(recipe("exact_match"), answers)
+        scored = await scorer.score(uncompiled("exact_match"), answers)
     assert scored == [Score(text, {"exact_match": float(text == "yes")}) for text in ("yes", "no", "yes")]
 
 
 async def test_an_answer_that_takes_long_is_no_score_and_the_others_have_theirs() -> None:
     async with pool(replace(LIMITS, seconds=0.05)) as scorer:
-        scored = await scorer.score(recipe("rougeL_max"), [QUICK, overlapping(1400), QUICK])
+        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK, overlapping(1400), QUICK])
     assert reasons(list(scored)) == ["", "it took over 0.05 s", ""], scored
 
 
 async def test_once_slow_answers_took_their_time_each_has_less() -> None:
     limits = ScoringLimits(seconds=20.0, later_seconds=0.05, slow_seconds=0.1)
     async with pool(limits) as scorer:
-        scored = await scorer.score(recipe("rougeL_max"), [overlapping(1000)] * 3)
-        other_run = await scorer.score(recipe("rougeL_max", "other"), [overlapping(1000)])
+        scored = await scorer.score(uncompiled("rougeL_max"), [overlapping(1000)] * 3)
+        other_run = await scorer.score(uncompiled("rougeL_max", "other"), [overlapping(1000)])
     assert reasons([*scored, *other_run]) == ["", "it took over 0.05 s", "it took over 0.05 s", ""]
 
 
 async def test_an_answer_that_takes_much_memory_is_no_score() -> None:
     async with pool(replace(LIMITS, memory_bytes=150 * 1024**2)) as scorer:
-        scored = await scorer.score(recipe("rougeL_max"), [QUICK, overlapping(1413), QUICK])
+        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK, overlapping(1413), QUICK])
     assert reasons(list(scored)) == ["", "it took too much memory", ""]
 
 
 async def test_rouge_of_long_texts_is_refused_at_once() -> None:
     async with pool(replace(LIMITS, seconds=2.0)) as scorer:
-        [scored] = await scorer.score(recipe("rougeL_max"), [overlapping(8000)])
+        [scored] = await scorer.score(uncompiled("rougeL_max"), [overlapping(8000)])
     assert reasons([scored]) == ["ROUGE does not compare an answer of 8000 words with 8001 words"]
 
 
@@ -100,7 +100,7 @@ async def test_a_scorer_that_fails_costs_one_answer() -> None:
     broken = (ScoringTarget(texts=(None,)), Answer("yes"))  # type: ignore[arg-type]  # no sample has it
     async with pool() as scorer:
         scored = await scorer.score(
-            recipe("squad_f1"), [broken, (ScoringTarget(texts=("yes",)), Answer("yes"))]
+            uncompiled("squad_f1"), [broken, (ScoringTarget(texts=("yes",)), Answer("yes"))]
         )
     assert [isinstance(one, ScoringImpossible) for one in scored] == [True, False]
     assert reasons(list(scored))[0].startswith("the scorer failed with ")
@@ -140,7 +140,7 @@ SHORT_TIMEOUTS = ProcessTimeouts(cpu_seconds=5.0, interval_seconds=0.5)
 )
 async def test_an_answer_that_ends_the_process_costs_its_own_score(deadly: AnswerToScore) -> None:
     async with pool(timeouts=SHORT_TIMEOUTS) as scorer:
-        scored = await scorer.score(recipe("rougeL_max"), [QUICK, deadly, QUICK])
+        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK, deadly, QUICK])
     assert reasons(list(scored)) == ["", ENDS_PROCESS, ""]
     assert scoring_processes() == []
 
@@ -158,16 +158,16 @@ async def test_a_machine_that_kills_processes_is_no_fault_of_an_answer() -> None
     async with pool() as scorer:
         killing = asyncio.ensure_future(kill_all())
         with pytest.raises(DependencyUnavailable):
-            await scorer.score(recipe("rougeL_max"), [calling(SLEEP, 3600)])
+            await scorer.score(uncompiled("rougeL_max"), [calling(SLEEP, 3600)])
         killing.cancel()
-        scored = await scorer.score(recipe("rougeL_max"), [QUICK])
+        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK])
     assert reasons(list(scored)) == [""]
 
 
 async def test_a_machine_without_time_is_no_fault_of_an_answer() -> None:
     """The process is stopped for several intervals, as one that is swapped out."""
     async with pool(timeouts=SHORT_TIMEOUTS) as scorer:
-        scoring = asyncio.ensure_future(scorer.score(recipe("rougeL_max"), [calling(SLEEP, 0.4), QUICK]))
+        scoring = asyncio.ensure_future(scorer.score(uncompiled("rougeL_max"), [calling(SLEEP, 0.4), QUICK]))
         await eventually(lambda: any(map(has_begun, scoring_processes())), "it is at work")
         [process] = scoring_processes()
         os.kill(process, signal.SIGSTOP)
@@ -202,26 +202,26 @@ async def test_an_answer_is_not_to_blame_for_a_process_that_cannot_start(
     monkeypatch.setattr(scorer_pool, "MODULE", "services.results.scoring.processes.no_such_module")
     async with pool() as scorer:
         with pytest.raises(DependencyUnavailable):
-            await scorer.score(recipe("rougeL_max"), [QUICK])
+            await scorer.score(uncompiled("rougeL_max"), [QUICK])
     assert scoring_processes() == []
 
 
 async def test_processes_that_are_killed_are_replaced() -> None:
     async with pool(processes=2) as scorer:
-        await asyncio.gather(*[scorer.score(recipe("rougeL_max"), [QUICK] * 3) for _ in range(2)])
+        await asyncio.gather(*[scorer.score(uncompiled("rougeL_max"), [QUICK] * 3) for _ in range(2)])
         for process in scoring_processes():
             os.kill(process, signal.SIGKILL)
-        scored = await scorer.score(recipe("rougeL_max"), [QUICK] * 3)
+        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK] * 3)
         assert reasons(list(scored)) == [""] * 3
 
 
 STARTS_ONE = """
 import asyncio
-from tests.integration.results.test_scorer_pool import QUICK, recipe, scoring_processes
+from tests.integration.results.test_scorer_pool import QUICK, uncompiled, scoring_processes
 from services.results.scoring.processes.scorer_pool import ScorerPool
 
 async def main():
-    await ScorerPool(1).score(recipe("rougeL_max"), [QUICK])
+    await ScorerPool(1).score(uncompiled("rougeL_max"), [QUICK])
     print(*scoring_processes(), flush=True)
     await asyncio.Event().wait()
 
@@ -248,21 +248,21 @@ def _state(process: Path) -> str:
 
 async def test_a_cancelled_request_leaves_no_process_and_no_reply_for_the_next() -> None:
     async with pool() as scorer:
-        await scorer.score(recipe("rougeL_max"), [QUICK])
-        scoring = asyncio.ensure_future(scorer.score(recipe("rougeL_max"), [overlapping(1400)] * 20))
+        await scorer.score(uncompiled("rougeL_max"), [QUICK])
+        scoring = asyncio.ensure_future(scorer.score(uncompiled("rougeL_max"), [overlapping(1400)] * 20))
         await eventually(lambda: len(scoring_processes()) == 1, "one is at work")
         scoring.cancel()
         await asyncio.gather(scoring, return_exceptions=True)
-        [scored] = await scorer.score(recipe("exact_match"), [(ScoringTarget(texts=("b",)), Answer("b"))])
+        [scored] = await scorer.score(uncompiled("exact_match"), [(ScoringTarget(texts=("b",)), Answer("b"))])
         assert scored == Score("b", {"exact_match": 1.0})
     assert scoring_processes() == []
 
 
 async def test_a_slow_run_leaves_processes_to_others() -> None:
     async with pool() as scorer:
-        await scorer.score(recipe("rougeL_max"), [QUICK])
-        slow = asyncio.ensure_future(scorer.score(recipe("rougeL_max", "slow"), [overlapping(1400)] * 20))
-        await scorer.score(recipe("rougeL_max", "quick"), [QUICK])
+        await scorer.score(uncompiled("rougeL_max"), [QUICK])
+        slow = asyncio.ensure_future(scorer.score(uncompiled("rougeL_max", "slow"), [overlapping(1400)] * 20))
+        await scorer.score(uncompiled("rougeL_max", "quick"), [QUICK])
         assert not slow.done()
         slow.cancel()
         await asyncio.gather(slow, return_exceptions=True)

@@ -12,7 +12,7 @@ from services.results.processes.child_process import frame
 from services.results.processes.errors import ProcessLost, RequestUnanswerable
 from services.results.processes.watched_process import ProcessTimeouts, ask, memory_of_machine
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.processes.scorer_process import ScoringLimits
 
 MODULE = "services.results.scoring.processes.scorer_process"
@@ -45,7 +45,9 @@ class ScorerPool:
         self._timeouts = timeouts
         self._idle: list[ChildProcess] = []
 
-    async def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> Sequence[Scored]:
+    async def score(
+        self, uncompiled: UncompiledScoring, answers: Sequence[AnswerToScore]
+    ) -> Sequence[Scored]:
         """Scores in the order of the answers. Raises DependencyUnavailable where processes are killed."""
         scored: list[Scored] = []
         was_lost, losses = False, 0
@@ -53,7 +55,7 @@ class ScorerPool:
             # After a loss one at a time, until it is known which answer ends the process.
             sent = answers[len(scored) : len(scored) + 1 if was_lost else None]
             try:
-                scored += await self._ask(recipe, sent, is_fresh=was_lost)
+                scored += await self._ask(uncompiled, sent, is_fresh=was_lost)
                 was_lost, losses = False, 0
             except RequestUnanswerable as error:
                 log.warning("scoring process ended by an answer", error=str(error), answers=len(sent))
@@ -73,7 +75,7 @@ class ScorerPool:
             await self._idle.pop().end()
 
     async def _ask(
-        self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore], *, is_fresh: bool
+        self, uncompiled: UncompiledScoring, answers: Sequence[AnswerToScore], *, is_fresh: bool
     ) -> Sequence[Scored]:
         """Scores of the first answers. A fresh process scored nothing yet."""
         # Around the start as well: memory is shared out by the number of slots.
@@ -81,7 +83,7 @@ class ScorerPool:
             process = self._idle.pop() if self._idle and not is_fresh else await self._started()
             is_in_step = False
             try:
-                found: list[Scored] = await ask(process, frame((recipe, answers)), self._timeouts)
+                found: list[Scored] = await ask(process, frame((uncompiled, answers)), self._timeouts)
                 is_in_step = True
             finally:
                 # A process that was cut off in a reply would answer the next request with its rest.

@@ -16,13 +16,13 @@ from services.results.processes.child_process import answer_requests, pickle_by_
 from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.ports import AnswerToScore, Scored, ScoringRecipe
+from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 
 # Bounds the memory of compiled patterns; more tasks are rarely scored at a time.
-MAX_CACHED_RECIPES = 256
+MAX_CACHED_SCORINGS = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0
 # Of CPU time. How late the bound of an answer is noticed, and the longest time that an ignored ring costs.
@@ -55,12 +55,12 @@ class BoundedScorer:
         self._limits = limits
         # In CPU time of the process: on a busy machine a quick scorer is not slow.
         self._deadline = NEVER
-        self._compiled = lru_cache(MAX_CACHED_RECIPES)(self._compile)
-        self._times = lru_cache(MAX_CACHED_RECIPES)(self._new_times)
+        self._compiled = lru_cache(MAX_CACHED_SCORINGS)(self._compile)
+        self._times = lru_cache(MAX_CACHED_SCORINGS)(self._new_times)
 
-    def score(self, recipe: ScoringRecipe, answers: Sequence[AnswerToScore]) -> list[Scored]:
+    def score(self, uncompiled: UncompiledScoring, answers: Sequence[AnswerToScore]) -> list[Scored]:
         """The first of them, as many as are scored until a reply is due."""
-        scoring, (_, slow_time) = self._compiled(recipe), self._times(recipe.shared_by)
+        scoring, (_, slow_time) = self._compiled(uncompiled), self._times(uncompiled.shared_by)
         due = time.monotonic() + REPLY_SECONDS
         scored: list[Scored] = []
         # One timer for all: to set one for each answer would take as long as most answers.
@@ -107,9 +107,9 @@ class BoundedScorer:
         except Exception as error:  # noqa: BLE001  # the edge: whatever a scorer does, others have scores
             return ScoringImpossible(f"the scorer failed with {error!r:.200}")
 
-    def _compile(self, recipe: ScoringRecipe) -> CompiledScoring:
-        for_patterns, _ = self._times(recipe.shared_by)
-        scoring = compile_scoring(recipe.task, recipe.method, for_patterns)
+    def _compile(self, uncompiled: UncompiledScoring) -> CompiledScoring:
+        for_patterns, _ = self._times(uncompiled.shared_by)
+        scoring = compile_scoring(uncompiled.scoring, uncompiled.method, for_patterns)
         load_libraries(scoring.metrics)
         return scoring
 

@@ -41,7 +41,7 @@ from tests.fakes.results.paired_runs import (
     right,
     single,
 )
-from tests.fakes.results.recorded_run import CHOICE_RECIPE, new_id
+from tests.fakes.results.recorded_run import CHOICE_SCORING, new_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -73,9 +73,9 @@ async def test_equal_sample_sets_are_paired_by_position(runs: PairedRuns) -> Non
 
 async def test_a_compared_macro_f1_is_the_figure_of_the_run(runs: PairedRuns) -> None:
     """Both average over the choices of the task, also over one that was neither right nor taken."""
-    macro = replace(CHOICE_RECIPE, metrics=(MetricUse("f1", '{"average": "macro"}'),))
+    macro = replace(CHOICE_SCORING, metrics=(MetricUse("f1", '{"average": "macro"}'),))
     task = TaskOfRun(TEN, [[{"f1": (0, 0)}]] * 10)
-    plans = [await runs.run(task, recipe=macro) for _ in range(2)]
+    plans = [await runs.run(task, scoring=macro) for _ in range(2)]
     estimate = (await runs.difference(plans[0], plans[1], "f1")).estimate
     summary = await runs.stores.summaries.find(plans[0].run_id, 1)
     assert summary is not None

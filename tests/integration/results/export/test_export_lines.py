@@ -33,7 +33,7 @@ from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.exported_texts import NASTY_TEXTS
 from tests.fakes.results.recorded_run import (
-    CHOICE_RECIPE,
+    CHOICE_SCORING,
     answered,
     batch,
     choice_sample,
@@ -226,7 +226,7 @@ async def test_choices_targets_and_weights_are_as_scorers_read_them(harness: Res
     # Choices cannot be scored without their weights.
     unscored = Answer("said", "length")
     outcomes = [outcome(0, weighed), outcome(1, weighed), outcome(2, unscored)]
-    plan = await ran(harness, samples, outcomes, CHOICE_RECIPE)
+    plan = await ran(harness, samples, outcomes, CHOICE_SCORING)
     records = await records_of(harness, plan)
     assert [record["target"] for record in records] == ["c", "b", "a | c"]
     assert records[0]["choices"] == [" a", "b", " c"]

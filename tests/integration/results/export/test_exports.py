@@ -24,7 +24,7 @@ from services.results.samples.sample import StoredSample
 from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import (
-    TEXT_RECIPE,
+    TEXT_SCORING,
     answered,
     batch,
     choice_sample,
@@ -53,7 +53,7 @@ async def plan(harness: ResultsHarness) -> RunPlan:
     asked = [text_sample(at) for at in range(2)]
     ordered = plan_of([5, 2], [await harness.store(weighed), await harness.store(asked)])
     greedy = TaskProvenance(stop=("\n",), max_tokens=64, temperature=0.0)
-    tasks = (ordered.tasks[0], replace(ordered.tasks[1], scoring=TEXT_RECIPE, provenance=greedy))
+    tasks = (ordered.tasks[0], replace(ordered.tasks[1], scoring=TEXT_SCORING, provenance=greedy))
     ordered = await harness.open(replace(ordered, tasks=tasks, facts=FACTS))
     outcomes = [answered(0), answered(1), answered(2, 1), answered(4), failed(3)]
     outcomes += [said(5, 'It is "6",\nI think'), said(6, "7")]

@@ -8,7 +8,7 @@ from proctor.values.sample import ChatMessage, Prompt
 from services.results.samples.sample import StoredSample, target_as_text
 from services.results.scoring.answer import ScoringTarget
 from tests.fakes.eventually import eventually
-from tests.fakes.results.recorded_run import CHOICE_RECIPE, batch, failed, plan_of
+from tests.fakes.results.recorded_run import CHOICE_SCORING, batch, failed, plan_of
 from tests.fakes.results.results_harness import results_harness
 
 _SAMPLES = 400
@@ -45,7 +45,7 @@ async def test_the_view_of_exports_shows_prompts_and_targets_as_python_does() ->
         sample_set_id = await harness.store(samples)
         plan = plan_of([_SAMPLES] * 3, [sample_set_id] * 3)
         tasks = [
-            replace(task, scoring=replace(CHOICE_RECIPE, target_delimiter=delimiter))
+            replace(task, scoring=replace(CHOICE_SCORING, target_delimiter=delimiter))
             for task, delimiter in zip(plan.tasks, delimiters, strict=True)
         ]
         plan = await harness.open(replace(plan, tasks=tuple(tasks)))

@@ -6,12 +6,12 @@ from dataclasses import replace
 from services.results.export.lm_eval_samples import UNREADABLE, sample_lines
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.scoring.compiled_scoring import compile_scoring
-from tests.fakes.results.recorded_run import TEXT_RECIPE, choice_sample, plan_of, said, scored
+from tests.fakes.results.recorded_run import TEXT_SCORING, choice_sample, plan_of, said, scored
 
 
 def test_an_answer_whose_pattern_is_too_slow_by_now_ends_no_export() -> None:
     slow = [{"name": "slow", "filter": [{"function": "regex", "regex_pattern": "(?:a|b|ab)*[cd]"}]}]
-    task = replace(plan_of([1]).tasks[0], scoring=replace(TEXT_RECIPE, filters_json=json.dumps(slow)))
+    task = replace(plan_of([1]).tasks[0], scoring=replace(TEXT_SCORING, filters_json=json.dumps(slow)))
     listed = ListedOutcome(task, choice_sample(0), scored("run", said(0, "ab" * 60)))
     [line] = sample_lines(listed, compile_scoring(task.scoring))
     assert (line["resps"], line["filtered_resps"]) == ([["ab" * 60]], [UNREADABLE])

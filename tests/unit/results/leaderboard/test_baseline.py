@@ -20,14 +20,14 @@ def baselines(
     output_type: OutputType = OutputType.MULTIPLE_CHOICE,
     method: ScoringMethod = LOGLIKELIHOOD,
 ) -> TaskBaselines:
-    recipe = TaskScoring(output_type, tuple(map(MetricUse, metrics)), target_delimiter=" ")
+    task_scoring = TaskScoring(output_type, tuple(map(MetricUse, metrics)), target_delimiter=" ")
     majority = MajorityCount()
     majority.add(targets)
-    scoring = compile_scoring(recipe, method)
+    scoring = compile_scoring(task_scoring, method)
     columns = BaselineColumns(scoring, majority)
     answers = columns.answers(enumerate(targets, start=10))
     columns.add(answers, [score_answer(scoring, *answer.to_score) for answer in answers])
-    return columns.figures(PlannedTask("t", "set", 10, len(targets), recipe), {})
+    return columns.figures(PlannedTask("t", "set", 10, len(targets), task_scoring), {})
 
 
 def choices(right: int, *texts: str) -> ScoringTarget:

@@ -12,10 +12,10 @@ from services.results.leaderboard.postgres import (
     RESULT,
 )
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
-from tests.fakes.results.recorded_run import CHOICE_RECIPE, TEXT_RECIPE, plan_of
+from tests.fakes.results.recorded_run import CHOICE_SCORING, TEXT_SCORING, plan_of
 
 CHOICES = plan_of([3, 3])
-TEXTS = replace(CHOICES, tasks=tuple(replace(task, scoring=TEXT_RECIPE) for task in CHOICES.tasks))
+TEXTS = replace(CHOICES, tasks=tuple(replace(task, scoring=TEXT_SCORING) for task in CHOICES.tasks))
 MIXED = replace(CHOICES, tasks=(TEXTS.tasks[0], CHOICES.tasks[1]))
 
 
@@ -41,7 +41,7 @@ def test_the_terms_are_those_of_the_order_and_of_its_rows() -> None:
         ScoringMethod.LOGLIKELIHOOD, 0, 3, 10, ("t2",), ("t1",), is_truncated_left=True
     )
     assert conditions_of(CHOICES).is_whole
-    assert CHOICES.tasks[0].scoring == CHOICE_RECIPE
+    assert CHOICES.tasks[0].scoring == CHOICE_SCORING
 
 
 def test_other_terms_have_another_text() -> None:
@@ -61,8 +61,8 @@ def test_other_terms_have_another_text() -> None:
 
 
 def dataset_plan(*metrics: MetricUse) -> RunPlan:
-    recipe = replace(TEXT_RECIPE, metrics=metrics)
-    tasks = (replace(CHOICES.tasks[0], scoring=recipe),)
+    scoring = replace(TEXT_SCORING, metrics=metrics)
+    tasks = (replace(CHOICES.tasks[0], scoring=scoring),)
     return replace(CHOICES, tasks=tasks, facts=RunFacts("ds_1", dataset_name="rows.jsonl"))
 
 

@@ -17,7 +17,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import (
-    TEXT_RECIPE,
+    TEXT_SCORING,
     answered,
     batch,
     choice_sample,
@@ -63,7 +63,7 @@ class Recorder:
         filters = [{"name": "f", "filter": [{"function": "regex", "regex_pattern": pattern}]}]
         plan = plan_of([3], [sample_set_id])
         filters_json = json.dumps(filters) if pattern else ""
-        task = replace(plan.tasks[0], scoring=replace(TEXT_RECIPE, filters_json=filters_json))
+        task = replace(plan.tasks[0], scoring=replace(TEXT_SCORING, filters_json=filters_json))
         return (await self.stores.records.open(replace(plan, tasks=(task,)), 1)).plan
 
 

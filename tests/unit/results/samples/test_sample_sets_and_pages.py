@@ -69,12 +69,12 @@ async def test_a_plan_that_cannot_be_scored_or_counted_is_refused() -> None:
     stores = memory_stores()
     plan = await open_run(stores, [3, 3])
     open_it = OpenRun(stores.records).open
-    recipe = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),), filters_json="[{}]")
-    unreadable = replace(plan, tasks=(replace(plan.tasks[0], scoring=recipe),))
+    scoring = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),), filters_json="[{}]")
+    unreadable = replace(plan, tasks=(replace(plan.tasks[0], scoring=scoring),))
     bad_filter = [{"name": "n", "filter": [{"function": "regex", "regex_pattern": "("}]}]
-    bad_filters = replace(recipe, filters_json=json.dumps(bad_filter))
+    bad_filters = replace(scoring, filters_json=json.dumps(bad_filter))
     bad_metric = MetricUse("exact_match", '{"regexes_to_ignore": ["["]}')
-    bad_metrics = replace(recipe, metrics=(bad_metric,), filters_json="")
+    bad_metrics = replace(scoring, metrics=(bad_metric,), filters_json="")
     overlapping = replace(plan, tasks=(plan.tasks[0], replace(plan.tasks[1], first_sample=2)))
     with pytest.raises(InvalidParameter, match="scoring cannot be read"):
         await open_it(unreadable, 1)

@@ -36,7 +36,7 @@ def spoken(target: ScoringTarget, text: str, *metrics: str) -> Score:
     return score_answer(scoring, target, Answer(text))
 
 
-def recipe(*metrics: str, filters: str = "") -> TaskScoring:
+def task_scoring(*metrics: str, filters: str = "") -> TaskScoring:
     uses = tuple(MetricUse(name) for name in metrics)
     return TaskScoring(OutputType.MULTIPLE_CHOICE, uses, filters, " ")
 
@@ -124,7 +124,7 @@ def test_without_a_right_choice_nothing_is_scored() -> None:
 
 @pytest.mark.parametrize("method", [ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED])
 def test_what_needs_log_probabilities_is_left_out_of_spoken_choices(method: ScoringMethod) -> None:
-    asked = recipe("acc", "acc_norm", "acc_bytes", "mc2", "f1")
+    asked = task_scoring("acc", "acc_norm", "acc_bytes", "mc2", "f1")
     assert metric_names(compile_scoring(asked, method)) == ("acc", "f1")
     assert metric_names(compile_scoring(asked, ScoringMethod.LOGLIKELIHOOD)) == (
         "acc",
@@ -140,7 +140,7 @@ def test_filters_read_spoken_choices_and_leave_weighed_ones_alone() -> None:
         '[{"name": "strict", "filter": [{"function": "regex", "regex_pattern": "Answer: (\\\\w+)"}]},'
         ' {"name": "first", "filter": [{"function": "first_line"}]}]'
     )
-    asked = recipe("acc", filters=filters)
+    asked = task_scoring("acc", filters=filters)
     said = compile_scoring(asked, ScoringMethod.GENERATE)
     score = score_answer(said, ScoringTarget(CHOICES, 1), Answer("no\nbut on the other hand\nAnswer: yes"))
     assert score == Score("yes", {"acc,strict": 1.0, "acc,first": 0.0})

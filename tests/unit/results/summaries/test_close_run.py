@@ -14,7 +14,7 @@ from services.results.summaries import summarize_run, task_columns
 from services.results.summaries.show_summary import MIN_CACHED_SECONDS
 from tests.fakes.results.close_recorder import NOON, Recorder, samples
 from tests.fakes.results.recorded_run import (
-    TEXT_RECIPE,
+    TEXT_SCORING,
     answered,
     batch,
     choice_sample,
@@ -216,8 +216,8 @@ async def test_a_suite_whose_graded_scores_are_all_the_same_is_closed_with_its_f
         )
         await recorder.stores.sample_sets.commit(sample_set_id, 20)
     plan = plan_of([20, 20], sets)
-    recipe = replace(TEXT_RECIPE, metrics=(MetricUse("squad_f1"),))
-    tasks = tuple(replace(task, scoring=recipe) for task in plan.tasks)
+    scoring = replace(TEXT_SCORING, metrics=(MetricUse("squad_f1"),))
+    tasks = tuple(replace(task, scoring=scoring) for task in plan.tasks)
     plan = replace(plan, tasks=tasks, groups=(TaskGroup("toy", tuple(task.task for task in tasks)),))
     await recorder.stores.records.open(plan, 1)
     rows = [scored(plan.run_id, answered(at), task_index=at // 20) for at in range(40)]

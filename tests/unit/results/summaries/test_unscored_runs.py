@@ -36,10 +36,10 @@ DATASET = "ds_1"
 
 def dataset_plan(sample_set_id: str, *metrics: str, size: int = 3) -> RunPlan:
     plan = plan_of([size], [sample_set_id])
-    recipe = replace(UNSCORED, metrics=tuple(MetricUse(name) for name in metrics))
+    scoring = replace(UNSCORED, metrics=tuple(MetricUse(name) for name in metrics))
     return replace(
         plan,
-        tasks=(replace(plan.tasks[0], task="rows", scoring=recipe),),
+        tasks=(replace(plan.tasks[0], task="rows", scoring=scoring),),
         facts=RunFacts(DATASET, 0, "p/m", dataset_name="prompts.jsonl"),
         groups=(TaskGroup(DATASET, ("rows",)),),
     )
