@@ -102,7 +102,7 @@ class PostgresAnswers:
 
     async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
         # Those that are golden come last, and so count where code of an earlier release left both.
-        rows = await self._session.fetch("find_marks", run_id, *key_columns(keys))
+        rows = await self._session.fetch("list_marks", run_id, *key_columns(keys))
         return {
             (row["sample"], row["rollout"]): Mark.GOLDEN if row["is_golden"] else Mark.WRONG for row in rows
         }
@@ -140,7 +140,7 @@ class PostgresMarks:
         self._session = session
 
     async def positions(self, sample_set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
-        rows = await self._session.fetch("find_rows", sample_set_id, row_ids)
+        rows = await self._session.fetch("list_row_positions", sample_set_id, row_ids)
         return {row["row_id"]: row["position"] for row in rows}
 
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:

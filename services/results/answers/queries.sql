@@ -253,12 +253,12 @@ SELECT EXISTS (
     WHERE f.sample_set_id = $1
 ) AS is_found;
 
--- name: find_rows: Return the positions of rows of some ids, which are numbers where none were given ($1 set, $2 ids)
+-- name: list_row_positions: Return the positions of rows of some ids, which are numbers where none were given ($1 set, $2 ids)
 SELECT row_name(row_id, doc_id) AS row_id, position
 FROM samples
 WHERE sample_set_id = $1 AND row_name(row_id, doc_id) = ANY ($2);
 
--- name: find_marks: Return the marks of those of some answers that have one, golden ones last ($1 run, $2 samples, $3 rollouts)
+-- name: list_marks: Return the marks of those of some answers that have one, golden ones last ($1 run, $2 samples, $3 rollouts)
 SELECT w.sample, w.rollout, false AS is_golden
 FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
 JOIN wrong_answers AS w ON w.run_id = $1 AND w.sample = asked.sample AND w.rollout = asked.rollout

@@ -67,7 +67,7 @@ class PostgresLeaderboard:
         self._session = session
 
     async def latest_runs(self, benchmark: str, models: Sequence[str]) -> Mapping[str, str]:
-        rows = await self._session.fetch("find_latest_runs", benchmark, list(models))
+        rows = await self._session.fetch("list_latest_runs", benchmark, list(models))
         return {row["model"]: row["run_id"] for row in rows}
 
     async def metrics(self, benchmark: str, project_id: int | None) -> list[str]:

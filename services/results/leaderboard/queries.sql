@@ -229,7 +229,7 @@ LIMIT 1;
 -- name: mark_compared: Note that a run of an epoch was compared with the runs beside it ($1 run, $2 epoch)
 UPDATE run_records SET compared_epoch = $2 WHERE run_id = $1 AND compared_epoch < $2;
 
--- name: find_latest_runs: Return the latest completed run of some models on a benchmark, one that can be ranked where there is one ($1 benchmark, $2 models)
+-- name: list_latest_runs: Return the latest completed run of each of some models on a benchmark, one that can be ranked where there is one ($1 benchmark, $2 models)
 SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
 FROM history_entries AS h
 JOIN run_records AS r USING (run_id)

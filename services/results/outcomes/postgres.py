@@ -195,7 +195,7 @@ class PostgresReuse:
 
     async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
         columns = list(environment), list(environment.values())
-        rows = await self._session.fetch("find_same_requests", run_id, task_index, *columns, MAX_SOURCES)
+        rows = await self._session.fetch("list_same_requests", run_id, task_index, *columns, MAX_SOURCES)
         return [Source(row["run_id"], row["task_index"]) for row in rows]
 
     async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:

@@ -193,7 +193,7 @@ CROSS JOIN LATERAL reported_times(o) AS reported
 WHERE o.run_id = $1 AND o.status <> 'failed' AND NOT o.is_reused AND reported.value IS NOT NULL
 GROUP BY reported.name;
 
--- name: find_same_requests: Return tasks of earlier runs that sent the same requests as a task, latest first ($1 run, $2 task, $3, $4 names and values of its environment, $5 rows)
+-- name: list_same_requests: Return tasks of earlier runs that sent the same requests as a task, latest first ($1 run, $2 task, $3, $4 names and values of its environment, $5 rows)
 SELECT theirs.run_id::text AS run_id, theirs.task_index
 FROM run_tasks AS mine
 JOIN run_tasks AS theirs USING (request_digest, scoring)

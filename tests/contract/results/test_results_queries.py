@@ -34,7 +34,7 @@ HOT = {
     "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 'failed'",
     "list_golden_keys": f"{RUN}, 5000, 0, 20000, 512",
     "list_wrong_keys": f"{RUN}, 5000, 0, 20000, 512",
-    "find_marks": f"{RUN}, {POSITIONS}, {POSITIONS}",
+    "list_marks": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "list_outcome_keys": f"{RUN}, 5000, 0, 20000, 512",
     "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1, NULL, 'i', 'p', {CHOSEN}",
     "weigh_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
