@@ -23,7 +23,7 @@ CALL_PROCESSES = 5
 
 
 class RunningResults:
-    """Records what comes in, answers what is asked."""
+    """Records outcomes and answers calls."""
 
     def __init__(
         self, *, grpc_server: BackendServer, topics: Topics, loops: BackgroundLoops, drain_seconds: float

@@ -25,7 +25,7 @@ from services.worker.sandboxes.wiring import make_sandboxes, sweep
 from services.worker.settings import WorkerSettings
 from services.worker.topics.wiring import make_topics
 
-# For outcomes that are finished and not stored yet, after the drain itself.
+# Time beyond the drain to publish outcomes that are finished and not stored yet.
 _PUBLISH_SECONDS = 5.0
 
 log = get_logger()

@@ -1,4 +1,4 @@
-"""Which answers are wanted of a run, as its tasks and metrics have it, and how long one call looks."""
+"""The answers of a run that are asked for, by its tasks and metrics, and how long one call searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
 
 # A call that looks through answers ends soon after; the last window may take a little longer.
 SCAN_SECONDS = 0.4
-# Of texts that are looked through at a time.
+# Maximum texts searched at a time.
 WINDOW_BYTES = 4 * 1024 * 1024
 WINDOW_GROWTH = 4
 

@@ -62,7 +62,7 @@ class AnswerStore(Protocol):
     async def match(
         self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
     ) -> Matched:
-        """Which of some outcomes match. No more texts are read than so many bytes and one outcome's more."""
+        """Which of some outcomes match. Texts are read up to so many bytes, and those of one outcome more."""
         ...
 
     async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:

@@ -144,7 +144,7 @@ class PostgresMarks:
         return {row["row_id"]: row["position"] for row in rows}
 
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
-        """An answer stays what it is, so what was looked at holds until it is marked."""
+        """Answers do not change, so they are still as checked when they are marked."""
 
         async def once() -> MarkCounts:
             async with self._session.transaction() as transaction:

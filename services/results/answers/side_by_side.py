@@ -11,8 +11,8 @@ from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.sample import StoredSample
 
-# Of one sample that a set has more often, rows are paired by their positions alone: what it costs to look
-# at some of them must not grow with how many there are.
+# Rows of a sample that a set has more often are paired by their positions alone. So the time of a page does
+# not grow with the number of these rows.
 MAX_SAME = 256
 
 

@@ -23,7 +23,7 @@ from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 
 MARKS_AT_A_TIME = 5000
-# Of whole answers, which may be heavy: then fewer.
+# Whole answers read at a time; fewer where they are heavy.
 LINES_AT_A_TIME = 50
 CHUNK_BYTES = 256 * 1024
 

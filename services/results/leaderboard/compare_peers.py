@@ -18,7 +18,7 @@ from services.results.statistics.metrics import SCORE
 
 # A leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`.
 MAX_RIVALS = 50
-# At the first try, so that a slow pair does not hold up other runs; the second is given more.
+# The first try has little time, so that a slow pair does not hold up other runs; the second has more.
 PAIR_SECONDS = 10.0
 SLOW_PAIR_SECONDS = 120.0
 

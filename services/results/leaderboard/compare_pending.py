@@ -24,9 +24,9 @@ class ComparePending:
     comparisons: ComparisonStore
     store_comparison: StoreComparison
     clock: Clock
-    # By pair the seconds that it is given, first come first served.
+    # The seconds that each pair is given; pairs are compared in this order.
     _pending: dict[RunPair, float] = field(default_factory=dict)
-    # By pair when it was compared last, the oldest first.
+    # When each pair was compared last, the oldest first.
     _compared_at: dict[RunPair, float] = field(default_factory=dict)
 
     def add(self, pairs: Sequence[RunPair]) -> int:
@@ -55,7 +55,7 @@ class ComparePending:
     async def _compare(self, pair: RunPair, seconds: float) -> bool:
         """False for a pair to try again with more time."""
         first, second = pair
-        # By another replica, or after its run was closed.
+        # Another replica may have compared it, or it was compared after its run was closed.
         if await self.comparisons.compared_with(first, [second]):
             return True
         is_made = await self.store_comparison.store(first, second, seconds)

@@ -20,7 +20,7 @@ from services.results.statistics.paired.estimate import LEVEL
 # A position and a later position in the list, from 0.
 Pair = tuple[int, int]
 
-# Of paired comparisons; None where a comparison allows no test. Pairs not yet compared are absent.
+# By pair of runs; None where their comparison allows no test. Pairs not yet compared are absent.
 PValues = Mapping[Pair, float | None]
 
 

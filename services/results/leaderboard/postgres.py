@@ -34,8 +34,8 @@ TASK_BASELINES = TypeAdapter(TaskBaselines)
 # Some 3 kB each: what several users look at in turn.
 KNOWN_RESULTS = 4_000
 CANNOT_BE_RANKED = ""
-# Before the conditions of runs that are ranked with others of the same limit only: code from before the
-# column is_limited reads it there.
+# Prefix of the conditions of runs that are ranked with others of the same limit only: code from before the
+# column is_limited reads the limit there.
 _LIMITED = "limited; "
 
 

@@ -153,7 +153,7 @@ JOIN closed_runs AS c USING (run_id)
 WHERE h.benchmark = $1 AND h.model = $2 AND $3 IN ('', c.state) AND h.closed_at >= $4;
 
 -- name: lease_run: Lease a completed run that waits for a work; those whose work was started less often come first ($1 comparison or baselines, $2 seconds)
--- Of two that find the same run, the second gets none.
+-- Two replicas may find the same run: the second one gets no row.
 INSERT INTO closed_run_leases AS held (run_id, work, epoch, starts, leased_until)
 SELECT waiting.run_id, $1, waiting.epoch, 1, now() + make_interval(secs => $2)
 FROM (

@@ -16,7 +16,7 @@ MAX_SOURCES = 20
 
 @dataclass(frozen=True, slots=True)
 class OutcomePage:
-    """Which outcomes: after a (sample, rollout), before a sample, of a status where one is given."""
+    """Selects outcomes after a (sample, rollout) and before a sample, with one status where it is given."""
 
     run_id: str
     after: tuple[int, int]

@@ -9,10 +9,10 @@ from itertools import accumulate
 
 from proctor.values.usage import Timing
 
-# Of more answers percentiles are read from a histogram, which needs no sorting.
+# Percentiles of more answers are read from a histogram, which needs no sorting.
 MAX_EXACT = 100_000
 
-# Of the logarithm of a time: a percentile of a histogram is within 0.1 % of the exact one.
+# Buckets divide the logarithm of a time: a percentile of a histogram is within 0.1 % of the exact one.
 BUCKET_WIDTH = 0.001
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 

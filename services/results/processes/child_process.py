@@ -49,7 +49,7 @@ def answer_requests(answer: Callable[[Any], object], memory_bytes: int) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # Data alone: libraries reserve addresses far beyond what they use.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    # Of a terminal: the service ends first, and this process with it.
+    # Ctrl+C in a terminal reaches this process too: the service ends first, and this process with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while size := sys.stdin.buffer.read(SIZE_BYTES):
         request = pickle.loads(sys.stdin.buffer.read(int.from_bytes(size)))  # noqa: S301  # the service's own

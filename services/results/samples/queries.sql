@@ -52,7 +52,7 @@ SELECT count(*) AS deleted FROM deleted;
 SELECT sample_set_id::text AS sample_set_id FROM deleted_sample_sets LIMIT $1::integer;
 
 -- name: delete_set_samples: Delete some samples of a set that is gone; returns the last one ($1 set, $2 after position, $3 rows)
--- Not where the set is being staged again, under the same id.
+-- Nothing is deleted while the set is staged again under the same id.
 WITH chunk AS (
     SELECT s.position
     FROM samples AS s

@@ -54,7 +54,7 @@ _IN_PASSING = re.compile(
     r"(?:correct|right|true|best|likely))[^\W\d_]",
     re.IGNORECASE,
 )
-# As many characters as the longest words that deny or claim another choice, with room.
+# Characters before a choice in which words that deny or claim it are searched: room for the longest words.
 _BEFORE = 40
 _BEST = "(?:(?:final|correct|right|best|single|overall|most|appropriate|likely|predicted) )*"
 _NOUN = "(?:answer|option|choice|label|response|classification|category|sentiment|relation|relationship)"

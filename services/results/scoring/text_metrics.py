@@ -73,7 +73,7 @@ class Overlap:
         return {*self.right, *self.wrong}
 
 
-# By name: what is measured, and which figure of it.
+# By name: the measure, and the figure made of it.
 OVERLAP_METRICS: Mapping[str, tuple[str, Callable[[Overlap, str], float]]] = {
     f"{measure}_{name}": (measure, of)
     for measure in ("bleu", *_ROUGE_TYPES)

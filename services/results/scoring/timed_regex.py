@@ -12,11 +12,12 @@ from services.results.scoring.errors import ScoringImpossible
 
 # Patterns read a text in microseconds; what takes this long backtracks and would take for ever.
 MAX_SECONDS = 0.5
-# Once the time for slow ones is spent.
+# The maximum once the time for slow patterns is spent.
 MAX_SECONDS_LATER = 0.1
 # Shorter times are not counted, however many answers there are.
 SLOW_SECONDS = 0.05
-# For a plan and process: beyond it a run of a million answers would be slow for days.
+# The time for slow patterns of one plan in one process: without it a run of a million answers would be
+# slow for days.
 MAX_SLOW_SECONDS = 5.0
 
 _REPETITION = re.compile(r"[*+?{]")

@@ -21,7 +21,7 @@ MIN_VARIANCE = 1e-12
 # From x and y (rows) and weights (draws, rows) to the correlation of each draw; NaN where undefined.
 Correlation = Callable[[Array, Array, Array], Array]
 Positions = NDArray[np.uint32]
-# From rows to what is correlated of them.
+# From rows to the values of them that are correlated.
 Lookup = Callable[[slice], Array]
 
 

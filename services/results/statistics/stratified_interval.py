@@ -52,7 +52,7 @@ def stratum(figure: Figure, weight: float) -> Stratum | None:
         return None
     interval = Interval(figure.ci_low, figure.ci_high, figure.interval_method)
     if figure.degrees_of_freedom is not None:
-        # Anew, as the figure shows its ends cut at 0 and 1.
+        # Computed anew, because the ends that the figure shows are cut at 0 and 1.
         interval = student_t_interval(figure.mean, figure.stderr, figure.degrees_of_freedom) or interval
     return Stratum(figure.mean, figure.stderr, interval, weight)
 

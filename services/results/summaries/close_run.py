@@ -24,9 +24,9 @@ ANSWER_SECONDS = 3.0
 FULL_STARTS = 3
 # Without figures there is little that can fail: a close that was started more often gets no summary.
 MAX_STARTS = 6
-# So soon after a crash another replica goes on. It is renewed in time while the figures are computed.
+# Another replica goes on so soon after a crash. The lease is renewed while the figures are computed.
 LEASE_SECONDS = 6.0
-# Often enough that a slow one is still in time.
+# Renewals within one lease: a slow one is still in time.
 RENEWALS = 3
 
 log = get_logger()

@@ -23,7 +23,7 @@ def group_summary(group: TaskGroup, by_task: TaskFigures) -> GroupSummary:
         for name in _names_of(use.metric, figures)
     }
     main = [next(iter(one.values()), Figure()) for one in figures]
-    # Where nothing is scored there is no score, not even an undefined one.
+    # A group without scored tasks has no score at all: an undefined one would say that some task was scored.
     if any(figures):
         summed_up[SCORE] = _summed_up(main, is_weighted=False)
     missing = tuple(task for task in group.tasks if task not in by_task)

@@ -15,7 +15,7 @@ from services.results.runs.run_plan import RunRecord
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.run_summary import RunSummary
 
-# As often as the pages of a run ask for figures.
+# Pages of a run ask for figures this often.
 MIN_CACHED_SECONDS = 3.0
 # Polling a large run all the time costs at most a tenth of a core.
 CACHED_PER_SECOND_OF_COMPUTING = 10.0

@@ -45,7 +45,7 @@ class SummaryWork:
         self.problems.append(problem)
 
     def note(self, what: str, error: Exception) -> None:
-        """Names what cannot be computed. Raises what may pass if it is tried again, or is not a failure."""
+        """Names a figure that cannot be computed. Raises an error that may pass, or that is not a failure."""
         if isinstance(error, WorkCancelled) or (
             isinstance(error, DependencyUnavailable) and not self.is_last_start
         ):

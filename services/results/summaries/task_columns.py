@@ -141,7 +141,7 @@ _Column = _MeanColumn | _PairColumn
 
 
 def _viewed(numbers: "array[Any]", kind: type[Number]) -> NDArray[Number]:
-    """Not copied, and so of an array that does not grow meanwhile."""
+    """A view, not a copy: the array must not grow meanwhile."""
     return np.frombuffer(numbers, dtype=kind) if len(numbers) else np.empty(0, dtype=kind)
 
 
@@ -233,7 +233,7 @@ class TaskColumns:
 
 
 def chunk_of(rows: Sequence[ScoredRow], keys: Iterable[str]) -> ScoreChunk:
-    """A stored null (NaN or infinity) becomes NaN, as does what an answer has no number for."""
+    """NaN stands for a stored null (NaN or infinity), and for a missing number of an answer."""
     samples = np.array([sample for sample, _, _ in rows], dtype=np.int64)
     rollouts = np.array([rollout for _, rollout, _ in rows], dtype=np.int64)
     pairs = {

@@ -79,7 +79,7 @@ class ConsumeShards:
                 in_flight.abandon(Abandoned.RUN_WAITS)
 
     async def drain(self, limit_seconds: float) -> None:
-        """Finishes what is in flight; what takes longer than the limit is forwarded to other workers."""
+        """Finishes shards in flight; those that take longer than the limit are forwarded to other workers."""
         try:
             async with asyncio.timeout(limit_seconds):
                 await self.context.prefetch.until_empty()

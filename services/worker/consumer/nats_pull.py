@@ -21,7 +21,7 @@ _HEARTBEAT_SECONDS = 15.0
 _FETCH_SECONDS = 1.0
 # How long the next fetch lets a forward end that is under way.
 _FORWARD_SECONDS = 0.5
-# After errors only; the bound keeps a worker within five seconds of a server that is back.
+# Waits between tries after an error. The upper bound: a worker is back at most five seconds after the server.
 _FIRST_BACKOFF_SECONDS = 0.2
 _MAX_BACKOFF_SECONDS = 5.0
 _NANOSECONDS = 1_000_000_000

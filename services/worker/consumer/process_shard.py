@@ -20,7 +20,7 @@ FAILED_DELIVERIES_ALLOWED = 2
 # What a rollout executes is in a sandbox, which ends no worker; and it takes minutes, in which others may.
 FAILED_ROLLOUTS_ALLOWED = 5
 log = get_logger()
-# After it the scheduler has failed the refused run; otherwise the rest is tried again, here or elsewhere.
+# Within this time the scheduler fails the refused run; otherwise the rest is tried again, here or elsewhere.
 _REFUSED_SECONDS = 1.0
 # Below the grace period of a draining worker; a full stream is left to the redelivery.
 _SEND_REST_SECONDS = 5.0

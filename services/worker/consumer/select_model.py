@@ -8,7 +8,7 @@ from services.common.clock import Clock
 from services.worker.consumer.ports import ModelWork, PeerWorker, ShardSource, WorkerRegistry
 from services.worker.models.model_loader import ModelLoader
 
-# After so many the others of a large pool go first, and the next look decides.
+# Maximum claims in a row: after them the others of a large pool go first, and the next look decides.
 _CLAIMS_AT_ONCE = 3
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from proctor.values.outcome import Answer
 from proctor.values.usage import Timing, TokenUsage
 
-# As UTF-8 at most 4 MB: with its batch it stays below the 8 MiB of a NATS message.
+# An answer has at most 4 MB as UTF-8: with its batch it stays below the 8 MiB of a NATS message.
 MAX_ANSWER_CHARACTERS = 1_000_000
 
 
@@ -32,8 +32,8 @@ class Sampling:
     extra: Mapping[str, object] = field(default_factory=dict)
     # Further parameters of a data set's row, named as in the OpenAI protocol; they win over `extra`.
     row_extra: Mapping[str, object] = field(default_factory=dict)
-    # For a row of a data set: unset parameters take the model's own defaults, and an answer that is more than
-    # a text is kept whole.
+    # The request is for a row of a data set: unset parameters take the model's own defaults, and an answer
+    # that is more than a text is kept whole.
     is_row: bool = False
 
     def named(self, names: Mapping[str, str]) -> dict[str, object]:

@@ -12,7 +12,7 @@ from proctor.values.row_fields import row_field_problem
 from services.worker.engines.engine import Sampling
 from services.worker.engines.errors import RequestRefused, UnsupportedRequest
 
-# With the bound below at most 64 MiB.
+# At most 64 MiB, with the bound below.
 _MAX_CACHED_TEXTS = 4096
 # Longer texts, such as those with schemas and tools, may differ in every row.
 _MAX_CACHED_CHARACTERS = 16 * 1024
@@ -22,7 +22,7 @@ _SEEDS = 2**63
 _LIMITS = ("max_tokens", "max_completion_tokens")
 # Only an engine that applies the chat template itself supports it.
 TEMPLATE_FIELD = "chat_template_kwargs"
-# For the bookkeeping of a provider; they change no answer.
+# Providers take these for their bookkeeping; they change no answer.
 _IGNORED_FIELDS = frozenset(
     {
         "user",

@@ -91,7 +91,7 @@ class ExecuteSample:
             try:
                 response = await self._send(limiter, shard, sample)
                 return shard.outcome(sample.number, await self._judged(sample, response))
-            # Of the worker and not of the sample: the shard is handed on without an outcome.
+            # The failure is the worker's and not the sample's: the shard is handed on without an outcome.
             except (EngineDied, ModelCannotLoad):
                 raise
             except EngineFailure as error:

@@ -28,7 +28,7 @@ from services.worker.execution.shard import OutcomeBatch
 
 # Every answer about a stream says the server's time.
 _TIME_SUBJECT = f"$JS.API.STREAM.INFO.KV_{streams.RUNS_BUCKET.name}"
-# In which a machine's clock drifts by less than 50 ms.
+# The clock is compared this often: a machine's clock drifts by less than 50 ms in this time.
 _TIME_SECONDS = 300.0
 _REQUEST_SECONDS = 5.0
 

@@ -34,7 +34,7 @@ class _OpenBatch:
     # By identity: a comparison would read their samples.
     shards: dict[int, Shard] = field(default_factory=dict)
     characters: int = 0
-    # Of the shard that began it: a batch has outcomes of several.
+    # The trace of the shard that began the batch, which has outcomes of several.
     trace: str = ""
 
 

@@ -8,7 +8,7 @@ from proctor.values.providers.models import ModelInfo
 from services.worker.engines.errors import EngineFailure
 from services.worker.engines.ports import Engine
 
-# With names of this length below the 8 MiB of a NATS message.
+# So many models with names of this length stay below the 8 MiB of a NATS message.
 _MAX_MODELS = 2000
 _MAX_NAME_CHARACTERS = 512
 

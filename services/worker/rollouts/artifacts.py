@@ -1,4 +1,4 @@
-"""Stores what a rollout makes, as it is made: a worker that ends later leaves what it had stored."""
+"""Stores the artifacts of a rollout as they are made: those of a worker that ends later remain."""
 
 import asyncio
 import json

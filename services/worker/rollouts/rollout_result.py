@@ -21,7 +21,7 @@ _MAX_FILE_BYTES = 200_000
 # Over all files, and of one file in both of its forms: a comparison may take their square, here a second.
 _MAX_LINES, _MAX_COMPARED_LINES = 50_000, 10_000
 _OPAQUE = ["\0"]
-# Of one test script; the log has more.
+# Maximum output of one test script; the log has more.
 _MAX_OUTPUT_CHARACTERS = 4000
 
 
@@ -65,7 +65,7 @@ class RolloutResult:
     budget: Mapping[str, object] = field(default_factory=dict)
     artifacts: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[StepRecord, ...] = ()
-    # Of executions that were lost with their worker.
+    # The usage of executions that were lost with their worker.
     lost_usage: TokenUsage = field(default_factory=TokenUsage)
 
     @property

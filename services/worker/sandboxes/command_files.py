@@ -9,9 +9,9 @@ from services.worker.sandboxes.output import KeptOutput, SpooledOutput
 from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, TarLimits
 from services.worker.sandboxes.tar_files import check_tar
 
-# For 256 MiB through tar on a busy machine, and an end for files that an agent made to hang.
+# Enough for 256 MiB through tar on a busy machine. Files that an agent made to hang fail then.
 _SECONDS = 120.0
-# Of a shell that cannot execute a program, or does not find it.
+# Exit codes of a shell that cannot execute a program, or does not find it.
 _NOT_STARTED = (126, 127)
 _UNPACK = '[ -d "$1" ] || mkdir -p -- "$1" && exec tar -x -f - -C "$1" -o'
 # GNU's tar leaves out what it cannot read, and says so by its exit code. busybox's has no such options, and

@@ -66,7 +66,8 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 NEW_NAMESPACES = 0x7E02_0000
 # CLONE_PARENT makes a sibling, for which no process waits: a child of what starts the commands.
 SIBLING = 0x0000_8000
-# Of sockets only these families, and of netlink only routes, which programs ask for their own addresses.
+# The only families of sockets that are allowed. Netlink is allowed for routes only, which programs ask for
+# their own addresses.
 UNIX, INTERNET, INTERNET_6, NETLINK = 1, 2, 10, 16
 # They put characters into the input of a terminal.
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C

@@ -1,4 +1,4 @@
-"""A sandbox: what is ordered of an engine, what is run inside, and what came of it."""
+"""A sandbox: what an engine is asked to make, the commands that run inside, and their results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ class SandboxSpec:
 class Command:
     """A program with its arguments. It gets no variables but `env`, PATH and HOME, and no terminal.
 
-    Of its output, standard output and standard error in one, the first and last `output_bytes` / 2 are kept.
+    The first and last `output_bytes` / 2 of its output are kept, standard output and standard error in one.
     """
 
     argv: tuple[str, ...]

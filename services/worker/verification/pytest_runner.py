@@ -18,7 +18,7 @@ from services.worker.sandboxes.tar_files import PackedFile, pack
 RUNNER = "/opt/runner"
 _ZIP = "packages.zip"
 PACKAGES = f"{RUNNER}/{_ZIP}"
-# Of PEP 552: the source beside it is not compared.
+# A flag of PEP 552: the compiled file is not compared with the source beside it.
 _UNCHECKED = (1).to_bytes(4, "little")
 _making = Lock()
 

@@ -35,7 +35,7 @@ _SUMMARY = "short test summary info"
 _RESULT = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
 _PASSES = frozenset({"PASSED", "SKIPPED", "XFAIL"})
 # The runner of tests is unpacked by the command that runs them: each command costs as much as its program.
-# By the machine's programs: the task's PATH may name a folder of the agent's.
+# It is unpacked by the machine's programs: the task's PATH may name a folder of the agent's.
 _WITH_RUNNER = (
     f'(PATH={DEFAULT_PATH}; tar -x -f - -C "$1" -o && mkdir -p -- "$2") && shift 2 && exec "$@" </dev/null'
 )

@@ -25,7 +25,8 @@ from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
 MAX_CACHED_SCORINGS = 256
 # A reply comes about this often, so that answers of other runs are scored in between.
 REPLY_SECONDS = 1.0
-# Of CPU time. How late the bound of an answer is noticed, and the longest time that an ignored ring costs.
+# CPU time between two rings of the timer. An answer passes its bound by one interval at most, and by one
+# more for each ring that Python ignores.
 RING_SECONDS = 0.01
 NEVER = math.inf
 

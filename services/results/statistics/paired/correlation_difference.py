@@ -45,7 +45,7 @@ def difference_of_correlations(pairs: LabelPairs, correlation: Correlation) -> D
         lambda draws: (_of_draws(correlation, first, draws), _of_draws(correlation, second, draws)),
         share,
     )
-    # Of that many the difference is close to normal, and a permutation takes minutes.
+    # The difference of so many units is close to normal, and a permutation of them takes minutes.
     if len(pairs.sizes) > MAX_PERMUTED_UNITS:
         return with_normal_p_value(estimate)
     units = _moments(_transformed(pairs, is_ranked=correlation is spearman))

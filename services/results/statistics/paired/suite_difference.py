@@ -18,7 +18,7 @@ from services.results.statistics.paired.estimate import (
 from services.results.statistics.paired.mean_difference import NO_SPREAD
 from services.results.statistics.paired.permutation_test import SwapUnits, sum_p_value, without_idle
 
-# From so many samples (or passages) that differ on, and so many degrees of freedom, t holds its level.
+# Student's t holds its level with at least so many differing samples (or passages) and degrees of freedom.
 ENOUGH_FOR_T = 100
 
 NO_FIGURE = "a task has no figure for both runs"

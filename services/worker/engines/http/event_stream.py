@@ -138,5 +138,5 @@ class StreamedText:
 
     @property
     def whole(self) -> str | None:
-        """None where no part arrived, not even an empty one."""
+        """None where no part arrived; an empty part counts as one."""
         return "".join(self._parts) if self._has_parts else None

@@ -16,7 +16,7 @@ from services.worker.engines.http.server import Endpoint, Server
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
 _ENOUGH_MODELS = 2001
-# For a server that always names a further page.
+# An end for a server that always names a further page.
 _MAX_PAGES = 100
 # Takes the name of a page, empty for the first; returns its models and the next name, empty after the last.
 ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]

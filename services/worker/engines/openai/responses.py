@@ -86,7 +86,7 @@ def read_choices(document: Json) -> Sequence[Json]:
 
 
 def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tuple[Answer, TokenUsage]:
-    """An empty text is an answer; so is a chat message without one that says why.
+    """An empty text is an answer, and so is a chat message that has no text and says why.
 
     Where `is_kept`, as for a row of a data set, the whole response is kept if it is more than a text.
     """

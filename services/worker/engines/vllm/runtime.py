@@ -56,7 +56,7 @@ _GENERATED = "vllm:generation_tokens_total"
 _NAMES = (_RUNNING, _WAITING, _CACHE_USE, _QUERIES, _HITS, _GENERATED)
 
 
-# Then it is killed: nothing of it is kept.
+# An engine on a CPU is killed after this time: nothing of it is kept.
 _CPU_STOP_SECONDS = 1.0
 _RENDER_SECONDS = 10.0
 # Some templates take the square of the number of messages; these are rendered in microseconds.

@@ -14,7 +14,7 @@ class TemplateThreads:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._slots = asyncio.Semaphore(_THREADS)
-        # Of its own: slow templates take no thread from what else the worker does beside its event loop.
+        # Templates have their own threads: slow ones take none from other work beside the event loop.
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="chat-template")
 
     async def render(self, template: Callable[[], str]) -> str:

@@ -26,11 +26,11 @@ from services.worker.rollouts.model_port.ports import Event, ModelProtocol
 
 # A history with files and images. What is larger is refused before it is read.
 _MAX_BODY_BYTES = 32 * 1024 * 1024
-# From the program's own machine.
+# The body comes from the program's own machine, so this is ample.
 _BODY_SECONDS = 10.0
-# Commas and brackets: each value of a document takes memory that its text does not show.
+# Maximum commas and brackets of a body: each value of a document takes memory that its text does not show.
 _MAX_VALUES = 1_000_000
-# Of one history. A row of a data set has 2,048 at most.
+# Maximum messages of one history. A row of a data set has 2,048 at most.
 _MAX_MESSAGES = 8192
 # Each is an open file of the worker, which has many rollouts.
 _MAX_CONNECTIONS = 16

@@ -42,7 +42,7 @@ class PortCalls:
     _answered: dict[bytes, Json] = field(default_factory=dict)
     _began_at: float = 0.0
     _asking_since: float | None = None
-    # Of calls, which the program waits for: their time is that of the answers.
+    # Time in which the program waited for its calls; it belongs to the answers.
     _waited_seconds: float = 0.0
     _noted_seconds: float = 0.0
 

@@ -22,9 +22,9 @@ from services.worker.sandboxes.errors import CommandRefused
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, CommandResult
 
-# Above what the model is shown: the middle is cut out of this.
+# More than the model is shown: the middle is cut out of this.
 OUTPUT_BYTES = 60_000
-# In a row: a model that does not find the form by then mostly never does.
+# Maximum format errors in a row: a model that does not find the form by then mostly never does.
 _FORMAT_ERRORS_ALLOWED = 3
 # What a shell returns for a command that it cannot run.
 _REFUSED = 126

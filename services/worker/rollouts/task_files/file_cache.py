@@ -54,7 +54,7 @@ class FileBundleCache:
             raise PermissionError(f"{self._folder} is not a folder of this account alone")
 
     def _make_room(self, size: int) -> None:
-        """Deletes what was used longest ago, and what killed workers left half written."""
+        """Deletes the files used longest ago, and half-written files of killed workers."""
         found = []
         for file in self._folder.iterdir():
             with suppress(FileNotFoundError):

@@ -8,7 +8,7 @@ from services.worker.sandboxes.container.programs import STARTED
 from services.worker.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.output import KeptOutput
 
-# For output that an engine passes on after the exit code.
+# How long output is read that an engine passes on after the exit code.
 _LATE_SECONDS = 120.0
 _WRITE_BYTES = 256 * 1024
 _MAX_CONTROL_BYTES = 4000

@@ -49,7 +49,7 @@ class ContainerDialect:
         return {} if self._is_podman else {"MaskedPaths": _MASKED}
 
     def folder(self, size: int, files: int = 0, mode: str = "1777") -> str:
-        """podman would copy what the image has there, which Docker does not."""
+        """podman would copy the image's files into the folder; Docker does not."""
         options = f"rw,nosuid,nodev,size={size},mode={mode}"
         if self._is_podman:
             return f"{options},notmpcopyup"

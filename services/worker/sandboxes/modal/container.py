@@ -55,12 +55,12 @@ class ProcessExecution:
         if self._lost:
             raise self._lost
         if part == END:
-            # For those who read on.
+            # Later readers find the end too.
             self._parts.put_nowait(END)
         return part
 
     async def write(self, content: bytes) -> None:
-        # Its buffer is emptied once what it held is sent: what others write meanwhile would be lost.
+        # The buffer is emptied after a send: bytes that others write meanwhile would be lost.
         async with self._writing:
             try:
                 self._process.stdin.write(content)

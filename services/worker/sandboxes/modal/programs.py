@@ -11,7 +11,7 @@ from services.worker.sandboxes.sandbox import SandboxLimits
 USER = 10_000
 BEAT = b"."
 _OPEN_FILES, _CORE_BYTES = 1024, 0
-# Without variables, without packages and without files of the sandbox's own folders.
+# Python reads no variables, no packages and no files of the sandbox's own folders.
 _ALONE = ("-I", "-S", "-c")
 
 # The sandbox ends with it: at the end of its lifetime, and when no sign of life comes any more. Streams of

@@ -37,7 +37,7 @@ from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, 
 
 # Standard input, output and error of a command.
 _MAX_FILES = 3
-# Without sandboxes to watch only their lifetimes are looked after.
+# How often the launcher checks lifetimes while it watches no sandbox.
 _IDLE_SECONDS = 1.0
 # Below `_STOP_SECONDS` of the client, which then kills the launcher.
 _LAST_SECONDS = 2.0
@@ -46,7 +46,7 @@ _FIRST_UID, _UIDS = 200_000, 1_000_000_000
 _FEW_UIDS = 40_000
 # bubblewrap, the first process and the spawner count too.
 _OWN_PROCESSES = 3
-# Of a command that a spawner could not start.
+# Exit code of a command that a spawner could not start.
 _NOT_STARTED = 126
 # 128 + SIGKILL, as a shell reports it.
 _KILLED = 137
