@@ -1,4 +1,4 @@
-"""How a task is asked and scored: the choices of an order, and the recipe that travels with a task."""
+"""How a task is asked and scored: the choices of an order, and the scoring that is sent with a task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -297,6 +297,14 @@ def test_a_noun_is_negated_by_not() -> None:
     assert found == []
 
 
+def test_a_comment_names_its_subject() -> None:
+    """`Maximum texts searched at a time`, not `Of texts that are searched`."""
+    begins = re.compile(r"(?:#|--|//) Of ")
+    comments = [(path, line) for path, line in all_prose() if path.suffix in {".py", ".sql", ".proto"}]
+    assert any(line.startswith("# The ") for _, line in comments)
+    assert [f"{path}: {line}" for path, line in comments if begins.match(line)] == []
+
+
 def test_pages_call_what_is_not_chosen_the_default() -> None:
     pages = [(path, line) for path, line in all_prose() if path.suffix == ".html"]
     assert any("default" in line for _, line in pages)

@@ -81,7 +81,7 @@ def _unique(names: Sequence[str]) -> list[str]:
     """The first row of a name keeps it; others get the first number behind it that makes a new one."""
     taken = set(names)
     given: set[str] = set()
-    # From which number on a name is tried: many rows may have the same.
+    # The first number to try for each name: many rows may have the same name.
     numbers: dict[str, int] = {}
     ids = []
     for name in names:

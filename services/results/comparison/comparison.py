@@ -11,7 +11,7 @@ from services.results.statistics.paired.estimate import DifferenceEstimate, holm
 
 # In the place of a task: the benchmark as a whole.
 BENCHMARK = ""
-# Of all comparisons together; some 20 MB.
+# Differences of all comparisons together; some 20 MB.
 MAX_CACHED = 20_000
 
 
