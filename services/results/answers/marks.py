@@ -64,7 +64,7 @@ class ChosenAnswer:
     row_id: str
 
 
-def latest_marks(answers: Iterable[tuple[int, GoldenAnswer]]) -> list[ChosenAnswer]:
+def latest_golden_answers(answers: Iterable[tuple[int, GoldenAnswer]]) -> list[ChosenAnswer]:
     """One answer per row, the one that was marked last, in the order given; each with an id of its own."""
     latest: dict[tuple[bytes, str], tuple[int, GoldenAnswer]] = {}
     for run, answer in answers:

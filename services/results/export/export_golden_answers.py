@@ -11,7 +11,7 @@ from proctor.values.plain import Json
 from proctor.values.run import MAX_COMPARED
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
-from services.results.answers.marks import ChosenAnswer, GoldenAnswer, latest_marks
+from services.results.answers.marks import ChosenAnswer, GoldenAnswer, latest_golden_answers
 from services.results.answers.ports import AnswerStore, MarkStore
 from services.results.answers.side_by_side import tool_calls
 from services.results.export.errors import NoGoldenAnswers, RunChanged
@@ -94,7 +94,7 @@ class ExportGoldenAnswers:
             raise invalid_field("run_ids", f"must be 1 to {MAX_COMPARED} different runs")
         plans = [(await self.records.get(run_id)).plan for run_id in run_ids]
         marked = [(index, one) for index, plan in enumerate(plans) async for one in self._marked(plan)]
-        chosen = latest_marks(marked)
+        chosen = latest_golden_answers(marked)
         if not chosen:
             raise NoGoldenAnswers(runs=", ".join(run_ids))
         return GoldenFile(f"golden_{form.value}.jsonl", self._chunks(plans, chosen, form))

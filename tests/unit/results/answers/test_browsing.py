@@ -9,7 +9,7 @@ import pytest
 from services.results.answers import list_outcomes
 from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
-from services.results.answers.marks import GoldenAnswer, latest_marks
+from services.results.answers.marks import GoldenAnswer, latest_golden_answers
 from services.results.answers.side_by_side import (
     MAX_SAME,
     Placed,
@@ -135,13 +135,13 @@ def test_of_a_row_the_later_mark_counts_and_ids_are_unique() -> None:
         (1, marked(3, "d7", "b-2")),
         (1, marked(4, "d1", "b", 1)),
     ]
-    chosen = [(one.run, one.key[0], one.row_id) for one in latest_marks(answers)]
+    chosen = [(one.run, one.key[0], one.row_id) for one in latest_golden_answers(answers)]
     assert chosen == [(0, 0, "a"), (1, 1, "b"), (1, 2, "b-3"), (1, 3, "b-2"), (1, 4, "b-4")]
 
 
 def test_an_id_that_gets_a_number_is_no_longer_than_ids_may_be() -> None:
     answers = [(0, marked(at, f"d{at}", "é" * 512)) for at in range(12)]
-    ids = [one.row_id for one in latest_marks(answers)]
+    ids = [one.row_id for one in latest_golden_answers(answers)]
     assert len(set(ids)) == 12
     assert {len(row_id) for row_id in ids} == {512}
 
