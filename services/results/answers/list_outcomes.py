@@ -1,4 +1,4 @@
-"""Lists what is recorded of a run, sample by sample, with what was asked and expected."""
+"""Lists what is recorded of a run, sample by sample, with its prompt and target."""
 
 import math
 from collections import defaultdict

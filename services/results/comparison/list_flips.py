@@ -1,4 +1,4 @@
-"""Lists the samples on which two runs differ, with what was asked, expected and answered."""
+"""Lists the samples on which two runs differ, with the prompt, the target and both answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

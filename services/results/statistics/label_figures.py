@@ -128,7 +128,7 @@ def _tables(units: ResamplingUnits, sizes: Numbers) -> Tables:
 
 
 def f1(tables: Tables) -> Array:
-    """The f1 of the positive label; 0 where it is neither expected nor predicted, as in scikit-learn."""
+    """The f1 of the positive label; 0 where it is neither target nor predicted, as in scikit-learn."""
     return _f1_of_label(tables, POSITIVE_LABEL)
 
 
@@ -140,7 +140,7 @@ def f1_macro(tables: Tables, label_count: int = 0) -> Array:
 
 
 def f1_weighted(tables: Tables) -> Array:
-    """The mean over labels, weighted by how often each is expected."""
+    """The mean over labels, weighted by how often each is the target."""
     shares = [tables.counts[:, tables.target == label].sum(axis=1) for label in _labels(tables)]
     figures = [_f1_of_label(tables, label) for label in _labels(tables)]
     return _ratio(np.sum(np.multiply(shares, figures), axis=0), np.sum(shares, axis=0))
@@ -150,9 +150,9 @@ def f1_micro(tables: Tables) -> Array:
     """Over all answers at once; one that could not be read is a miss, and no false alarm."""
     is_right = (tables.target == tables.predicted) & (tables.target >= 0)
     right = tables.counts[:, is_right].sum(axis=1)
-    expected = tables.counts[:, tables.target >= 0].sum(axis=1)
+    with_target = tables.counts[:, tables.target >= 0].sum(axis=1)
     predicted = tables.counts[:, tables.predicted >= 0].sum(axis=1)
-    return _ratio(2 * right, expected + predicted)
+    return _ratio(2 * right, with_target + predicted)
 
 
 def _labels(tables: Tables) -> range:
@@ -161,27 +161,27 @@ def _labels(tables: Tables) -> range:
 
 
 def _f1_of_label(tables: Tables, label: int) -> Array:
-    expected = tables.target == label
-    predicted = tables.predicted == label
-    hits = tables.counts[:, expected & predicted].sum(axis=1)
-    misses = tables.counts[:, expected ^ predicted].sum(axis=1)
+    is_target = tables.target == label
+    is_predicted = tables.predicted == label
+    hits = tables.counts[:, is_target & is_predicted].sum(axis=1)
+    misses = tables.counts[:, is_target ^ is_predicted].sum(axis=1)
     return _ratio(2 * hits, 2 * hits + misses)
 
 
 def mcc(tables: Tables) -> Array:
     """The coefficient for any number of labels.
 
-    0 where all expected or all predicted ones are the same, as scikit-learn.
+    0 where all targets or all predicted labels are the same, as scikit-learn.
     """
     total = tables.counts.sum(axis=1)
     right = tables.counts[:, tables.target == tables.predicted].sum(axis=1)
     labels = np.union1d(tables.target, tables.predicted)
-    expected = np.stack([tables.counts[:, tables.target == label].sum(axis=1) for label in labels])
+    targets = np.stack([tables.counts[:, tables.target == label].sum(axis=1) for label in labels])
     predicted = np.stack([tables.counts[:, tables.predicted == label].sum(axis=1) for label in labels])
-    covariance = right * total - (expected * predicted).sum(axis=0)
-    spread_expected = total**2 - (expected**2).sum(axis=0)
+    covariance = right * total - (targets * predicted).sum(axis=0)
+    spread_targets = total**2 - (targets**2).sum(axis=0)
     spread_predicted = total**2 - (predicted**2).sum(axis=0)
-    return _ratio(covariance, np.sqrt(np.maximum(spread_expected * spread_predicted, 0.0)))
+    return _ratio(covariance, np.sqrt(np.maximum(spread_targets * spread_predicted, 0.0)))
 
 
 LABEL_FIGURES: Mapping[str, Measure] = {"f1": f1, "mcc": mcc}

@@ -28,7 +28,7 @@ def test_the_figures_are_the_correlations_over_the_answers_that_could_be_read() 
     )
     ours = examine(order)
     read = [sample for sample in ours.samples["stsb"] if "10 out of" not in said_of(sample)]
-    gold = [float(sample.target.texts[0]) for sample in read]
+    targets = [float(sample.target.texts[0]) for sample in read]
     said = [float(said_of(sample).split()[1]) for sample in read]
     [summary] = ours.summary.tasks
     assert (len(ours.samples["stsb"]), summary.unparsed) == (1500, 1500 - len(read))
@@ -36,4 +36,4 @@ def test_the_figures_are_the_correlations_over_the_answers_that_could_be_read() 
     for metric, reference in (("pearson", pearsonr), ("spearman", spearmanr)):
         figure = summary.figures[metric]
         assert figure.n == len(read)
-        assert figure.mean == pytest.approx(reference(gold, said).statistic, abs=1e-9)
+        assert figure.mean == pytest.approx(reference(targets, said).statistic, abs=1e-9)

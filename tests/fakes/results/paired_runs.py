@@ -37,9 +37,9 @@ FAILED = None
 Scores = Mapping[str, ScoreValue]
 
 
-def right(is_right: float, gold: int = 1) -> Scores:
+def right(is_right: float, target: int = 1) -> Scores:
     """The scores of an answer to a choice: its accuracy and its labels."""
-    return {"acc": float(is_right), "mcc": (gold, gold if is_right else 1 - gold)}
+    return {"acc": float(is_right), "mcc": (target, target if is_right else 1 - target)}
 
 
 UNPARSED: Scores = {"acc": 0.0, "mcc": (1, -1)}

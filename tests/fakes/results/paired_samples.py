@@ -29,11 +29,11 @@ def right_or_wrong(both: int, only_first: int, only_second: int, neither: int) -
     return ScorePairs(np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0]), counts, is_judged=True)
 
 
-def labels_of(gold: Array | Numbers, first: Array | Numbers, second: Array | Numbers) -> LabelPairs:
+def labels_of(targets: Array | Numbers, first: Array | Numbers, second: Array | Numbers) -> LabelPairs:
     """One unit per sample."""
-    count = len(gold)
+    count = len(targets)
     units, ones = np.arange(count), np.ones(count)
     readings = [
-        Readings(units, gold.astype(np.float64), run.astype(np.float64), ones) for run in (first, second)
+        Readings(units, targets.astype(np.float64), run.astype(np.float64), ones) for run in (first, second)
     ]
     return LabelPairs(readings[0], readings[1], np.ones(count, dtype=np.int64), pairs=count)

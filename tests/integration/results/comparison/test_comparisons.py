@@ -142,9 +142,9 @@ async def test_unparsed_answers_count_as_wrong_and_their_effect_is_shown(runs: P
 
 
 async def test_label_metrics_are_compared_over_all_samples_together(runs: PairedRuns) -> None:
-    gold = [0, 1] * 5
-    first = await runs.run(single(TEN, *(right(1, label) for label in gold)))
-    second = await runs.run(single(TEN, *(right(at > 3, label) for at, label in enumerate(gold))))
+    targets = [0, 1] * 5
+    first = await runs.run(single(TEN, *(right(1, label) for label in targets)))
+    second = await runs.run(single(TEN, *(right(at > 3, label) for at, label in enumerate(targets))))
     estimate = (await runs.difference(first, second, "mcc")).estimate
     assert estimate.first_mean == pytest.approx(1.0)
     assert estimate.test == PAIRED_PERMUTATION

@@ -65,7 +65,7 @@ def test_memory_of_a_figure_over_many_answers(metric: str, max_bytes: int) -> No
     """Bytes per answer at the peak, those of its row included; a bootstrap needs the same for any number."""
     rows = 1_000_000
     named = np.random.default_rng(2).random(rows)
-    gold = np.arange(rows) % 7
+    targets = np.arange(rows) % 7
     labels = (named * 3).astype(np.float64) // 1
     scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (CompiledMetric(metric),))
     tracemalloc.start()
@@ -74,7 +74,7 @@ def test_memory_of_a_figure_over_many_answers(metric: str, max_bytes: int) -> No
         for start in range(0, rows, 50_000):
             at = np.arange(start, start + 50_000)
             second = labels[at] if metric == "mcc" else named[at]
-            chunk = ScoreChunk(at, np.zeros(50_000, np.int64), {metric: gold[at] % 3.0}, {metric: second})
+            chunk = ScoreChunk(at, np.zeros(50_000, np.int64), {metric: targets[at] % 3.0}, {metric: second})
             columns.add(chunk)
         figures = columns.figures(has_rollouts=False, clusters=None)
         peak = tracemalloc.get_traced_memory()[1]
@@ -116,19 +116,19 @@ def test_large_numbers_lose_no_digits() -> None:
 
 @pytest.mark.parametrize("huge", [1e20, 1e200, 1.7e308])
 def test_a_huge_number_neither_overflows_nor_hides_the_order_of_the_others(huge: float) -> None:
-    gold, named = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.array([1.0, 2.0, 4.0, 3.0, 5.0, huge])
-    columns = PairColumns(gold, named)
-    expected = stats.pearsonr(gold, named / huge)[0]
+    targets, named = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.array([1.0, 2.0, 4.0, 3.0, 5.0, huge])
+    columns = PairColumns(targets, named)
+    expected = stats.pearsonr(targets, named / huge)[0]
     assert figure_of("pearson", columns).mean == pytest.approx(expected, abs=1e-12)
-    assert figure_of("spearman", columns).mean == pytest.approx(stats.spearmanr(gold, named)[0], abs=1e-12)
+    assert figure_of("spearman", columns).mean == pytest.approx(stats.spearmanr(targets, named)[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
 def test_the_error_over_many_samples_is_that_of_a_part_of_them(
     metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gold = (np.arange(4000) % 7).astype(np.float64)
-    columns = PairColumns(gold, gold + np.random.default_rng(1).normal(0, 3, 4000))
+    targets = (np.arange(4000) % 7).astype(np.float64)
+    columns = PairColumns(targets, targets + np.random.default_rng(1).normal(0, 3, 4000))
     whole = figure_of(metric, columns)
     monkeypatch.setattr(figure_module, "MAX_UNITS", 1000)
     part = figure_of(metric, columns)

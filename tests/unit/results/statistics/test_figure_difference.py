@@ -31,37 +31,37 @@ class Correlated(Protocol):
 Reference = Callable[[Array, Array], Correlated]
 
 
-def f1_of(gold: Numbers, predicted: Numbers) -> float:
-    hits = int(((gold == 1) & (predicted == 1)).sum())
-    wrong = int(((gold == 1) ^ (predicted == 1)).sum())
+def f1_of(targets: Numbers, predicted: Numbers) -> float:
+    hits = int(((targets == 1) & (predicted == 1)).sum())
+    wrong = int(((targets == 1) ^ (predicted == 1)).sum())
     return 2 * hits / (2 * hits + wrong)
 
 
-def agreeing(gold: Numbers, share: float, generator: np.random.Generator) -> Numbers:
-    return np.where(generator.random(len(gold)) < share, gold, 1 - gold)
+def agreeing(targets: Numbers, share: float, generator: np.random.Generator) -> Numbers:
+    return np.where(generator.random(len(targets)) < share, targets, 1 - targets)
 
 
 def test_f1_is_compared_by_swapping_the_predictions_of_a_sample() -> None:
-    gold = np.array([1, 1, 0, 1, 0, 1, 1, 0])
+    targets = np.array([1, 1, 0, 1, 0, 1, 1, 0])
     first, second = np.array([1, 1, 0, 1, 1, 1, 1, 0]), np.array([0, 1, 0, 0, 1, 0, 1, 1])
-    observed = abs(f1_of(gold, first) - f1_of(gold, second))
+    observed = abs(f1_of(targets, first) - f1_of(targets, second))
     reached = [
-        abs(f1_of(gold, np.where(swap, first, second)) - f1_of(gold, np.where(swap, second, first)))
+        abs(f1_of(targets, np.where(swap, first, second)) - f1_of(targets, np.where(swap, second, first)))
         >= observed - 1e-12
         for swap in map(np.array, itertools.product((False, True), repeat=8))
     ]
-    estimate = difference_of_labels(labels_of(gold, first, second), f1)
-    assert estimate.difference == pytest.approx(f1_of(gold, first) - f1_of(gold, second))
+    estimate = difference_of_labels(labels_of(targets, first, second), f1)
+    assert estimate.difference == pytest.approx(f1_of(targets, first) - f1_of(targets, second))
     assert estimate.p_value == pytest.approx(np.mean(reached))
     assert estimate.test == PAIRED_PERMUTATION
 
 
 def test_the_swaps_of_many_labels_are_those_of_scipy() -> None:
-    gold = GENERATOR.integers(0, 2, 150)
-    first, second = agreeing(gold, 0.8, GENERATOR), agreeing(gold, 0.73, GENERATOR)
+    targets = GENERATOR.integers(0, 2, 150)
+    first, second = agreeing(targets, 0.8, GENERATOR), agreeing(targets, 0.73, GENERATOR)
 
     def difference(one: Numbers, other: Numbers) -> float:
-        return f1_of(gold, one) - f1_of(gold, other)
+        return f1_of(targets, one) - f1_of(targets, other)
 
     reference = stats.permutation_test(
         (first, second),
@@ -71,14 +71,14 @@ def test_the_swaps_of_many_labels_are_those_of_scipy() -> None:
         vectorized=False,
         random_state=np.random.default_rng(1),
     ).pvalue
-    estimate = difference_of_labels(labels_of(gold, first, second), f1)
+    estimate = difference_of_labels(labels_of(targets, first, second), f1)
     assert estimate.p_value == pytest.approx(reference, abs=0.03)
 
 
 def test_accuracy_as_a_figure_of_tables_is_judged_as_accuracy_as_a_mean() -> None:
     """Two ways to the same test: swapping predictions, and flipping the signs of differences."""
-    gold = GENERATOR.integers(0, 3, 400)
-    first, second = agreeing(gold, 0.8, GENERATOR), agreeing(gold, 0.74, GENERATOR)
+    targets = GENERATOR.integers(0, 3, 400)
+    first, second = agreeing(targets, 0.8, GENERATOR), agreeing(targets, 0.74, GENERATOR)
 
     def accuracy(tables: Tables) -> Array:
         right: Array = tables.counts[:, tables.target == tables.predicted].sum(axis=1) / tables.counts.sum(
@@ -86,8 +86,8 @@ def test_accuracy_as_a_figure_of_tables_is_judged_as_accuracy_as_a_mean() -> Non
         )
         return right
 
-    by_tables = difference_of_labels(labels_of(gold, first, second), accuracy)
-    by_scores = difference_of_means(scores_of(first == gold, second == gold))
+    by_tables = difference_of_labels(labels_of(targets, first, second), accuracy)
+    by_scores = difference_of_means(scores_of(first == targets, second == targets))
     assert by_tables.difference == pytest.approx(by_scores.difference)
     assert by_tables.p_value == pytest.approx(by_scores.p_value, abs=0.02)
     assert (by_tables.ci_low, by_tables.ci_high) == pytest.approx(
@@ -96,10 +96,10 @@ def test_accuracy_as_a_figure_of_tables_is_judged_as_accuracy_as_a_mean() -> Non
 
 
 def test_clusters_are_swapped_and_drawn_as_a_whole() -> None:
-    gold = np.tile([0, 1], 100)
-    first, second = gold.copy(), np.where(np.arange(200) < 40, 1 - gold, gold)
-    alone = difference_of_labels(labels_of(gold, first, second), mcc)
-    clustered = difference_of_labels(in_clusters(gold, first, second, np.arange(200) // 40), mcc)
+    targets = np.tile([0, 1], 100)
+    first, second = targets.copy(), np.where(np.arange(200) < 40, 1 - targets, targets)
+    alone = difference_of_labels(labels_of(targets, first, second), mcc)
+    clustered = difference_of_labels(in_clusters(targets, first, second, np.arange(200) // 40), mcc)
     assert clustered.difference == alone.difference
     assert clustered.clusters == 5
     assert alone.p_value is not None
@@ -107,15 +107,17 @@ def test_clusters_are_swapped_and_drawn_as_a_whole() -> None:
     assert clustered.p_value == 1.0
 
 
-def in_clusters(gold: Numbers, first: Numbers, second: Numbers, clusters: Numbers) -> LabelPairs:
-    weights, sizes = np.ones(len(gold)), np.ones(clusters.max() + 1, dtype=np.int64)
-    readings = [Readings(clusters, gold.astype(float), run.astype(float), weights) for run in (first, second)]
-    return LabelPairs(readings[0], readings[1], sizes, pairs=len(gold), clusters=len(sizes))
+def in_clusters(targets: Numbers, first: Numbers, second: Numbers, clusters: Numbers) -> LabelPairs:
+    weights, sizes = np.ones(len(targets)), np.ones(clusters.max() + 1, dtype=np.int64)
+    readings = [
+        Readings(clusters, targets.astype(float), run.astype(float), weights) for run in (first, second)
+    ]
+    return LabelPairs(readings[0], readings[1], sizes, pairs=len(targets), clusters=len(sizes))
 
 
 def correlated(size: int, noise: float, generator: np.random.Generator) -> tuple[Array, Array]:
-    gold = generator.normal(size=size)
-    return gold, gold + generator.normal(0, noise, size)
+    targets = generator.normal(size=size)
+    return targets, targets + generator.normal(0, noise, size)
 
 
 @pytest.mark.parametrize(
@@ -123,10 +125,13 @@ def correlated(size: int, noise: float, generator: np.random.Generator) -> tuple
     [(pearson, stats.pearsonr), (spearman, stats.spearmanr)],
 )
 def test_correlations_are_those_of_scipy(correlation: Correlation, reference: Reference) -> None:
-    gold = np.round(GENERATOR.normal(3.0, 1.0, 120), 1)
-    first, second = gold + np.round(GENERATOR.normal(0, 0.5, 120), 1), gold + GENERATOR.normal(0, 2.0, 120)
-    estimate = difference_of_correlations(labels_of(gold, first, second), correlation)
-    expected = [float(reference(gold, run).statistic) for run in (first, second)]
+    targets = np.round(GENERATOR.normal(3.0, 1.0, 120), 1)
+    first, second = (
+        targets + np.round(GENERATOR.normal(0, 0.5, 120), 1),
+        targets + GENERATOR.normal(0, 2.0, 120),
+    )
+    estimate = difference_of_correlations(labels_of(targets, first, second), correlation)
+    expected = [float(reference(targets, run).statistic) for run in (first, second)]
     assert [estimate.first_mean, estimate.second_mean] == pytest.approx(expected)
     assert estimate.p_value is not None
     assert estimate.p_value < 0.001
@@ -140,11 +145,11 @@ def test_ranks_are_those_of_scipy() -> None:
 
 
 def test_the_swaps_of_pearson_are_those_of_scipy() -> None:
-    gold, first = correlated(60, 1.0, GENERATOR)
-    second = gold + GENERATOR.normal(0, 1.3, 60)
+    targets, first = correlated(60, 1.0, GENERATOR)
+    second = targets + GENERATOR.normal(0, 1.3, 60)
 
     def difference(one: Array, other: Array) -> float:
-        return float(np.corrcoef(gold, one)[0, 1] - np.corrcoef(gold, other)[0, 1])
+        return float(np.corrcoef(targets, one)[0, 1] - np.corrcoef(targets, other)[0, 1])
 
     reference = stats.permutation_test(
         (first, second),
@@ -154,7 +159,7 @@ def test_the_swaps_of_pearson_are_those_of_scipy() -> None:
         vectorized=False,
         random_state=np.random.default_rng(1),
     ).pvalue
-    assert difference_of_correlations(labels_of(gold, first, second), pearson).p_value == pytest.approx(
+    assert difference_of_correlations(labels_of(targets, first, second), pearson).p_value == pytest.approx(
         reference, abs=0.03
     )
 
@@ -164,9 +169,9 @@ def test_the_error_over_many_units_is_that_of_a_part_of_them(
     figure: Correlation | Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generator = np.random.default_rng(8)
-    gold = generator.integers(0, 4, 3000)
-    first, second = gold + generator.integers(0, 3, 3000), gold + generator.integers(0, 5, 3000)
-    pairs = labels_of(gold, first, second)
+    targets = generator.integers(0, 4, 3000)
+    first, second = targets + generator.integers(0, 3, 3000), targets + generator.integers(0, 5, 3000)
+    pairs = labels_of(targets, first, second)
     if figure is mcc:
         # Every passage of three answers is a kind of its own.
         passages = np.repeat(np.arange(1000), 3)
@@ -188,21 +193,21 @@ def test_the_error_over_many_units_is_that_of_a_part_of_them(
 
 
 def test_one_that_always_reads_the_same_has_no_correlation() -> None:
-    gold, first = correlated(30, 1.0, GENERATOR)
-    estimate = difference_of_correlations(labels_of(gold, first, np.full(30, 2.5)), pearson)
+    targets, first = correlated(30, 1.0, GENERATOR)
+    estimate = difference_of_correlations(labels_of(targets, first, np.full(30, 2.5)), pearson)
     assert (estimate.difference, estimate.p_value, estimate.remark) == (None, None, UNDEFINED_FIGURE)
 
 
 def test_a_draw_without_correlation_spoils_no_interval() -> None:
-    gold = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 2.0])
-    estimate = difference_of_correlations(labels_of(gold, gold[::-1], gold), spearman)
+    targets = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 2.0])
+    estimate = difference_of_correlations(labels_of(targets, targets[::-1], targets), spearman)
     numbers = [estimate.ci_low, estimate.ci_high, estimate.stderr, estimate.p_value]
     assert np.isfinite(np.array(numbers, dtype=np.float64)).all()
 
 
 def test_more_labels_than_memory_are_refused_and_not_guessed() -> None:
-    gold = np.arange(4000)
-    estimate = difference_of_labels(labels_of(gold, gold, gold[::-1]), mcc)
+    targets = np.arange(4000)
+    estimate = difference_of_labels(labels_of(targets, targets, targets[::-1]), mcc)
     assert (estimate.pairs, estimate.difference, estimate.remark) == (4000, None, TOO_MANY_LABELS)
 
 
@@ -228,8 +233,8 @@ def test_the_bootstrap_interval_of_f1_covers_what_it_says() -> None:
     generator = np.random.default_rng(3)
     covered = 0
     for _ in range(600):
-        gold = generator.integers(0, 2, 200)
-        pairs = labels_of(gold, agreeing(gold, 0.8, generator), agreeing(gold, 0.8, generator))
+        targets = generator.integers(0, 2, 200)
+        pairs = labels_of(targets, agreeing(targets, 0.8, generator), agreeing(targets, 0.8, generator))
         covered += covers(difference_of_labels(grouped(pairs), f1), 0.0)
     assert 0.93 <= covered / 600 <= 0.97
 

@@ -20,16 +20,19 @@ GENERATOR = np.random.default_rng(7)
 Labels = NDArray[Any]
 
 
-def f1_by_the_book(gold: Labels, predicted: Labels) -> float:
-    hits = int(((gold == 1) & (predicted == 1)).sum())
-    precision, recall = hits / int((predicted == 1).sum()), hits / int((gold == 1).sum())
+def f1_by_the_book(targets: Labels, predicted: Labels) -> float:
+    hits = int(((targets == 1) & (predicted == 1)).sum())
+    precision, recall = hits / int((predicted == 1).sum()), hits / int((targets == 1).sum())
     return 2 * precision * recall / (precision + recall)
 
 
-def mcc_by_the_book(gold: Labels, predicted: Labels) -> float:
+def mcc_by_the_book(targets: Labels, predicted: Labels) -> float:
     """The correlation of the two columns, each label as a unit vector."""
-    one_hot = np.eye(int(max(gold.max(), predicted.max())) + 1)
-    x, y = one_hot[gold] - one_hot[gold].mean(axis=0), one_hot[predicted] - one_hot[predicted].mean(axis=0)
+    one_hot = np.eye(int(max(targets.max(), predicted.max())) + 1)
+    x, y = (
+        one_hot[targets] - one_hot[targets].mean(axis=0),
+        one_hot[predicted] - one_hot[predicted].mean(axis=0),
+    )
     return float((x * y).sum() / math.sqrt((x * x).sum() * (y * y).sum()))
 
 
@@ -45,9 +48,9 @@ def scores(*values: float) -> NDArray[np.float64]:
 
 
 def labels(count: int, classes: int = 2, agreement: float = 0.8) -> PairColumns:
-    gold = GENERATOR.integers(0, classes, count)
+    targets = GENERATOR.integers(0, classes, count)
     other = GENERATOR.integers(0, classes, count)
-    return PairColumns(gold, np.where(GENERATOR.random(count) < agreement, gold, other))
+    return PairColumns(targets, np.where(GENERATOR.random(count) < agreement, targets, other))
 
 
 def test_a_mean_has_the_standard_error_of_the_sample_deviation() -> None:
@@ -160,9 +163,9 @@ def test_label_figures_are_those_of_the_book(
     assert figure_of(metric, columns).mean == pytest.approx(expected, abs=1e-12)
 
 
-def f1_of_label(gold: Labels, predicted: Labels, label: int) -> float:
-    hits = int(((gold == label) & (predicted == label)).sum())
-    both = int((gold == label).sum() + (predicted == label).sum())
+def f1_of_label(targets: Labels, predicted: Labels, label: int) -> float:
+    hits = int(((targets == label) & (predicted == label)).sum())
+    both = int((targets == label).sum() + (predicted == label).sum())
     return 2 * hits / both if both else 0.0
 
 

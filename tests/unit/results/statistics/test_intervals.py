@@ -158,8 +158,8 @@ def test_the_intervals_of_label_figures_cover_them(positive: float, accuracy: fl
     generator = np.random.default_rng(8)
 
     def labels() -> PairColumns:
-        gold = (generator.random(200) < positive).astype(np.int64)
-        return PairColumns(gold, np.where(generator.random(200) < accuracy, gold, 1 - gold))
+        targets = (generator.random(200) < positive).astype(np.int64)
+        return PairColumns(targets, np.where(generator.random(200) < accuracy, targets, 1 - targets))
 
     for metric, truth in truths.items():
         assert 0.93 <= coverage(metric, truth, labels, 800) <= 0.97, metric
@@ -170,7 +170,7 @@ def test_the_interval_of_a_correlation_covers_it() -> None:
     generator = np.random.default_rng(9)
 
     def numbers() -> PairColumns:
-        gold, noise = generator.normal(size=(2, 200))
-        return PairColumns(gold, correlation * gold + np.sqrt(1 - correlation**2) * noise)
+        targets, noise = generator.normal(size=(2, 200))
+        return PairColumns(targets, correlation * targets + np.sqrt(1 - correlation**2) * noise)
 
     assert 0.93 <= coverage("pearson", correlation, numbers, 300) <= 0.97

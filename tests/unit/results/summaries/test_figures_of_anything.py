@@ -73,8 +73,8 @@ def columns(draw: st.DrawFn) -> tuple[str, Columns]:
     listed = st.lists(few | value, min_size=rows, max_size=rows)
     if metric in ("f1", "mcc"):
         labels = st.lists(st.integers(-1, draw(st.integers(0, 4))), min_size=rows, max_size=rows)
-        gold, predicted = (np.array(draw(labels), np.int64) for _ in range(2))
-        return metric, PairColumns(gold, predicted, **draw(keys(rows)))
+        targets, predicted = (np.array(draw(labels), np.int64) for _ in range(2))
+        return metric, PairColumns(targets, predicted, **draw(keys(rows)))
     if metric in ("pearson", "spearman"):
         return metric, PairColumns(np.array(draw(listed)), np.array(draw(listed)), **draw(keys(rows)))
     return metric, ScoreColumns(np.array(draw(listed)), **draw(keys(rows)))

@@ -94,8 +94,8 @@ def test_tasks_whose_intervals_are_cut_at_1_have_the_interval_of_welch_cut_at_1(
 
 def test_tasks_of_several_kinds_reach_as_far_as_their_squares_added() -> None:
     generator = np.random.default_rng(2)
-    gold = generator.integers(0, 2, 80)
-    labels = figure_of("f1", PairColumns(gold, np.where(generator.random(80) < 0.8, gold, 1 - gold)))
+    targets = generator.integers(0, 2, 80)
+    labels = figure_of("f1", PairColumns(targets, np.where(generator.random(80) < 0.8, targets, 1 - targets)))
     share = right_of(31, 40)
     figure = summed_up([share, labels], SCORE)
     assert figure.mean is not None
