@@ -18,7 +18,8 @@ from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.topics.wiring import CONSUMING, Connections, Processes, Topics, make_topics
 
-# Baselines, comparisons with peers and those of leaderboards take one each, what users wait for the others.
+# Baselines, comparisons with peers and comparisons of leaderboards take one process each. Calls of users take
+# the others.
 CALL_PROCESSES = 5
 
 

@@ -39,7 +39,7 @@ MAX_PER_PAGE = 1000
 DEFAULT_PER_PAGE = 100
 # Where many match, one window makes the page; where few do, the next one is larger.
 FIRST_WINDOW = 512
-# Bounds one statement: between statements the time is looked at.
+# Bounds one statement: the time limit is checked between statements.
 MAX_WINDOW = 8192
 # Read in about a second.
 MAX_SORTED = 1_500_000
@@ -116,7 +116,7 @@ class ListOutcomes:
     async def _matching(
         self, scan: KeyScan, wanted: AnswerMatch
     ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
-        """Returns at most `scan.limit`, and fewer, even none, where the time is over before."""
+        """Returns at most `scan.limit` keys; fewer, or no key at all, when the time is up."""
         until = self.clock.monotonic() + SCAN_SECONDS
         found: list[OutcomeKey] = []
         window = replace(scan, limit=FIRST_WINDOW)
@@ -137,9 +137,10 @@ class ListOutcomes:
     async def _sorted(
         self, record: RunRecord, query: OutcomeQuery, sort: AnswerSort, limit: int
     ) -> tuple[Sequence[SortedKey], SortedKey | None]:
-        """The page in the order of a value, and after which of them the next one begins, as `_found`.
+        """The page in the order of a value, and the key after which the next page begins, as in `_found`.
 
-        Texts are looked for in the order too: one read of all values gives as many keys as can be judged.
+        A filter by text is applied in this order too: one read of all values gives as many keys as one call
+        can judge.
         """
         plan = record.plan
         samples = _samples(plan, query.task)
@@ -251,5 +252,5 @@ def _positions(plan: RunPlan, keys: Sequence[OutcomeKey]) -> Mapping[int, list[i
 
 
 def _next_size(asked: int, judged: int) -> int:
-    """More at a time where texts are short; of long ones no more than were looked at."""
+    """Grows the window where texts are short. Where they are long, it shrinks to what was judged."""
     return min(asked * WINDOW_GROWTH, MAX_WINDOW) if judged >= asked else max(1, judged)

@@ -113,7 +113,7 @@ class MarkStore(Protocol):
         ...
 
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
-        """All or none, in place of their earlier marks; None removes these. Returns how many the run has now.
+        """Sets the mark of all answers or of none; None removes marks. Returns how many the run has now.
 
         Raises OutcomeNotFound, FailureNotMarked, and RecordNotFound where the run is deleted meanwhile.
         """

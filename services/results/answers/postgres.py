@@ -18,7 +18,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import sample_from_row
 
 MAX_ROWS = 1000
-# They say how heavy the answers of the task are, from which the next size follows.
+# The size of these answers decides how many are read next.
 FIRST_ROWS = 100
 CHUNK_BYTES = 4 * 1024 * 1024
 _KEYS = {None: "list_outcome_keys", Mark.GOLDEN: "list_golden_keys", Mark.WRONG: "list_wrong_keys"}

@@ -53,11 +53,12 @@ class Comparison:
 
 
 def corrected(differences: Sequence[Difference]) -> tuple[list[Difference], int]:
-    """The differences with corrected p-values, and how many tests that was made over.
+    """The differences with corrected p-values, and the number of tests that the correction counts.
 
     One family: every pair × task × metric and every pair × metric of the benchmark, so that the chance of any
-    false finding in the whole comparison stays below 5 %. Who asks for less (one metric, some tasks) corrects
-    over less. A benchmark of one task has that task's estimate: one test, however often it is shown.
+    false finding in the whole comparison stays below 5 %. A comparison of one metric, or of some tasks, has
+    fewer tests to correct for. A benchmark of one task has that task's estimate: one test, however often it
+    is shown.
     """
     tests = [_test(one, differences) for one in differences]
     p_values = {test: one.estimate.p_value for test, one in zip(tests, differences, strict=True)}

@@ -228,7 +228,7 @@ def _is_final(record: RunRecord) -> bool:
 
 
 def _tag(request: ExportRequest, record: RunRecord, run: ExportedRun) -> str:
-    """Another one for any other content: what a file is made of, and how."""
+    """A hash of all that decides the content of the file."""
     way = (request.format_number, request.task, request.is_defused)
     parts = (ROWS_VERSION, request.run_id, record.epoch, *way, *run.metrics)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -16,10 +16,10 @@ MetricRule = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationConditions:
-    """`num_fewshot` None: as each task says; `limit` None: all rows.
+    """`num_fewshot` None: each task has its own; `limit` None: all rows.
 
-    `metrics`: of a run over a data set, which is scored as it was ordered, the main one first. How a suite is
-    scored follows from its version.
+    `metrics` has those of a run over a data set, whose order names them, the main one first. The version of a
+    suite decides how it is scored.
     """
 
     scoring_method: ScoringMethod | None

@@ -190,8 +190,8 @@ def choose_conditions(
 ) -> EvaluationConditions:
     """Conditions of ranked runs: the newest version of the suite; scored as asked, else as most are.
 
-    Of several ways to score a data set that are as frequent, the one of the newest run; so of limits, where
-    limited runs are included.
+    Where several ways to score a data set are equally frequent, the way of the newest run is taken. Where
+    limited runs are included, the limit is chosen in the same way.
     """
     whole = [one for one in candidates if one.can_be_ranked]
     if includes_limited:

@@ -50,7 +50,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class RecordOutcomes:
-    """Scores outcomes and stores them; what it reads of a run it keeps."""
+    """Scores outcomes and stores them. It caches the plans and environments of runs."""
 
     records: RunRecordStore
     sample_sets: SampleSetStore
@@ -115,7 +115,7 @@ class RecordOutcomes:
                 if done:
                     yield [one for task in done for one in task.result()]
         finally:
-            # Recorded by a redelivery: what is cancelled here was not acknowledged.
+            # A redelivery records these outcomes: their messages were not acknowledged.
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*scoring, return_exceptions=True)

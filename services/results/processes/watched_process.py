@@ -1,6 +1,6 @@
-"""A request to a process beside the service: its reply, or whether the request is why none comes.
+"""A request to a process beside the service: its reply, or the reason why it has none.
 
-The bound of what computes is CPU time, since a busy machine makes nothing slow by itself.
+A request is limited in CPU time, because on a busy machine every request takes longer.
 """
 
 import asyncio

@@ -1,5 +1,4 @@
-"""The way from an answer's text to what is compared with the target, or to None: an answer that could
-not be read.
+"""Filters an answer's text to the part that is compared with the target; None: the answer could not be read.
 
 The names and options are those of lm-evaluation-harness's filters, except for `first_line`.
 """

@@ -171,8 +171,8 @@ class SettledChoice:
                 yield label
 
 
-# `judge` compares an answer with texts of which one is enough. `check` raises ScoringImpossible, before an
-# answer is there, where `judge` would whatever was answered.
+# `judge` compares an answer with several texts; one match is enough. `check` raises ScoringImpossible for a
+# target with which `judge` would raise it for every answer.
 AnswerRule = FoundText | FoundTarget | SameNumber | SettledChoice
 
 

@@ -125,7 +125,7 @@ def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None)
     """Raises InvalidScoring. Whether the metric fits the answers is checked when one is scored."""
     try:
         options = dict(json.loads(options_json or "{}"))
-        # An option that is unknown must not be ignored: the figure would be that of another metric.
+        # An unknown option is refused. Without it the figure would be that of another metric.
         if name in RULE_OPTIONS and set(options) <= RULE_OPTIONS[name]:
             return CompiledMetric(name, rule=read_rule(name, options, slow_time or SlowTime()))
         regexes = tuple(TimedRegex(regex, slow_time) for regex in options.get("regexes_to_ignore", ()))

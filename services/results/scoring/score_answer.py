@@ -109,7 +109,7 @@ async def score_beside(
     uncompiled: UncompiledScoring,
     answers: Sequence[AnswerToScore],
 ) -> Sequence[Scored]:
-    """Score answers: at once what takes microseconds, in parts where regexes or metrics of texts are slow."""
+    """Scores answers: quick ones here, others by the scorer, which bounds slow patterns and metrics."""
     if scoring.is_quick:
         return [_try_score(scoring, *answer) for answer in answers]
     return await scorer.score(uncompiled, answers)

@@ -97,7 +97,10 @@ def _figure(name: str, columns: SampleScores | PairColumns, average: str, label_
 
 
 def only_finite(figure: Figure) -> Figure:
-    """Values that are not finite are undefined: without a mean everything is, without an end the interval."""
+    """Values that are not finite are undefined.
+
+    Without a mean the whole figure is; without an end only the interval is.
+    """
 
     def defined(number: float | None) -> float | None:
         return number if number is not None and math.isfinite(number) else None

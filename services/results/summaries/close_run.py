@@ -20,9 +20,10 @@ from services.results.summaries.summary_work import SummaryWork
 
 # Small runs are closed within one call; for others the leader shows the share and calls again.
 ANSWER_SECONDS = 3.0
-# An outage passes within two; what fails a third time is one query that never ends, or ends its process.
+# An outage passes within two starts. A third failure comes from a query that never ends, or that ends its
+# process.
 FULL_STARTS = 3
-# Without figures there is little that can fail: a close that was started more often gets no summary.
+# A close without figures rarely fails. One that was started more often than this gets no summary.
 MAX_STARTS = 6
 # Another replica goes on so soon after a crash. The lease is renewed while the figures are computed.
 LEASE_SECONDS = 6.0

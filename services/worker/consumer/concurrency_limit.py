@@ -19,7 +19,10 @@ class ConcurrencyLimit:
 
     @property
     def gpu_seconds(self) -> float:
-        """GPU seconds of a sample in flight since the start; what it grows by is the share of any other."""
+        """GPU seconds of a sample that is in flight since the start.
+
+        Any other sample has used the growth since its own start.
+        """
         return self._gpu_time.seconds_each if self._gpu_time else 0.0
 
     def _change(self, in_use: int) -> None:

@@ -10,7 +10,7 @@ from services.worker.consumer.process_shard import ProcessShard, WorkerContext
 from services.worker.consumer.select_model import SelectModel
 from services.worker.models.model_loader import ModelLoader
 
-# A round costs one request to NATS; a shorter one would not start a model sooner, which loads for minutes.
+# A round costs one request to NATS. A shorter pause would save little, since a model loads for minutes.
 _SELECT_MODEL_SECONDS = 1.0
 # Work that no change of a run's state announced is found after this time.
 _MAX_PAUSE_SECONDS = 20.0

@@ -8,8 +8,8 @@ from services.common.clock import Clock
 class GpuTime:
     """Samples in flight share the GPUs equally at each moment: an engine batches them.
 
-    Each change costs the same, however many are in flight: `seconds_each` grows by the share of one, and a
-    sample has used what it has grown by.
+    A change takes the same time for any number of samples: `seconds_each` grows by the share of one sample,
+    and the use of a sample is the growth since its start.
     """
 
     def __init__(self, clock: Clock, gpus: Callable[[], int]) -> None:

@@ -13,7 +13,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
 
-# The longer the fewer requests of idle workers; the heartbeat below notices a lost pull before.
+# A longer pull means fewer requests of idle workers. The heartbeat below detects a lost pull earlier.
 _WAITS_SECONDS = 120.0
 # The server sends a sign of life this often; after two missing ones the pull is sent anew.
 _HEARTBEAT_SECONDS = 15.0
@@ -27,7 +27,7 @@ _MAX_BACKOFF_SECONDS = 5.0
 _NANOSECONDS = 1_000_000_000
 _REQUEST = orjson.dumps(
     {
-        # One: what a pull brings beyond the room of this worker is work that another could do.
+        # One message: another worker could do the work for which this one has no room.
         "batch": 1,
         "expires": int(_WAITS_SECONDS * _NANOSECONDS),
         "idle_heartbeat": int(_HEARTBEAT_SECONDS * _NANOSECONDS),
@@ -44,9 +44,9 @@ log = get_logger()
 class LongPull:
     """Pulls one message at a time from a durable consumer, over outages and wiped streams.
 
-    Use it from one task. A pull cannot be taken back: the server may have sent its message already. While it
-    is on hold, what comes is passed to `forward`, so that another worker has it; what is not forwarded by the
-    next fetch is returned there.
+    Use it from one task. A pull cannot be taken back: the server may have sent its message already. While the
+    pull is on hold, a message that arrives is passed to `forward`, which sends it to another worker. The next
+    fetch returns a message that was not forwarded.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class PrefetchLimits:
 
     @classmethod
     def for_concurrency(cls, concurrency: int, rollouts: int = sys.maxsize) -> "PrefetchLimits":
-        """Enough that the engine never waits for a pull, and no more than that."""
+        """The smallest number with which the engine never waits for a pull."""
         # A whole shard: more would wait here unused.
         prefetched = max(1, min(MAX_SHARD_SAMPLES, concurrency // 2))
         # Twice: shards stay in flight until their slowest sample is answered and stored.
@@ -77,7 +77,7 @@ class Prefetch:
             priority: [self._flowing[other] for other in Priority if other < priority]
             for priority in Priority
         }
-        # Apart: samples finish by the thousand a second, and most who wait do not wait for that.
+        # A condition of its own: thousands of samples finish in a second, and few waiters need to know.
         self._finished, self._changed = asyncio.Event(), asyncio.Event()
         self.closed = asyncio.Event()
 

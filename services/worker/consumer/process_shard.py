@@ -17,7 +17,8 @@ from services.worker.metrics import REDELIVERIES, SHARD_SECONDS, SHARDS
 
 # One may be chance, as a node that went away. Each more costs an engine's restart of minutes.
 FAILED_DELIVERIES_ALLOWED = 2
-# What a rollout executes is in a sandbox, which ends no worker; and it takes minutes, in which others may.
+# Rollouts run in sandboxes, which end no worker. They take minutes, in which a worker may end for other
+# reasons.
 FAILED_ROLLOUTS_ALLOWED = 5
 log = get_logger()
 # Within this time the scheduler fails the refused run; otherwise the rest is tried again, here or elsewhere.

@@ -42,7 +42,7 @@ class SelectModel:
         return self._pick(work, await self.registry.peers(), is_idle=is_idle) if work else None
 
     async def claim(self, *, is_idle: bool) -> str | None:
-        """Selects as `select`, and the model is this worker's to load: the peers count with it.
+        """Selects a model like `select`, and claims it, so that the peers see which model this worker loads.
 
         Of workers that decide by the same state of the pool one gets its model; the others decide again.
         """

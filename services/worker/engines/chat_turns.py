@@ -55,7 +55,7 @@ def turns_of(messages: Sequence[ChatMessage], provider: str) -> list[Turn]:
 
 def split_system(turns: Sequence[Turn]) -> tuple[str, tuple[Turn, ...]]:
     """The system prompt, which some servers take separately, and the other turns."""
-    # Such servers have room for one system prompt, wherever in the chat it was said.
+    # Such servers take one system prompt, so all system messages of the chat are joined.
     system = "\n\n".join(each.content for each in turns if each.role in _SYSTEM_ROLES)
     return system, tuple(each for each in turns if each.role not in _SYSTEM_ROLES)
 

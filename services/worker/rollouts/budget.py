@@ -21,10 +21,10 @@ _NAMES = {
 
 @dataclass(slots=True)
 class Budget:
-    """That of one execution.
+    """The budget of one execution.
 
-    A step is recorded before it is begun. So what a killed worker used is known but for the tokens and the
-    time of its last step.
+    A step is recorded before it begins, so only the tokens and the time of its last step are lost with a
+    killed worker.
     """
 
     agent: RolloutAgent
@@ -91,7 +91,10 @@ class Budget:
         return None
 
     def _own(self, end: AgentEnd, *, is_own: bool) -> AgentEnd:
-        """An agent is judged for what it used itself. What was lost with a worker is a failure, not a 0."""
+        """The end of an agent that used up the budget itself.
+
+        Where lost executions used a part of it, the rollout fails.
+        """
         if is_own or not self.earlier.executions:
             return end
         raise BudgetLost(budget=_NAMES[end], executions=self.earlier.executions)

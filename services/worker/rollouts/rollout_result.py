@@ -143,7 +143,7 @@ def _json_length(value: object) -> int:
 def diff_of(before: bytes, after: bytes, folder: str) -> str:
     """A unified diff of two tar files; a file that is not text, or is too long, is named only.
 
-    It ends by its own bounds, for a thread cannot be cancelled: its last line has what is beyond them.
+    A thread cannot be cancelled, so the diff has bounds of its own. Its last line says what they cut off.
     """
     old, new = _texts(before, folder), _texts(after, folder)
     changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]

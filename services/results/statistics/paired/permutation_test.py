@@ -38,8 +38,11 @@ Statistic = Callable[[Array], Array]
 
 @dataclass(frozen=True, slots=True)
 class SwapUnits:
-    """`changes[p]` (patterns, features): what swapping one unit of pattern p takes from the first run's sums
-    and gives to the second's; `sizes[p]`: how many units have that pattern."""
+    """Units by pattern. `sizes[p]`: the number of units with pattern p.
+
+    `changes[p]` (patterns, features): a swap of one such unit moves this much from the sums of the first run
+    to those of the second.
+    """
 
     changes: Array
     sizes: Numbers

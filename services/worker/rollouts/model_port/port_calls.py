@@ -102,7 +102,10 @@ class PortCalls:
         return answer
 
     def _show(self, call: ModelCall) -> None:
-        """The turns that are new: a history grows. One that does not is another conversation, shown anew."""
+        """The new turns of a history that has grown.
+
+        A history that has not grown is another conversation, whose turns are all new.
+        """
         if len(call.messages) < self._shown:
             self._shown = 0
         for message in call.messages[self._shown :]:

@@ -175,7 +175,7 @@ class Launcher:
                     self._finish(asked, code)
 
     def _has_others(self, box: Box) -> bool:
-        """Whether anything may run but the first process: without any other there is none that could fork."""
+        """Whether processes may run beside the first one. If there are none, nothing can fork."""
         is_running = any(request["box"] == box.number for request in self._running.values())
         own = 2 + (box.number in self._spawners)
         return is_running or box.group is None or box.group.processes() != own

@@ -1,4 +1,6 @@
-"""The filter of system calls: what no program of a task needs, and what reaches the kernel's rare parts.
+"""The filter of system calls.
+
+It refuses those that no program of a task needs, or that reach rare parts of the kernel.
 
 Namespaces and dropped capabilities already refuse most of these. The filter keeps an unprivileged program
 away from code of the kernel where that was broken before, and from sockets that a network namespace does not
