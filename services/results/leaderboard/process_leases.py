@@ -44,6 +44,8 @@ async def _release(leases: LeaseStore, lease: Lease) -> None:
 
 @asynccontextmanager
 async def _renewed(leases: LeaseStore, lease: Lease) -> AsyncIterator[None]:
+    """This lease is never taken away and has no progress; that of `CloseRun` can be, and has."""
+
     async def renew() -> None:
         while True:
             await asyncio.sleep(LEASE_SECONDS / RENEWALS)
