@@ -29,6 +29,8 @@ KEYWORD = re.compile(
 CAST = re.compile(r"\$\d+(::(?:double precision|\w+)(?:\[\])?)")
 # Types of parameters, and of columns with their names.
 Types = tuple[list[str], list[tuple[str, str]]]
+# The name of a query beside the number of rows that its adapter takes.
+FETCHED = re.compile(r"\.fetch(row|val)?\(\s*\"(\w+)\"")
 # A condition that continues a clause is deeper than the clause.
 CONDITION = re.compile(r"(AND|OR)\b")
 
@@ -53,6 +55,16 @@ def faults(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_queries_have_one_style(file: Path) -> None:
     assert list(faults(file.read_text(encoding="utf-8"))) == []
+
+
+def test_a_query_of_several_rows_is_a_list() -> None:
+    adapters = [path.read_text(encoding="utf-8") for path in (ROOT / "services").rglob("postgres*.py")]
+    fetched = [found.groups() for text in adapters for found in FETCHED.finditer(text)]
+    assert len(fetched) > 100
+    several = {name for takes, name in fetched if not takes}
+    one = {name for takes, name in fetched if takes}
+    assert {name for name in several if name.startswith(("read_", "find_"))} == set()
+    assert {name for name in one if name.startswith("list_")} == set()
 
 
 @pytest.mark.parametrize(

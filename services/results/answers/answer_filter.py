@@ -9,7 +9,7 @@ from services.common.checked_fields import invalid_field
 from services.results.answers.marks import Mark
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
+from services.results.statistics.metric_names import METRICS_BY_WORD, has_numbers
 
 # A call that looks through answers ends soon after; the last window may take a little longer.
 SCAN_SECONDS = 0.4

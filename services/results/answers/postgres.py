@@ -91,9 +91,9 @@ class PostgresAnswers:
         self, run_id: str, keys: Sequence[OutcomeKey], *, is_brief: bool = False
     ) -> list[ScoredOutcome]:
         if is_brief:
-            briefs = await self._session.fetch("read_brief_outcomes", run_id, *key_columns(keys))
+            briefs = await self._session.fetch("list_brief_outcomes", run_id, *key_columns(keys))
             return [scored_outcome(run_id, row) for row in briefs]
-        rows = await self._session.fetch("read_outcomes", run_id, *key_columns(keys))
+        rows = await self._session.fetch("list_whole_outcomes", run_id, *key_columns(keys))
         return [scored_outcome(run_id, row["outcome"]) for row in rows]
 
     async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:

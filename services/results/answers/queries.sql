@@ -163,7 +163,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS o;
 
--- name: read_outcomes: Return some outcomes as whole rows, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
+-- name: list_whole_outcomes: Return some outcomes as whole rows, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
 SELECT o.outcome
 FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS wanted (sample, rollout, ordinal)
 CROSS JOIN LATERAL (
@@ -174,7 +174,7 @@ CROSS JOIN LATERAL (
 ) AS o
 ORDER BY wanted.ordinal;
 
--- name: read_brief_outcomes: Return some outcomes without the texts of answers, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
+-- name: list_brief_outcomes: Return some outcomes without the texts of answers, where they count in the present epoch ($1 run, $2 samples, $3 rollouts)
 SELECT
     o.epoch, o.task_index, o.sample, o.rollout, o.shard, o.attempt, o.status, o.failure_class,
     left(o.failure_message, 500) AS failure_message, '' AS answer_text, o.finish_reason, '[]' AS choices,

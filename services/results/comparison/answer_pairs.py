@@ -10,7 +10,7 @@ from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.columns import Array, Numbers
-from services.results.statistics.metrics import is_right_or_wrong
+from services.results.statistics.metric_names import is_right_or_wrong
 from services.results.statistics.paired.pairs import LabelPairs, Readings, ScorePairs
 
 

@@ -9,7 +9,7 @@ from services.results.comparison.errors import NothingToCompare
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metrics import METRICS_BY_WORD, SCORE
+from services.results.statistics.metric_names import METRICS_BY_WORD, SCORE
 
 
 @dataclass(frozen=True, slots=True)

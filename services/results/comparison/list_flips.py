@@ -17,7 +17,7 @@ from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metrics import METRICS_BY_WORD, has_numbers
+from services.results.statistics.metric_names import METRICS_BY_WORD, has_numbers
 
 # The name of the list in its page tokens.
 _LIST = "flips"

@@ -14,7 +14,7 @@ from services.results.comparison.comparison import BENCHMARK, Difference
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import label_measure
-from services.results.statistics.metrics import has_numbers
+from services.results.statistics.metric_names import has_numbers
 from services.results.statistics.paired.correlation_difference import (
     difference_of_correlations,
     observed_correlations,

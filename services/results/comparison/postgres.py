@@ -17,7 +17,7 @@ from services.results.comparison.pair_differences import PairsByMetric
 from services.results.comparison.ports import FlipQuery, FoundFlip
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.scoring.answer import ScoreValue
-from services.results.statistics.metrics import SCORE
+from services.results.statistics.metric_names import SCORE
 from services.results.statistics.paired.estimate import verdict_of
 
 # Right and wrong are two texts, with rollouts some hundreds; graded scores push each other out.
@@ -124,7 +124,7 @@ class PostgresComparisons:
     async def of_runs(
         self, run_ids: Sequence[str], metric: str
     ) -> Mapping[tuple[str, str], StoredDifference]:
-        rows = await self._session.fetch("read_comparisons", list(run_ids), metric)
+        rows = await self._session.fetch("list_comparisons", list(run_ids), metric)
         indexes = {run_id: index for index, run_id in enumerate(run_ids)}
         found = [StoredDifference(**row) for row in rows]
         in_order = [
@@ -147,11 +147,11 @@ class PostgresComparisons:
         columns = zip(*map(_row, differences), strict=True)
         # One of the two may have been deleted meanwhile.
         with suppress(asyncpg.ForeignKeyViolationError):
-            await self._session.fetch("keep_comparison", *runs, *columns)
+            await self._session.fetch("store_comparison", *runs, *columns)
 
 
 def _row(difference: Difference) -> tuple[object, ...]:
-    """Values in the order of the columns of `keep_comparison`. The verdict is on this difference alone."""
+    """Values in the order of the columns of `store_comparison`. The verdict is on this difference alone."""
     estimate = difference.estimate
     return (
         difference.task,

@@ -116,7 +116,7 @@ WHERE f.scores <> s.scores
 ORDER BY position
 LIMIT $11::integer;
 
--- name: keep_comparison: Store the comparison of two runs; a repeated one replaces it ($1 first run, $2 second, $3, $4 their epochs, $5 … columns)
+-- name: store_comparison: Store the comparison of two runs; a repeated one replaces it ($1 first run, $2 second, $3, $4 their epochs, $5 … columns)
 INSERT INTO run_comparisons (
     first_run_id, second_run_id, first_epoch, second_epoch, task, metric, difference, ci_low, ci_high, p_value,
     verdict, pairs, test
@@ -155,7 +155,7 @@ JOIN asked AS second ON c.second_run_id = second.run_id AND c.second_epoch = sec
 -- The empty task is the benchmark as a whole.
 WHERE c.task = '' AND c.metric = $2;
 
--- name: read_comparisons: Return the stored comparisons of whole benchmarks between any two of some runs ($1 runs, $2 metric)
+-- name: list_comparisons: Return the stored comparisons of whole benchmarks between any two of some runs ($1 runs, $2 metric)
 SELECT
     c.first_run_id::text AS first_run_id, c.second_run_id::text AS second_run_id, c.metric, c.difference, c.ci_low,
     c.ci_high, c.p_value, c.pairs, c.test

@@ -8,7 +8,7 @@ from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunState
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.figure import Figure
-from services.results.statistics.metrics import SCORE
+from services.results.statistics.metric_names import SCORE
 from services.results.summaries.run_summary import GroupSummary, RunSummary
 
 

@@ -14,7 +14,7 @@ from services.results.leaderboard.ports import LeaderboardStore, Lease, LeaseSto
 from services.results.leaderboard.process_leases import MAX_STARTS, process_leases
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
-from services.results.statistics.metrics import SCORE
+from services.results.statistics.metric_names import SCORE
 
 # A leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`.
 MAX_RIVALS = 50

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
-from services.results.statistics.metrics import PASSES, SCORE, is_right_or_wrong
+from services.results.statistics.metric_names import PASSES, SCORE, is_right_or_wrong
 
 # They are shown as one line; longer ones are distinguished by their digest.
 _MAX_CHARACTERS = 120

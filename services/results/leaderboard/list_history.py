@@ -12,7 +12,7 @@ from services.results.leaderboard.closed_run import BenchmarkFigure, ClosedRun
 from services.results.leaderboard.leaderboard import LeaderboardEntry
 from services.results.leaderboard.ports import HistoryKey, HistoryRange, HistoryStore, HistoryTotals
 from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metrics import metric_named
+from services.results.statistics.metric_names import metric_named
 
 # The name of the list in its page tokens.
 _LIST = "history"

@@ -24,7 +24,7 @@ from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import HistoryRange, HistoryTotals, Lease, Work
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
-from services.results.statistics.metrics import SCORE
+from services.results.statistics.metric_names import SCORE
 from services.results.summaries.run_summary import RunSummary
 
 RESULT = TypeAdapter(BenchmarkResult)
@@ -175,7 +175,7 @@ class PostgresBaselines:
 
     async def keep_for_run(self, run_id: str, baselines: BenchmarkBaselines) -> None:
         await self._session.fetch(
-            "keep_run_baselines", run_id, BENCHMARK_BASELINES.dump_json(baselines).decode()
+            "store_run_baselines", run_id, BENCHMARK_BASELINES.dump_json(baselines).decode()
         )
 
     async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:

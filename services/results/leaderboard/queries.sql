@@ -207,7 +207,7 @@ WHERE run_id = $1 AND work = $2;
 -- name: delete_lease: Delete a lease ($1 run, $2 work)
 DELETE FROM closed_run_leases WHERE run_id = $1 AND work = $2;
 
--- name: keep_run_baselines: Store the baselines of a run's benchmark ($1 run, $2 baselines)
+-- name: store_run_baselines: Store the baselines of a run's benchmark ($1 run, $2 baselines)
 UPDATE closed_runs SET baselines = $2 WHERE run_id = $1;
 
 -- name: read_task_baselines: Return the baselines of a sample set ($1 set, $2 digest of how it is scored)

@@ -73,7 +73,7 @@ class PostgresOutcomes:
 
     async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
         async for start, end in self._parts(run_id, window):
-            rows = await self._session.fetch("read_scores", run_id, start, end, metrics)
+            rows = await self._session.fetch("list_scores", run_id, start, end, metrics)
             if not rows or not rows[0]["samples"]:
                 continue
             yield ScoreChunk(

@@ -147,7 +147,7 @@ WHERE run_id = $1
 ORDER BY sample, rollout
 LIMIT $5::integer;
 
--- name: read_scores: Return the scores of the answers to some samples, a row of columns for each metric ($1 run, $2 first sample, $3 end, exclusive, $4 metrics)
+-- name: list_scores: Return the scores of the answers to some samples, a row of columns for each metric ($1 run, $2 first sample, $3 end, exclusive, $4 metrics)
 -- The aggregates take the rows in the order of the common table.
 WITH answers AS MATERIALIZED (
     SELECT sample, rollout, scores

@@ -57,18 +57,18 @@ class PostgresRunRecords:
         row = await self._session.fetchrow("read_run_record", run_id)
         if row is None:
             return None
-        return _record(run_id, row, await self._session.fetch("read_run_tasks", run_id))
+        return _record(run_id, row, await self._session.fetch("list_run_tasks", run_id))
 
     async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardOfRun]) -> list[RecordedProgress]:
         wanted = [run_id for run_id, _ in shards], [shard for _, shard in shards]
-        rows = await self._session.fetch("read_shard_counts", *wanted) if shards else []
+        rows = await self._session.fetch("list_shard_counts", *wanted) if shards else []
         by_run: dict[str, dict[int, int]] = defaultdict(dict)
         for row in rows:
             by_run[row["run_id"]][row["shard"]] = row["recorded"]
         return await self._progress(runs, by_run)
 
     async def all_counts(self, run: RunPlan) -> RecordedProgress:
-        rows = await self._session.fetch("read_all_shard_counts", run.run_id)
+        rows = await self._session.fetch("list_all_shard_counts", run.run_id)
         found = await self._progress([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
         if not found:
             raise RecordNotFound(run_id=run.run_id)
@@ -118,7 +118,7 @@ class PostgresRunRecords:
         self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]
     ) -> list[RecordedProgress]:
         rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
-        for row in await self._session.fetch("read_task_counts", [run.run_id for run in runs]):
+        for row in await self._session.fetch("list_task_counts", [run.run_id for run in runs]):
             rows_by_run[row["run_id"]].append(row)
         return [
             RecordedProgress(run.run_id, _counts(run, rows), shards.get(run.run_id, {}))

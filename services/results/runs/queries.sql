@@ -43,7 +43,7 @@ SELECT
 FROM run_records
 WHERE run_id = $1;
 
--- name: read_run_tasks: Return the planned tasks of a run in order ($1 run)
+-- name: list_run_tasks: Return the planned tasks of a run in order ($1 run)
 SELECT task, sample_set_id::text AS sample_set_id, first_sample, sample_count, scoring, provenance, request_digest
 FROM run_tasks
 WHERE run_id = $1
@@ -58,7 +58,7 @@ DELETE FROM task_counts WHERE run_id = $1;
 -- name: delete_shard_counts: Delete the counts of the shards of a run whose record is gone ($1 run)
 DELETE FROM shard_counts WHERE run_id = $1;
 
--- name: read_task_counts: Return epoch, environment, and counts per task and failure class, where there are any ($1 runs)
+-- name: list_task_counts: Return epoch, environment, and counts per task and failure class, where there are any ($1 runs)
 SELECT
     r.run_id::text AS run_id, r.epoch, reported.environment, c.task_index, c.failure_class, c.recorded, c.unparsed,
     (c.usage).*
@@ -75,12 +75,12 @@ LEFT JOIN LATERAL (
 ) AS reported ON true
 WHERE r.run_id = ANY ($1);
 
--- name: read_shard_counts: Return the counts of some shards; the n-th shard belongs to the n-th run ($1 runs, $2 shards)
+-- name: list_shard_counts: Return the counts of some shards; the n-th shard belongs to the n-th run ($1 runs, $2 shards)
 SELECT c.run_id::text AS run_id, c.shard, c.recorded
 FROM unnest($1::uuid[], $2::integer[]) AS asked (run_id, shard)
 JOIN shard_counts AS c USING (run_id, shard);
 
--- name: read_all_shard_counts: Return the counts of every shard of a run ($1 run)
+-- name: list_all_shard_counts: Return the counts of every shard of a run ($1 run)
 SELECT shard, recorded FROM shard_counts WHERE run_id = $1;
 
 -- name: add_environment: Add values that an engine reports about itself ($1 run, $2 names, $3 values)

@@ -53,7 +53,7 @@ class PostgresSampleSets:
         return await self._session.run(commit)
 
     async def read(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
-        rows = await self._session.fetch("read_samples", sample_set_id, positions)
+        rows = await self._session.fetch("list_samples", sample_set_id, positions)
         if positions and not rows:
             raise SampleSetNotFound(sample_set_id=sample_set_id)
         return {row["position"]: sample_from_row(row) for row in rows}
@@ -63,11 +63,11 @@ class PostgresSampleSets:
         return {row["position"]: row["bytes"] for row in rows}
 
     async def targets(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
-        rows = await self._session.fetch("read_targets", sample_set_id, positions)
+        rows = await self._session.fetch("list_targets", sample_set_id, positions)
         return {row["position"]: _target(row) for row in rows}
 
     async def clusters(self, sample_set_id: str) -> Mapping[int, str]:
-        rows = await self._session.fetch("read_clusters", sample_set_id)
+        rows = await self._session.fetch("list_clusters", sample_set_id)
         return {row["position"]: row["cluster"] for row in rows}
 
     async def label_count(self, sample_set_id: str) -> int:
@@ -190,7 +190,7 @@ class PostgresSampleMessages:
         self._session = session
 
     async def read(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
-        rows = await self._session.fetch("read_sample_messages", sample_set_id, positions)
+        rows = await self._session.fetch("list_sample_messages", sample_set_id, positions)
         if positions and not rows:
             raise SampleSetNotFound(sample_set_id=sample_set_id)
         return {row["position"]: _message_from_row(row) for row in rows}

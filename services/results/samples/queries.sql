@@ -69,7 +69,7 @@ SELECT max(position) AS position FROM chunk;
 -- name: forget_deleted_set: Delete the note of a deleted set whose samples are gone as well ($1 set)
 DELETE FROM deleted_sample_sets WHERE sample_set_id = $1;
 
--- name: read_samples: Return samples of a committed set by position ($1 set, $2 positions)
+-- name: list_samples: Return samples of a committed set by position ($1 set, $2 positions)
 SELECT
     s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice,
     s.target_texts, s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json
@@ -78,7 +78,7 @@ WHERE s.sample_set_id = $1
     AND s.position = ANY ($2)
     AND EXISTS (SELECT FROM sample_sets AS c WHERE c.sample_set_id = $1 AND c.digest IS NOT NULL);
 
--- name: read_sample_messages: Return samples of a committed set by position, as they are sent to a worker ($1 set, $2 positions)
+-- name: list_sample_messages: Return samples of a committed set by position, as they are sent to a worker ($1 set, $2 positions)
 SELECT
     s.position, s.doc_id, s.prompt_text, s.prompt_messages, s.choices, s.cluster, s.row_id, s.params_json, s.code_check,
     s.rollout_spec
@@ -96,12 +96,12 @@ SELECT
 FROM samples
 WHERE sample_set_id = $1 AND position = ANY ($2);
 
--- name: read_targets: Return the targets of samples ($1 set, $2 positions)
+-- name: list_targets: Return the targets of samples ($1 set, $2 positions)
 SELECT position, choices, target_choice, target_texts, right_choices, wrong_texts, choice_texts
 FROM samples
 WHERE sample_set_id = $1 AND position = ANY ($2);
 
--- name: read_clusters: Return the samples of a set that share a passage ($1 set)
+-- name: list_clusters: Return the samples of a set that share a passage ($1 set)
 SELECT position, cluster FROM samples WHERE sample_set_id = $1 AND cluster <> '' ORDER BY position;
 
 -- name: read_label_count: Return how many choices a sample of a set has, where all have as many ($1 set)

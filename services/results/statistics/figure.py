@@ -36,7 +36,7 @@ from services.results.statistics.label_figures import (
     resampled,
     resampling_units,
 )
-from services.results.statistics.metrics import is_right_or_wrong
+from services.results.statistics.metric_names import is_right_or_wrong
 from services.results.statistics.sample_scores import SampleScores, ScoreColumns
 
 BOOTSTRAP = "bootstrap"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.results.statistics.figure import Figure, only_finite, with_interval, within_bounds
-from services.results.statistics.metrics import SCORE
+from services.results.statistics.metric_names import SCORE
 from services.results.statistics.stratified_interval import stratified_interval, stratum
 from services.results.summaries.run_summary import GroupSummary
 

@@ -20,7 +20,7 @@ from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMet
 from services.results.statistics.columns import Array, Keys, Numbers, PairColumns, ScoreChunk, Values
 from services.results.statistics.correlations import Positions, positions_of
 from services.results.statistics.figure import Figure, figure_of
-from services.results.statistics.metrics import (
+from services.results.statistics.metric_names import (
     is_label_metric,
     is_number_metric,
     is_rank_metric,

@@ -36,7 +36,7 @@ class PostgresDemands:
         ]
 
         async def keep(transaction: PostgresTransaction) -> None:
-            await transaction.executemany("keep_pool_demand", rows)
+            await transaction.executemany("store_pool_demand", rows)
 
         await run_as_leader(self._session, token, keep)
 

@@ -2,7 +2,7 @@
 SELECT pool, workers, backlog_samples, speeds, load_seconds, computed_at
 FROM pool_demands;
 
--- name: keep_pool_demand: Store what a pool needs ($1 pool, $2 workers, $3 samples of the backlog by model, $4 speeds by model, $5 seconds to load, $6 time)
+-- name: store_pool_demand: Store what a pool needs ($1 pool, $2 workers, $3 samples of the backlog by model, $4 speeds by model, $5 seconds to load, $6 time)
 INSERT INTO pool_demands (pool, workers, backlog_samples, speeds, load_seconds, computed_at)
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (pool) DO UPDATE

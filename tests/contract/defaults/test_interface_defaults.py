@@ -31,7 +31,7 @@ from services.gateway.auth.admission import STREAMED_BYTES
 from services.gateway.server.app import served_routes
 from services.gateway.settings import MIN_KEY_CHARACTERS, GatewaySettings
 from services.results.settings import ResultsSettings
-from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
+from services.results.statistics.metric_names import ACCURACY, SCORE, metric_named
 from services.scheduler.rate_limits.rate_meter import MIN_REQUEST_RETRIES
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.checking.compression import detect_format

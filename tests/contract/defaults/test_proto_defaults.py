@@ -19,7 +19,7 @@ from services.results.comparison import list_flips
 from services.results.leaderboard import list_history, rank_models
 from services.results.outcomes import list_missing
 from services.results.runs.proto import plan_from_proto
-from services.results.statistics.metrics import ACCURACY, SCORE, metric_named
+from services.results.statistics.metric_names import ACCURACY, SCORE, metric_named
 from services.scheduler.batches import grpc_api as batches
 from services.scheduler.rollouts import grpc_api as rollouts
 from services.scheduler.runs.reads import grpc_api as run_reads

@@ -25,10 +25,10 @@ EXPORTED = f"{RUN}, 1, 5000, 0, 6000, 1000000"
 CHOSEN = "'{a}', 0, 1, 0, 9, true, NULL, true"
 # Query to the arguments it is asked with over the rows of `full_tables`.
 HOT = {
-    "read_targets": f"{SET}, {POSITIONS}",
+    "list_targets": f"{SET}, {POSITIONS}",
     "weigh_samples": f"{SET}, {POSITIONS}",
-    "read_samples": f"{SET}, {POSITIONS}",
-    "read_sample_messages": f"{SET}, {POSITIONS}",
+    "list_samples": f"{SET}, {POSITIONS}",
+    "list_sample_messages": f"{SET}, {POSITIONS}",
     "list_missing": f"{RUN}, 1, 0, 5000, 6000",
     "list_outcomes": f"{RUN}, 5000, 0, 20000, 100",
     "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 'failed'",
@@ -38,25 +38,25 @@ HOT = {
     "list_outcome_keys": f"{RUN}, 5000, 0, 20000, 512",
     "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1, NULL, 'i', 'p', {CHOSEN}",
     "weigh_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
-    "read_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
-    "read_brief_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
+    "list_whole_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
+    "list_brief_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
     "digest_answers": f"{RUN}, {POSITIONS}",
     "list_same_rows": f"{SET}, {RUN}, 500, 564",
     "list_by_digest": f"{SET}, ARRAY['a', 'b']::bytea[], 9",
-    "read_scores": f"{RUN}, 5000, 6000, '{{acc}}'",
+    "list_scores": f"{RUN}, 5000, 6000, '{{acc}}'",
     "count_times": f"{RUN}, 5000, 6000, 0.001",
     "export_lines": EXPORTED,
     "export_records": EXPORTED,
     "export_batch_answers": EXPORTED,
     "export_batch_errors": f"{EXPORTED}, {SET}, 0",
-    "read_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
-    "read_task_counts": f"ARRAY[{RUN}]::uuid[]",
-    "read_all_shard_counts": RUN,
+    "list_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
+    "list_task_counts": f"ARRAY[{RUN}]::uuid[]",
+    "list_all_shard_counts": RUN,
     "list_leaderboard_metrics": "'glue', ''",
     "list_entries": "'glue', '7', 'acc', true",
     "list_history": "'glue', '', now() - interval '1 day', 'infinity', gen_random_uuid(), 100, ''",
     "count_history": "'', 'p/7', now() - interval '1 day'",
-    "read_comparisons": f"ARRAY[{RUN}, {SET}]::uuid[], 'acc'",
+    "list_comparisons": f"ARRAY[{RUN}, {SET}]::uuid[], 'acc'",
     "find_previous_run": f"{RUN}, 'glue', 'p/7', 'conditions'",
     "lease_run": "'comparison', 60",
     "delete_run_record": RUN,
@@ -205,7 +205,7 @@ async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
 
 
 @pytest.mark.parametrize(
-    "name", ["read_samples", "read_sample_messages", "read_targets", "weigh_samples", "unstage_samples"]
+    "name", ["list_samples", "list_sample_messages", "list_targets", "weigh_samples", "unstage_samples"]
 )
 async def test_samples_are_found_by_the_key_whatever_the_statistics_say(
     full_tables: asyncpg.Connection, name: str

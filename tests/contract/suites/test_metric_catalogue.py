@@ -23,7 +23,7 @@ from services.results.scoring.errors import InvalidScoring
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import MATCH_METRICS, NUMBER_METRICS, OVERLAP_METRICS
 from services.scheduler.planning.find_tasks import row_scoring
-from services.scheduler.suites.format.metrics import METRICS, option_problem, options_of
+from services.scheduler.suites.format.metric_specs import METRICS, option_problem, options_of
 from services.scheduler.suites.format.schema import suite_validator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "suites" / "task.schema.json").read_text())

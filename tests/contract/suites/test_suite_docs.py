@@ -12,7 +12,7 @@ from proctor.values.sample import MAX_SUITE_BYTES
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.scheduler.suites import add_suite as check_suite
 from services.scheduler.suites import show_sample
-from services.scheduler.suites.format.metrics import METRICS
+from services.scheduler.suites.format.metric_specs import METRICS
 from services.scheduler.suites.format.suite_document import (
     MAX_FILES,
     MAX_NAME_BYTES,

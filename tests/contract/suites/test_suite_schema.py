@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from proctor.values.scoring import OutputType
 from services.results.scoring.compiled_scoring import read_filters, read_metric
-from services.scheduler.suites.format.metrics import METRICS, options_of
+from services.scheduler.suites.format.metric_specs import METRICS, options_of
 from services.scheduler.suites.format.task_checks import TEMPLATE_KEYS
 from services.scheduler.suites.suite import FewshotSampler
 from services.scheduler.suites.yaml_installed_suites import load_suites

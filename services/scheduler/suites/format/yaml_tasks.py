@@ -10,7 +10,7 @@ from typing import cast
 from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
-from services.scheduler.suites.format.metrics import NON_OPTION_KEYS, Fields
+from services.scheduler.suites.format.metric_specs import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import ValueFault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults

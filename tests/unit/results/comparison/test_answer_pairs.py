@@ -16,7 +16,7 @@ from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import Average, CompiledMetric, ScoredMetric
 from services.results.statistics.columns import Numbers
-from services.results.statistics.metrics import has_numbers
+from services.results.statistics.metric_names import has_numbers
 from services.results.statistics.paired.estimate import EXACT_MCNEMAR, PAIRED_PERMUTATION
 from services.results.statistics.sample_scores import rows_of_majority
 

@@ -13,7 +13,7 @@ from services.results.scoring.errors import InvalidScoring, ScoringImpossible
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import check_target
 from services.results.scoring.timed_regex import SlowTime
-from services.results.statistics.metrics import is_right_or_wrong
+from services.results.statistics.metric_names import is_right_or_wrong
 
 ENDLESS = "(?:a|b|ab)*[cd]"
 

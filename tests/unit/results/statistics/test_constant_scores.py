@@ -5,7 +5,7 @@ import pytest
 
 from proctor.values.scoring import TaskGroup
 from services.results.statistics.figure import Figure, figure_of
-from services.results.statistics.metrics import SCORE
+from services.results.statistics.metric_names import SCORE
 from services.results.statistics.sample_scores import ScoreColumns
 from services.results.summaries.group_figures import group_summary
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from services.results.statistics import figure as figure_module
 from services.results.statistics.columns import PairColumns
 from services.results.statistics.figure import Figure, figure_of
-from services.results.statistics.metrics import is_label_metric, is_right_or_wrong
+from services.results.statistics.metric_names import is_label_metric, is_right_or_wrong
 from services.results.statistics.sample_scores import ScoreColumns
 
 GENERATOR = np.random.default_rng(7)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.results.statistics.columns import Numbers, PairColumns
 from services.results.statistics.figure import Columns, Figure, figure_of
-from services.results.statistics.metrics import SCORE
+from services.results.statistics.metric_names import SCORE
 from services.results.statistics.sample_scores import ScoreColumns, pass_at, pass_sizes
 from services.results.summaries.group_figures import group_summary
 

@@ -7,7 +7,11 @@ import pytest
 from proctor.values.scoring import MetricUse
 from services.common.errors import ErrorKind
 from services.scheduler.suites.errors import InvalidMetric, UnknownDatasetMetric
-from services.scheduler.suites.format.metrics import MAX_METRICS, resolve_dataset_metrics, supported_metrics
+from services.scheduler.suites.format.metric_specs import (
+    MAX_METRICS,
+    resolve_dataset_metrics,
+    supported_metrics,
+)
 
 
 def test_short_names_stand_for_the_metrics_of_free_text() -> None:
