@@ -150,7 +150,7 @@ def _make_execute_sample(
 ) -> ExecuteSample:
     slots = resources.settings.sandbox_slots or os.cpu_count() or 1
     check_code = CheckCode(
-        engine=resources.sandboxes, slots=asyncio.Semaphore(slots), new_word=lambda: uuid.uuid4().hex
+        engine=resources.sandboxes, slots=asyncio.Semaphore(slots), new_nonce=lambda: uuid.uuid4().hex
     )
     return ExecuteSample(
         check_code=check_code,

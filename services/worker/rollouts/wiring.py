@@ -49,7 +49,7 @@ class RolloutResources:
 def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSample) -> ProcessRollout:
     settings, clock = resources.settings, resources.clock
     solutions = VerifySolution(
-        engine=resources.sandboxes, runner=pytest_runner, new_word=lambda: uuid.uuid4().hex
+        engine=resources.sandboxes, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex
     )
     rollouts = ExecuteRollout(
         verifier=VerifyRollout(solutions=solutions),

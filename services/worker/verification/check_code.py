@@ -26,25 +26,25 @@ SPEC = SandboxSpec(
 _CPU_TIME_IS_OVER = 128 + 24
 _DETAIL_CHARACTERS = 300
 
-# The word that says that the tests ran to their end is in no module and no variable of the program's; a
+# The nonce that says that the tests ran to their end is in no module and no variable of the program's; a
 # program that ends itself does not write it. What searches the frames of its callers finds it: code and tests
 # share a process.
 _PROGRAM = """
 import os, resource, sys
 def main():
-    word, program = sys.stdin.buffer.read().split(b"\\n", 1)
+    nonce, program = sys.stdin.buffer.read().split(b"\\n", 1)
     seconds = int(sys.argv.pop())
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     report, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)
-    os.write(report, word)
+    os.write(report, nonce)
     try:
         exec(compile(program.decode(), "<answer>", "exec", dont_inherit=True), {})
     except BaseException as error:
         os.write(report, f"{type(error).__name__}: {error}".rstrip(": ")[:1000].encode("utf-8", "replace"))
     else:
-        os.write(report, word)
+        os.write(report, nonce)
     os._exit(0)
 main()
 """
@@ -52,11 +52,11 @@ main()
 
 @dataclass(slots=True)
 class CheckCode:
-    """`new_word` gives a word that no answer can hold; `slots` bounds the open sandboxes."""
+    """`new_nonce` gives a nonce that no answer can hold; `slots` bounds the open sandboxes."""
 
     engine: SandboxEngine
     slots: asyncio.Semaphore
-    new_word: Callable[[], str]
+    new_nonce: Callable[[], str]
     _can_isolate: bool = field(default=False, init=False)
     _looks: int = field(default=0, init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -87,32 +87,32 @@ class CheckCode:
             return await self._check(check, answer)
 
     async def _check(self, check: CodeCheck, answer: str) -> CodeResult:
-        word = self.new_word()
+        nonce = self.new_nonce()
         seconds = ceil(check.timeout_seconds)
         command = Command(
             ("python3", "-I", "-c", _PROGRAM, str(seconds)),
-            stdin=f"{word}\n{check.program(answer)}".encode("utf-8", "replace"),
+            stdin=f"{nonce}\n{check.program(answer)}".encode("utf-8", "replace"),
             timeout_seconds=max(_MIN_WALL_SECONDS, seconds * _WALL_PER_CPU_SECOND),
             output_bytes=OUTPUT_BYTES,
         )
         sandbox = await self.engine.open(SPEC)
         try:
-            return _result(await sandbox.run(command), word)
+            return _result(await sandbox.run(command), nonce)
         finally:
             await asyncio.shield(sandbox.close())
 
 
-def _result(result: CommandResult, word: str) -> CodeResult:
-    """The word comes first when the program starts, and again when its tests have ended."""
-    if not result.head.startswith(word.encode()):
+def _result(result: CommandResult, nonce: str) -> CodeResult:
+    """The nonce comes first when the program starts, and again when its tests have ended."""
+    if not result.head.startswith(nonce.encode()):
         raise SandboxNotOpened(problem=f"python3 does not start in it ({result.text[:200].strip()}).")
     if result.ended is Ended.TIMED_OUT or result.exit_code == _CPU_TIME_IS_OVER:
         return CodeResult(is_passed=False, detail="timed out")
     if result.ended is not Ended.EXITED:
         return CodeResult(is_passed=False, detail=result.ended.value.replace("_", " "))
-    if result.head == 2 * word.encode():
+    if result.head == 2 * nonce.encode():
         return CodeResult(is_passed=True, detail="passed")
-    lines = result.text.removeprefix(word).strip().splitlines()
+    lines = result.text.removeprefix(nonce).strip().splitlines()
     if result.exit_code or not lines:
         return CodeResult(
             is_passed=False, detail=f"ended itself with code {result.exit_code} before its tests ended"

@@ -28,7 +28,7 @@ _IN_CODE = {
 
 
 @dataclass(frozen=True, slots=True)
-class PytestOrder:
+class PytestRequest:
     """`files` is a tar of what the agent left in its working folder, `tests` one of the tests.
 
     `expected_tests`: how many of them the task's own solution passes; 0 where that is not known. The files

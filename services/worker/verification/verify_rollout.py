@@ -21,7 +21,7 @@ from services.worker.sandboxes.sandbox import (
 from services.worker.sandboxes.tar_files import pack, read_files
 from services.worker.verification.bundles import inflated, only_named, with_artifacts
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
-from services.worker.verification.solution import STEERING, PytestOrder, suspicions_in
+from services.worker.verification.solution import STEERING, PytestRequest, suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 from services.worker.verification.verify_solution import VerifySolution
 
@@ -72,7 +72,7 @@ class VerifyRollout:
         for rubric in task.rubrics:
             passed = 0
             for script in rubric.scripts:
-                order = PytestOrder(
+                request = PytestRequest(
                     files=files,
                     tests=tests,
                     timeout_seconds=task.limits.verifier_seconds,
@@ -82,7 +82,7 @@ class VerifyRollout:
                     steering=steering,
                     image=task.image,
                 )
-                verification = await self.solutions.verify(order)
+                verification = await self.solutions.verify(request)
                 passed += verification.is_passed
                 output = f"{verification.detail}\n{verification.output}"
                 results.append(ScriptResult(script, verification.is_passed, output))

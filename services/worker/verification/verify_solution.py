@@ -20,7 +20,7 @@ from services.worker.sandboxes.sandbox import (
     SandboxSpec,
 )
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
-from services.worker.verification.solution import STEERING, PytestOrder, Verification, suspicions_in
+from services.worker.verification.solution import STEERING, PytestRequest, Verification, suspicions_in
 
 _MIB = 1024**2
 OUTPUT_BYTES = 20_000
@@ -33,11 +33,11 @@ cd "$1" && chmod -R u+rwX . && shift
 for name in "$@" '*.pth'; do find . -name "$name" -exec rm -rf {} +; done
 """
 
-# As for code of a single answer: the word is in no module, and a program that ends itself does not write it.
+# As for code of a single answer: the nonce is in no module, and a program that ends itself does not write it.
 _PROGRAM = f"""
 import json, os, sys
 def main():
-    word = sys.stdin.buffer.read()
+    nonce = sys.stdin.buffer.read()
     tests = sys.argv.pop()
     folder = sys.argv.pop()
     reports, nothing = os.dup(2), os.open(os.devnull, os.O_RDONLY)
@@ -53,13 +53,13 @@ def main():
         def pytest_collectreport(self, report):
             self.failed += report.failed
     count = Count()
-    os.write(reports, word)
+    os.write(reports, nonce)
     sys.path.append(os.getcwd())
     options = ["-c", os.devnull, "--rootdir", folder, "--confcutdir", folder, "-q", "--tb=short"]
     options += ["-p", "no:cacheprovider", "--import-mode=append", tests]
     code = pytest.main(options, plugins=[count])
     sys.stdout.flush()
-    os.write(reports, word + json.dumps([int(code), count.passed, count.failed]).encode())
+    os.write(reports, nonce + json.dumps([int(code), count.passed, count.failed]).encode())
     os._exit(0)
 main()
 """
@@ -67,68 +67,70 @@ main()
 
 @dataclass(frozen=True, slots=True)
 class VerifySolution:
-    """`runner` gives a tar of pytest and what it needs; `new_word` a word that no solution can hold."""
+    """`runner` gives a tar of pytest and what it needs; `new_nonce` a nonce that no solution can hold."""
 
     engine: SandboxEngine
     runner: Callable[[], bytes]
-    new_word: Callable[[], str]
+    new_nonce: Callable[[], str]
 
-    async def verify(self, order: PytestOrder) -> Verification:
+    async def verify(self, request: PytestRequest) -> Verification:
         """Raises SandboxError where no sandbox could be opened or it was lost: that is not a score."""
-        suspicions = await asyncio.to_thread(suspicions_in, order.files, order.folder)
-        is_inside = PurePosixPath(order.tests_folder).is_relative_to(order.folder)
+        suspicions = await asyncio.to_thread(suspicions_in, request.files, request.folder)
+        is_inside = PurePosixPath(request.tests_folder).is_relative_to(request.folder)
         spec = SandboxSpec(
-            workdir=order.folder,
-            writable=(RUNNER,) if is_inside else (order.tests_folder, RUNNER),
-            image=order.image,
+            workdir=request.folder,
+            writable=(RUNNER,) if is_inside else (request.tests_folder, RUNNER),
+            image=request.image,
             limits=LIMITS,
             can_lower_limits=True,
-            lifetime_seconds=order.timeout_seconds + 120.0,
+            lifetime_seconds=request.timeout_seconds + 120.0,
         )
         sandbox = await self.engine.open(spec)
         try:
             await sandbox.put(RUNNER, await asyncio.to_thread(self.runner))
             try:
-                await sandbox.put(order.folder, order.files)
+                await sandbox.put(request.folder, request.files)
             except FilesRefused as refused:
                 return Verification(is_passed=False, detail=str(refused), suspicions=suspicions)
             if is_inside:
-                await self._restore(sandbox, order)
-            await sandbox.put(order.tests_folder, order.tests)
-            return await self._run(sandbox, order, suspicions)
+                await self._restore(sandbox, request)
+            await sandbox.put(request.tests_folder, request.tests)
+            return await self._run(sandbox, request, suspicions)
         finally:
             await asyncio.shield(sandbox.close())
 
-    async def _restore(self, sandbox: Sandbox, order: PytestOrder) -> None:
+    async def _restore(self, sandbox: Sandbox, request: PytestRequest) -> None:
         """Leaves the task's configuration of pytest only: the agent's is removed, and no file of the agent
         replaces a test."""
-        await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", order.folder, *sorted(STEERING))))
-        if order.path:
-            await sandbox.run(Command(("rm", "-rf", "--", f"{order.tests_folder}/{order.path}")))
-        if order.steering:
-            await sandbox.put(order.folder, order.steering)
+        await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", request.folder, *sorted(STEERING))))
+        if request.path:
+            await sandbox.run(Command(("rm", "-rf", "--", f"{request.tests_folder}/{request.path}")))
+        if request.steering:
+            await sandbox.put(request.folder, request.steering)
 
-    async def _run(self, sandbox: Sandbox, order: PytestOrder, suspicions: tuple[str, ...]) -> Verification:
-        word = self.new_word()
-        tests = f"{order.tests_folder}/{order.path}" if order.path else order.tests_folder
+    async def _run(
+        self, sandbox: Sandbox, request: PytestRequest, suspicions: tuple[str, ...]
+    ) -> Verification:
+        nonce = self.new_nonce()
+        tests = f"{request.tests_folder}/{request.path}" if request.path else request.tests_folder
         command = Command(
-            ("python3", "-I", "-B", "-c", _PROGRAM, order.tests_folder, tests),
-            cwd=order.tests_folder if order.path else order.folder,
-            stdin=word.encode(),
-            timeout_seconds=order.timeout_seconds,
+            ("python3", "-I", "-B", "-c", _PROGRAM, request.tests_folder, tests),
+            cwd=request.tests_folder if request.path else request.folder,
+            stdin=nonce.encode(),
+            timeout_seconds=request.timeout_seconds,
             output_bytes=OUTPUT_BYTES,
         )
-        return _verification(await sandbox.run(command), word, order, suspicions)
+        return _verification(await sandbox.run(command), nonce, request, suspicions)
 
 
 def _verification(
-    result: CommandResult, word: str, order: PytestOrder, suspicions: tuple[str, ...]
+    result: CommandResult, nonce: str, request: PytestRequest, suspicions: tuple[str, ...]
 ) -> Verification:
     """The tests' own count. Files that end the process before it is reported have failed them."""
     # On a busy machine the time may be over before the runner has started.
     if result.ended is Ended.TIMED_OUT:
-        raise VerifierFailed(problem=f"the tests did not end within {order.timeout_seconds:g} s.")
-    before, *reports = (result.head + result.tail).split(word.encode())
+        raise VerifierFailed(problem=f"the tests did not end within {request.timeout_seconds:g} s.")
+    before, *reports = (result.head + result.tail).split(nonce.encode())
     if not reports or before:
         raise VerifierFailed(problem=f"the runner of tests did not start: {result.text[-300:].strip()}")
     output = reports[0].decode("utf-8", "replace")
@@ -138,7 +140,7 @@ def _verification(
     code, passed, failed = json.loads(reports[1])
     if code not in _JUDGED_CODES:
         raise VerifierFailed(problem=f"pytest ended with code {code}: {output[-300:].strip()}")
-    missing = max(order.expected_tests - passed - failed, 0)
+    missing = max(request.expected_tests - passed - failed, 0)
     is_passed = code == 0 and passed > 0 and not failed and not missing
     detail = f"{passed} passed, {failed} failed" + (f", {missing} did not run" if missing else "")
     return Verification(is_passed, detail, output, suspicions)

@@ -21,7 +21,7 @@ CHECK = CodeCheck("def f(n):\n", "assert f(2) == 4")
 @pytest.fixture
 async def checker() -> AsyncIterator[CheckCode]:
     engine = BubblewrapEngine(find_bubblewrap())
-    yield CheckCode(engine=engine, slots=asyncio.Semaphore(4), new_word=lambda: uuid.uuid4().hex)
+    yield CheckCode(engine=engine, slots=asyncio.Semaphore(4), new_nonce=lambda: uuid.uuid4().hex)
     await engine.close()
 
 
@@ -62,7 +62,7 @@ CHEATS = {
         try: os.write(number, b'x')
         except OSError: pass
     os._exit(0)""",
-    "looks for the word in the main module": "    import os, sys\n    m = sys.modules['__main__']\n"
+    "looks for the nonce in the main module": "    import os, sys\n    m = sys.modules['__main__']\n"
     "    os.write(1, str(vars(m)).encode()); os._exit(0)",
     "leaves a process that answers later": "    import os, time\n    if os.fork() == 0:\n"
     "        time.sleep(0.2); os.write(1, b'passed')\n    os._exit(0)",
@@ -86,7 +86,7 @@ async def test_answers_share_no_state(checker: CheckCode) -> None:
 async def test_a_sandbox_without_python_gives_no_result() -> None:
     """A place of its own for python3 hides that of the machine."""
     engine = BubblewrapEngine(find_bubblewrap(), read_only=(("/dev/null", "/usr/bin/python3"),))
-    checker = CheckCode(engine=engine, slots=asyncio.Semaphore(1), new_word=lambda: "word")
+    checker = CheckCode(engine=engine, slots=asyncio.Semaphore(1), new_nonce=lambda: "nonce")
     with pytest.raises(SandboxNotOpened, match="python3 does not start"):
         await checker.check(CHECK, "    return 4")
     await engine.close()

@@ -1,4 +1,4 @@
-"""The first process of a container, as the worker holds it: orders go in, each is answered by one byte."""
+"""The first process of a container, as the worker holds it: requests go in, each is answered by one byte."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ _ANSWER_SECONDS = 10.0
 
 
 class FirstProcess:
-    """The container ends with the connection. It is started when it answers its first order."""
+    """The container ends with the connection. It is started when it answers its first request."""
 
     def __init__(self, connection: StartedCommand) -> None:
         self._connection = connection

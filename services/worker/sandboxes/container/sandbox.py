@@ -170,7 +170,7 @@ class ContainerSandbox:
         except (TimeoutError, SandboxLost) as error:
             await self._check_alive()
             raise SandboxLost(problem="the end of a command is not reported.") from error
-        # It was killed before it could report: by order, or with the container, which engines see later.
+        # It was killed before it could report: on request, or with the container, which engines see later.
         await asyncio.sleep(_NOTICE_SECONDS)
         await self._check_alive()
         return code

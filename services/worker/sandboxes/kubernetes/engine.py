@@ -118,11 +118,11 @@ class KubernetesEngine:
         api = await self._connected()
         settings = self._settings
         name = f"proctor-sandbox-{secrets.token_hex(8)}"
-        order = pod(spec, name, spec.image or settings.image, settings.image, settings.runtime_class)
+        manifest = pod(spec, name, spec.image or settings.image, settings.image, settings.runtime_class)
         pods = client.CoreV1Api(api)
         made = Pod(pods, client.CoreV1Api(self._sockets), settings.namespace, name)
         try:
-            await pods.create_namespaced_pod(settings.namespace, order)  # type: ignore[arg-type]  # JSON
+            await pods.create_namespaced_pod(settings.namespace, manifest)  # type: ignore[arg-type]  # JSON
             await self._wait_running(pods, name)
             await made.hold()
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""The order of a pod: as the standard "restricted" of Kubernetes asks for, and with limits."""
+"""The manifest of a pod: as the standard "restricted" of Kubernetes asks for, and with limits."""
 
 from collections.abc import Mapping
 from typing import Any

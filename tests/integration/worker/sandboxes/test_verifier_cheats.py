@@ -17,7 +17,7 @@ from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Command, SandboxSpec, TarLimits
 from services.worker.sandboxes.tar_files import pack
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.solution import PytestOrder, Verification
+from services.worker.verification.solution import PytestRequest, Verification
 from services.worker.verification.verify_solution import VerifySolution
 
 TESTS = b"""
@@ -147,7 +147,7 @@ CHEATS = (
 
 @pytest.fixture
 def verifier(engine: SandboxEngine) -> VerifySolution:
-    return VerifySolution(engine=engine, runner=pytest_runner, new_word=lambda: uuid.uuid4().hex)
+    return VerifySolution(engine=engine, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex)
 
 
 async def judged(verifier: VerifySolution, program: str, *, seconds: float = 60.0) -> Verification:
@@ -158,9 +158,11 @@ async def judged(verifier: VerifySolution, program: str, *, seconds: float = 60.
     with io.BytesIO() as taken:
         await agent.get("/app", taken, TarLimits())
         files = taken.read()
-    order = PytestOrder(files, pack({"test_doubling.py": TESTS}), expected_tests=3, timeout_seconds=seconds)
+    request = PytestRequest(
+        files, pack({"test_doubling.py": TESTS}), expected_tests=3, timeout_seconds=seconds
+    )
     try:
-        return await verifier.verify(order)
+        return await verifier.verify(request)
     finally:
         await agent.close()
 

@@ -15,7 +15,7 @@ from services.worker.sandboxes.tar_files import pack
 from services.worker.sandboxes.wiring import make_sandboxes
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import SPEC
-from services.worker.verification.solution import PytestOrder
+from services.worker.verification.solution import PytestRequest
 from services.worker.verification.verify_solution import LIMITS, VerifySolution
 
 GIB = 1024**3
@@ -69,9 +69,9 @@ async def test_tests_of_a_rubric_run_on_a_machine_with_one_core() -> None:
 
     inner = Refusing()
     engine = BoundedEngine(engine=cast("SandboxEngine", inner), max_memory_bytes=16 * GIB, max_cpus=1)
-    order = PytestOrder(files=pack({}), folder="/app", tests=pack({}), tests_folder="/tests")
+    request = PytestRequest(files=pack({}), folder="/app", tests=pack({}), tests_folder="/tests")
     with pytest.raises(Refused):
-        await VerifySolution(engine, lambda: b"", lambda: "word").verify(order)
+        await VerifySolution(engine, lambda: b"", lambda: "nonce").verify(request)
     assert [spec.limits.cpus for spec in inner.specs] == [1]
 
 
