@@ -117,12 +117,12 @@ class _FileForm:
             _refuse(ANCHOR, "it has to be created_at")
         return self._number(SECONDS, MIN_EXPIRY_SECONDS, MAX_EXPIRY_SECONDS)
 
-    def _number(self, name: str, least: int, most: int) -> int:
+    def _number(self, name: str, minimum: int, maximum: int) -> int:
         given = self._text(name)
         # isdecimal is also true for digits of other scripts, which int parses as well.
-        number = int(given) if given.isdecimal() and len(given) <= len(str(most)) else -1
-        if not least <= number <= most:
-            _refuse(name, f"it has to be a number from {least} to {most}")
+        number = int(given) if given.isdecimal() and len(given) <= len(str(maximum)) else -1
+        if not minimum <= number <= maximum:
+            _refuse(name, f"it has to be a number from {minimum} to {maximum}")
         return number
 
     def _text(self, name: str) -> str:

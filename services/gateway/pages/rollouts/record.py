@@ -1,4 +1,4 @@
-"""The record of a rollout as its page reads it: trajectory, rubric, changed files, suspicions.
+"""The record of a rollout as its page reads it: trajectory, rubrics, changed files, suspicions.
 
 A worker writes it, but its texts come from a model and from a task. What is not of the expected form is left
 out.
