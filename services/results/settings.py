@@ -21,7 +21,7 @@ class ResultsSettings(SchemaServiceSettings):
     """Fewer outcomes are written when the first of them has waited for this time."""
     ack_wait_seconds: float = Field(default=10.0, gt=0)
     """NATS redelivers outcomes that were not acknowledged within this time."""
-    keep_staged_seconds: float = Field(default=3600.0, gt=0)
+    staged_retention_seconds: float = Field(default=3600.0, gt=0)
     """Sample sets that were staged and never committed are deleted after this time."""
     postgres_connections: int = Field(default=8, ge=2)
     """Most connections to Postgres for runs that are planned, closed, compared and deleted."""
@@ -33,7 +33,7 @@ class ResultsSettings(SchemaServiceSettings):
     """A read that has waited this long for its turn is refused (503 with `Retry-After`)."""
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)
     """A query of a reader that takes longer is cancelled and refused (503 with `Retry-After`)."""
-    close_seconds: float = Field(default=3600.0, gt=0)
+    close_timeout_seconds: float = Field(default=3600.0, gt=0)
     """Figures that take longer when a run is closed are left out, and its summary shows that."""
     scoring_processes: int = Field(default=2, ge=1)
     """Most processes that score texts. Each run uses one at a time."""

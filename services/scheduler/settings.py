@@ -77,7 +77,7 @@ class SchedulerSettings(SchemaServiceSettings):
     highest_priorities: dict[str, Priority] = Field(default_factory=dict)
     """Highest priority per user, as {"*": "normal", "ann": "high"}; "*" is every other user."""
 
-    keep_changes_days: float = Field(default=365.0, gt=0)
+    changes_retention_days: float = Field(default=365.0, gt=0)
     """Days for which it is kept who changed what. Lists of changes and runs then show it no more."""
     max_changes: int = Field(default=1_000_000, ge=1)
     """Most changes that are kept; the oldest are deleted first."""
@@ -94,12 +94,12 @@ class SchedulerSettings(SchemaServiceSettings):
     outcome_stream_bytes: int = Field(default=1024**3, ge=1024**2)
     """Size of the stream OUTCOMES when it is made; full, workers wait."""
 
-    dispatch_floor_shards: int = Field(default=4, ge=1)
+    min_dispatched_shards: int = Field(default=4, ge=1)
     """Fewest shards of a run that are dispatched at a time."""
-    dispatch_ceiling_shards: int = Field(default=256, ge=1)
+    max_dispatched_shards: int = Field(default=256, ge=1)
     """Most shards of a run that are dispatched at a time."""
     dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
-    """A run has as many dispatched shards as the workers finish in this time, between floor and ceiling."""
+    """A run has as many dispatched shards as the workers finish in this time, within these bounds."""
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
     """A run without progress and without messages in flight for this time is searched for lost shards."""
 
@@ -113,7 +113,7 @@ class SchedulerSettings(SchemaServiceSettings):
     """Uploads at a time, of all users."""
     max_uploads_per_user: int = Field(default=4, ge=1)
     """Uploads at a time, of one user."""
-    max_upload_seconds: float = Field(default=3600.0, gt=0)
+    upload_timeout_seconds: float = Field(default=3600.0, gt=0)
     """Time limit of one upload."""
     # This and the lines are the limits of OpenAI's batches.
     max_batch_file_bytes: int = Field(default=200 * 1000**2, ge=1)

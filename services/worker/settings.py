@@ -42,7 +42,7 @@ class WorkerSettings(NatsServiceSettings):
     """A worker with work for its model keeps it for at least this time."""
     retry_load_seconds: float = Field(default=60.0, gt=0)
     """Time until a model that could not be loaded is tried again."""
-    list_seconds: float = Field(default=8.0, gt=0)
+    list_models_timeout_seconds: float = Field(default=8.0, gt=0)
     """Time limit for listing the models of the pool."""
     sandbox_engine: Literal["process", "docker", "kubernetes", "modal"] = "process"
     """Engine of sandboxes: `process` (bubblewrap), `docker` (or podman), `kubernetes` (pods) or `modal`."""

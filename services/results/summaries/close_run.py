@@ -12,7 +12,7 @@ from services.results.metrics import CLOSE_SECONDS
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
-from services.results.summaries.errors import RunNotClosed
+from services.results.summaries.errors import CloseFailed
 from services.results.summaries.ports import CloseLease, CloseLeaseStore, SummaryStore
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.summarize_run import SummarizeRun
@@ -66,7 +66,7 @@ class CloseRun:
         The rows cannot change between the freeze and the figures, so no lock is held while they are computed,
         which continues without a caller, at one replica. A state that differs from the stored one replaces
         it, also in leaderboards and histories; where it is that of a cancelled run, figures that are still
-        computed are given up. Raises RunNotClosed in the end.
+        computed are given up. Raises CloseFailed in the end.
         """
         record = await self.records.get(run_id)
         if allow_partial and epoch > record.epoch:
@@ -155,7 +155,7 @@ class CloseRun:
 
     async def _kept_summary(self, record: RunRecord, lease: CloseLease, work: SummaryWork) -> RunSummary:
         if lease.starts > MAX_STARTS:
-            raise RunNotClosed(run_id=record.plan.run_id, starts=lease.starts - 1)
+            raise CloseFailed(run_id=record.plan.run_id, starts=lease.starts - 1)
         with CLOSE_SECONDS.time():
             summary = await self.summarize_run.summarize(record, work)
             return await self.summaries.keep(record.plan, summary)

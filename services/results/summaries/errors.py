@@ -3,5 +3,5 @@
 from services.common.errors import DomainError, ErrorKind
 
 
-class RunNotClosed(DomainError, kind=ErrorKind.CONFLICT):
+class CloseFailed(DomainError, kind=ErrorKind.CONFLICT):
     """Closing run {run_id} failed {starts} times (see the log of results). Retry the run."""

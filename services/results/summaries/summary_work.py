@@ -74,5 +74,5 @@ class SummaryWork:
         log.error("figures took too long", what=what, seconds=self.limit_seconds)
         self.skip(
             f"{what} and what comes after cannot be computed: closing took longer than"
-            f" {self.limit_seconds:g} s (PROCTOR_RESULTS_CLOSE_SECONDS)."
+            f" {self.limit_seconds:g} s (PROCTOR_RESULTS_CLOSE_TIMEOUT_SECONDS)."
         )

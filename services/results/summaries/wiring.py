@@ -28,7 +28,7 @@ def make_close_run(
         summaries=stores.summaries,
         leases=PostgresCloseLeases(session=session, holder=str(uuid4())),
         summarize_run=SummarizeRun(stores=stores, clock=clock),
-        limit_seconds=settings.close_seconds,
+        limit_seconds=settings.close_timeout_seconds,
     )
 
 

@@ -143,7 +143,7 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
             records=stores.records,
             sample_sets=stores.sample_sets,
             clock=clock,
-            keep_staged=timedelta(seconds=settings.keep_staged_seconds),
+            keep_staged=timedelta(seconds=settings.staged_retention_seconds),
         ),
         add_baselines=make_add_baselines(work, stores, calls=processes.calls, scorer=processes.scorer),
         compare_peers=make_compare_peers(work, stores, store_comparison),

@@ -54,7 +54,7 @@ def make_batches(
         lines=GrpcBatchLines(channel=connections.results),
         objects=uploads.objects,
         clock=clock,
-        seconds=settings.max_upload_seconds,
+        seconds=settings.upload_timeout_seconds,
     )
     leader = LeadBatches(
         batches=batches,

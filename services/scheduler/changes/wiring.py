@@ -23,7 +23,7 @@ def make_changes(settings: SchedulerSettings, connections: Connections) -> Chang
     cleanup = DeleteOldChanges(
         changes=changes,
         clock=connections.clock,
-        days=settings.keep_changes_days,
+        days=settings.changes_retention_days,
         max_changes=settings.max_changes,
     )
     return ChangeParts(apis={SERVICE_NAME: GrpcChangeApi(changes=read_changes).register}, cleanup=cleanup)

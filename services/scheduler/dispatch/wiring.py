@@ -149,7 +149,7 @@ def _find_tasks(led: LedRuns) -> FindTasks:
 
 def _credit_rule(settings: SchedulerSettings) -> CreditRule:
     return CreditRule(
-        floor=settings.dispatch_floor_shards,
-        ceiling=settings.dispatch_ceiling_shards,
+        floor=settings.min_dispatched_shards,
+        ceiling=settings.max_dispatched_shards,
         seconds_ahead=settings.dispatch_seconds_ahead,
     )

@@ -108,7 +108,7 @@ def _make_collector(
         datasets=datasets,
         objects=objects,
         clock=connections.clock,
-        upload_seconds=settings.max_upload_seconds,
+        upload_seconds=settings.upload_timeout_seconds,
     )
 
 
@@ -116,7 +116,7 @@ def _upload_limits(settings: SchedulerSettings) -> UploadLimits:
     return UploadLimits(
         uploads=settings.max_uploads,
         per_user=settings.max_uploads_per_user,
-        seconds=settings.max_upload_seconds,
+        seconds=settings.upload_timeout_seconds,
     )
 
 

@@ -70,7 +70,9 @@ def make_topics(resources: WorkerResources, *, engine: Engine, limiters: RateLim
     jetstream = JetStream(connection=connection, bucket_check_seconds=BUCKET_CHECK_SECONDS)
     provider = identity.pool.provider
     has_key = provider is not None and read_key(provider.api_key_env, os.environ) is not None
-    lister = ListEngineModels(engine=engine, limit_seconds=resources.settings.list_seconds, has_key=has_key)
+    lister = ListEngineModels(
+        engine=engine, limit_seconds=resources.settings.list_models_timeout_seconds, has_key=has_key
+    )
     rates = NatsRateLimits(
         connection=connection,
         bucket=Bucket(jetstream=jetstream, spec=streams.QUOTAS_BUCKET),

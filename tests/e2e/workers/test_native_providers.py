@@ -67,7 +67,7 @@ async def stack() -> AsyncIterator[StackHarness]:
         secret = state_dir.parent / "mounted-secret"
         secret.write_text(f"{WRONG_SECRET}\n")
         environment = {**SHORT_TIMEOUTS, "GOOD_KEY": f"{SECRET}\n", "WRONG_KEY_FILE": str(secret)}
-        environment |= {"PROCTOR_WORKER_LIST_SECONDS": "3", "PROCTOR_WORKER_MAX_TRIES": "1"}
+        environment |= {"PROCTOR_WORKER_LIST_MODELS_TIMEOUT_SECONDS": "3", "PROCTOR_WORKER_MAX_TRIES": "1"}
         environment["PROCTOR_ALLOWED_BASE_URLS"] = f"{elsewhere}/v1"
         order = StackOrder(rows=ROWS, environment=environment, pools=tuple(pools))
         yield await opened.enter_async_context(stack_harness(state_dir.parent, order))

@@ -92,7 +92,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
             pools_file=folder / "pools.yaml",
             object_store=(folder / "objects").as_uri(),
             max_uploads=MAX_UPLOADS,
-            max_upload_seconds=UPLOAD_SECONDS,
+            upload_timeout_seconds=UPLOAD_SECONDS,
             max_upload_bytes=MAX_BYTES,
         )
         scheduler = await opened.enter_async_context(running_scheduler(settings))

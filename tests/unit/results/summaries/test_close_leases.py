@@ -18,7 +18,7 @@ from services.results.runs.run_plan import RecordedProgress, RunPlan
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import close_run, summarize_run, task_columns
 from services.results.summaries.close_run import FULL_STARTS, MAX_STARTS
-from services.results.summaries.errors import RunNotClosed
+from services.results.summaries.errors import CloseFailed
 from services.results.summaries.run_summary import RunSummary
 from tests.fakes.eventually import eventually
 from tests.fakes.results.close_recorder import Recorder, SlowOutcomes, samples
@@ -130,7 +130,7 @@ async def test_figures_that_take_too_long_are_left_out_with_the_reason() -> None
     [problem] = summary.problems
     assert problem == (
         f"{plan.tasks[0].task} and what comes after cannot be computed: closing took longer than 0.05 s"
-        " (PROCTOR_RESULTS_CLOSE_SECONDS)."
+        " (PROCTOR_RESULTS_CLOSE_TIMEOUT_SECONDS)."
     )
 
 
@@ -151,7 +151,7 @@ async def test_a_summary_that_can_never_be_stored_is_given_up() -> None:
         with pytest.raises(DependencyUnavailable):
             await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     for _ in range(2):
-        with pytest.raises(RunNotClosed):
+        with pytest.raises(CloseFailed):
             await close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
 
 
