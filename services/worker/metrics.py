@@ -68,7 +68,7 @@ KV_CACHE = Gauge(
 )
 GPU_MEMORY = Gauge(
     "proctor_gpu_memory_bytes",
-    "Memory of a GPU of the worker: in use, by whomever, and in total. None without NVIDIA's driver.",
+    "Memory of a GPU of the worker: in use, by any process, and in total. None without NVIDIA's driver.",
     ["gpu", "state"],
 )
 ENGINE_REQUESTS = Gauge(

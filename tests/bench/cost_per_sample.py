@@ -63,9 +63,9 @@ def print_cost(measured: dict[int, Measured], title: str) -> None:
     Console(width=100).print(table)
 
 
-def print_ratio(largest: Measured, floor: float) -> None:
+def print_ratio(measured: Measured, floor: float) -> None:
     """Machines differ from day to day: the ratio to a bare loop of the same run is what may not rise."""
-    cost = sum(largest.cpu_seconds.values()) / max(SIZES) * 1000
+    cost = sum(measured.cpu_seconds.values()) / max(SIZES) * 1000
     Console(width=100).print(
         f"{max(SIZES):,} samples by a bare loop of aiohttp, uvloop and orjson: {floor:.3f} CPU seconds per "
         f"1,000. Ratio: {cost / floor:.2f}"

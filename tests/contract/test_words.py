@@ -389,6 +389,8 @@ def argument_names() -> list[tuple[str, str]]:
                 found.append((f"{file}:{node.value.lineno}", node.arg))
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 found.append((f"{file}:{node.lineno}", node.target.id))
+            elif isinstance(node, ast.arg):
+                found.append((f"{file}:{node.lineno}", node.arg))
     return found
 
 

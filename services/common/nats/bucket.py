@@ -16,7 +16,7 @@ from services.common.nats.connection import (
     MAX_BACKOFF_SECONDS,
     REQUEST_SECONDS,
     TRANSIENT_NATS,
-    RetryPauses,
+    RetryBackoff,
 )
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import BucketSpec, StreamSpec
@@ -112,24 +112,24 @@ class Bucket:
 
     async def watch(self) -> AsyncIterator[BucketEntry]:
         """Every key as it is now and each change after, for ever; after an outage all keys come again."""
-        pauses = RetryPauses(MAX_BACKOFF_SECONDS, _MAX_WATCH_BACKOFF_SECONDS)
+        backoff = RetryBackoff(MAX_BACKOFF_SECONDS, _MAX_WATCH_BACKOFF_SECONDS)
         while True:
             try:
-                async for entry in self._watch_once(pauses):
+                async for entry in self._watch_once(backoff):
                     yield entry
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
-                await asyncio.sleep(pauses.next())
+                await asyncio.sleep(backoff.next())
             # A bucket that is made anew again and again must not become a busy loop.
             await asyncio.sleep(FIRST_BACKOFF_SECONDS * 4)
 
-    async def _watch_once(self, pauses: RetryPauses) -> AsyncIterator[BucketEntry]:
+    async def _watch_once(self, backoff: RetryBackoff) -> AsyncIterator[BucketEntry]:
         bucket = await self._open()
         # Before the watch: a bucket that is made anew in between is noticed at the next check.
         born = await self._jetstream.bucket_generation(self._spec)
         with cancellation_kept():
             watcher = await bucket.watchall()
-        pauses.reset()
+        backoff.reset()
         loop = asyncio.get_running_loop()
         reconnects, checked = self._jetstream.reconnects, loop.time()
         try:

@@ -34,7 +34,7 @@ REQUEST_SECONDS = 5.0
 _ACKS = "$JS.ACK."
 
 
-class RetryPauses:
+class RetryBackoff:
     """Pauses between tries. They double, and each is drawn between a half and the whole of its bound.
 
     Thousands of clients that failed at the same moment would otherwise ask again at the same moment, and keep
@@ -43,11 +43,11 @@ class RetryPauses:
 
     def __init__(self, first_seconds: float, max_seconds: float) -> None:
         self._first = first_seconds
-        self._longest = max_seconds
+        self._max = max_seconds
         self._bound = first_seconds
 
     def next(self) -> float:
-        bound, self._bound = self._bound, min(2 * self._bound, self._longest)
+        bound, self._bound = self._bound, min(2 * self._bound, self._max)
         return random.uniform(bound / 2, bound)
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""Marks of users on answers, why some answers get none, and which golden one of several to a row counts."""
+"""Marks of users on answers, and which golden one of several to a row counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

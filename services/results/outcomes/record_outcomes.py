@@ -195,7 +195,7 @@ def _scored(batch: OutcomeBatch, task_index: int, outcome: Outcome, scored: Scor
     )
 
 
-def _remember(memory: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+def _remember(memory: OrderedDict[K, V], key: K, value: V, maximum: int) -> None:
     memory[key] = value
-    if len(memory) > most:
+    if len(memory) > maximum:
         memory.popitem(last=False)

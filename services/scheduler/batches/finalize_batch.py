@@ -33,9 +33,9 @@ log = get_logger()
 AT_A_TIME = 2
 # A batch whose run is closed waits this long at most before its files are begun.
 _ROUND_SECONDS = 0.5
-_FIRST_REST_SECONDS = 1.0
+_FIRST_BACKOFF_SECONDS = 1.0
 # An object store that is away is asked once a minute, and its return is noticed as soon.
-_MAX_REST_SECONDS = 60.0
+_MAX_BACKOFF_SECONDS = 60.0
 # A line has some 200 bytes, so a piece stays far below one part of the store.
 _LINES_AT_A_TIME = 1000
 _UNKNOWN_RUN = "RUN_NOT_FOUND"
@@ -162,8 +162,8 @@ class FinalizeBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rest:
-    """A batch whose files could not be written is left alone for a while, each time for longer."""
+class _Backoff:
+    """How long a batch waits whose files could not be written, and until when; each time twice as long."""
 
     seconds: float
     until: float
@@ -174,7 +174,7 @@ class _LedBatches:
     fencing_token: FencingToken
     group: asyncio.TaskGroup
     going: set[BatchId] = field(default_factory=set)
-    resting: dict[BatchId, _Rest] = field(default_factory=dict)
+    backoffs: dict[BatchId, _Backoff] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class LeadBatches:
         if not room:
             return
         now = self.clock.monotonic()
-        others = led.going | {one for one, rest in led.resting.items() if rest.until > now}
+        others = led.going | {one for one, backoff in led.backoffs.items() if backoff.until > now}
         try:
             wanted = await self.batches.to_finalize(others, room)
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
@@ -213,21 +213,24 @@ class LeadBatches:
         try:
             if await self.finalize_batch.finalize(led.fencing_token, batch_id, self.new_file_id):
                 log.info("batch files written", batch_id=batch_id)
-            # Also where another had written them: nothing is left to rest for.
-            led.resting.pop(batch_id, None)
+            # Also where another had written them: nothing is left to wait for.
+            led.backoffs.pop(batch_id, None)
         except LeadershipLost:
             raise
         except BatchNotFound:
             log.info("batch deleted before its files were written", batch_id=batch_id)
         except Exception as error:  # noqa: BLE001  # one batch's trouble is not the others'
-            rest = self._rest_after(led.resting.get(batch_id))
-            led.resting[batch_id] = rest
+            backoff = self._backoff_after(led.backoffs.get(batch_id))
+            led.backoffs[batch_id] = backoff
             log.warning(
-                "batch files not written", batch_id=batch_id, error=repr(error), again_in_seconds=rest.seconds
+                "batch files not written",
+                batch_id=batch_id,
+                error=repr(error),
+                again_in_seconds=backoff.seconds,
             )
         finally:
             led.going.discard(batch_id)
 
-    def _rest_after(self, last: _Rest | None) -> _Rest:
-        seconds = min(last.seconds * 2, _MAX_REST_SECONDS) if last else _FIRST_REST_SECONDS
-        return _Rest(seconds, self.clock.monotonic() + seconds)
+    def _backoff_after(self, last: _Backoff | None) -> _Backoff:
+        seconds = min(last.seconds * 2, _MAX_BACKOFF_SECONDS) if last else _FIRST_BACKOFF_SECONDS
+        return _Backoff(seconds, self.clock.monotonic() + seconds)

@@ -19,7 +19,7 @@ _MAX_PRICE = 1_000_000
 _CURRENCY = re.compile("[A-Z]{3}")
 
 
-class _Gap(Exception):
+class _Problem(Exception):
     """A problem of a file, as the middle of a sentence."""
 
 
@@ -55,7 +55,7 @@ def read_prices(file: Path) -> PriceList:
         return _price_list(read_yaml(file.read_bytes()))
     except InvalidYaml as error:
         raise _refusal(file, f"line {error.line}: {error.problem}") from error
-    except (OSError, _Gap) as error:
+    except (OSError, _Problem) as error:
         raise _refusal(file, str(error)) from error
 
 
@@ -79,39 +79,39 @@ def _named(path: tuple[str | int, ...]) -> str:
 def _price_list(document: YamlDocument) -> PriceList:
     if document.faults:
         first = document.faults[0]
-        raise _Gap(f"{_named(first.path)} in line {first.line}: {first.problem}")
+        raise _Problem(f"{_named(first.path)} in line {first.line}: {first.problem}")
     root = document.root
     if not isinstance(root.content, dict):
-        raise _Gap("it must have the keys currency and prices")
+        raise _Problem("it must have the keys currency and prices")
     unknown = sorted(root.content.keys() - set(_FILE_KEYS))
     if unknown:
-        raise _Gap(f"it has the key {unknown[0]}; known: {', '.join(_FILE_KEYS)}")
+        raise _Problem(f"it has the key {unknown[0]}; known: {', '.join(_FILE_KEYS)}")
     listed = root.child("prices")
     priced = listed.content if listed else None
     if not isinstance(priced, dict):
-        raise _Gap("prices must name models, each with its price; for none write prices: {}")
+        raise _Problem("prices must name models, each with its price; for none write prices: {}")
     currency = root.child("currency")
     if currency is None or not _CURRENCY.fullmatch(str(currency.content)):
-        raise _Gap("currency must be one name of three capital letters, such as USD")
+        raise _Problem("currency must be one name of three capital letters, such as USD")
     return PriceList({model: _price(model, node, str(currency.content)) for model, node in priced.items()})
 
 
 def _price(model: str, node: Node, currency: str) -> ModelPrice:
     where = f"{model} in line {node.line}"
     if ANY_REST in model.removesuffix(ANY_REST):
-        raise _Gap(f"{where}: a {ANY_REST} may only stand at the end")
+        raise _Problem(f"{where}: a {ANY_REST} may only stand at the end")
     if "/" not in model and model != ANY_REST:
-        raise _Gap(f"{where}: a model is written as provider/name, all of a provider as provider/*")
+        raise _Problem(f"{where}: a model is written as provider/name, all of a provider as provider/*")
     if not isinstance(node.content, dict):
-        raise _Gap(f"{where}: the price must have the keys input and output, per million tokens")
+        raise _Problem(f"{where}: the price must have the keys input and output, per million tokens")
     if "currency" in node.content:
-        raise _Gap(f"{where}: it has a currency of its own; a price file has one for all")
+        raise _Problem(f"{where}: it has a currency of its own; a price file has one for all")
     unknown = sorted(node.content.keys() - set(_PRICE_KEYS))
     if unknown:
-        raise _Gap(f"{where}: it has the key {unknown[0]}; known: {', '.join(_PRICE_KEYS)}")
+        raise _Problem(f"{where}: it has the key {unknown[0]}; known: {', '.join(_PRICE_KEYS)}")
     missing = [key for key in ("input", "output") if key not in node.content]
     if missing:
-        raise _Gap(f"{where}: {missing[0]} is missing")
+        raise _Problem(f"{where}: {missing[0]} is missing")
     numbers = {key: _number(where, key, each) for key, each in node.content.items()}
     return ModelPrice(numbers["input"], numbers["output"], numbers.get("cached_input"), currency)
 
@@ -120,7 +120,7 @@ def _number(where: str, key: str, node: Node) -> float:
     """Finite by the reader of the text."""
     number = node.content
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise _Gap(f"{where}: {key} is not a number such as 0.25, 10 or 2.5e-3")
+        raise _Problem(f"{where}: {key} is not a number such as 0.25, 10 or 2.5e-3")
     if not 0 <= number <= _MAX_PRICE:
-        raise _Gap(f"{where}: {key} is {number}, but must be at least 0 and at most {_MAX_PRICE}")
+        raise _Problem(f"{where}: {key} is {number}, but must be at least 0 and at most {_MAX_PRICE}")
     return float(number)

@@ -8,7 +8,7 @@ import orjson
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from services.common.nats.connection import TRANSIENT_NATS, RetryPauses
+from services.common.nats.connection import TRANSIENT_NATS, RetryBackoff
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
 from services.common.structured_logs import get_logger
@@ -67,7 +67,7 @@ class LongPull:
         self._is_waiting = False
         self._silent_until = 0.0
         self._reconnects = 0
-        self._pauses = RetryPauses(_FIRST_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS)
+        self._backoff = RetryBackoff(_FIRST_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS)
 
     async def fetch(self) -> Msg | None:
         """The next message; None where none came within a second, while the pull goes on waiting."""
@@ -78,9 +78,9 @@ class LongPull:
             log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
             await self._close()
             # After the close: an inbox that stays open would collect answers of the lost pull.
-            await asyncio.sleep(self._pauses.next())
+            await asyncio.sleep(self._backoff.next())
             return None
-        self._pauses.reset()
+        self._backoff.reset()
         return message
 
     def hold(self) -> Msg | None:

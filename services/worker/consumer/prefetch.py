@@ -43,8 +43,8 @@ class PrefetchDepth:
     A fast engine would idle with fewer; behind a slow one, more would wait that another worker could execute.
     """
 
-    def __init__(self, most: int, clock: Clock) -> None:
-        self._most = most
+    def __init__(self, max_samples: int, clock: Clock) -> None:
+        self._max_samples = max_samples
         self._clock = clock
         self._finished = 0
         self._per_second = 0.0
@@ -58,7 +58,7 @@ class PrefetchDepth:
         if now - self._since >= _MEASURED_SECONDS:
             self._per_second = self._finished / (now - self._since)
             self._finished, self._since = 0, now
-        return min(self._most, int(self._per_second * _PULL_SECONDS))
+        return min(self._max_samples, int(self._per_second * _PULL_SECONDS))
 
 
 class Prefetch:

@@ -227,7 +227,7 @@ def test_what_a_user_may_store_and_how_long_an_upload_may_take() -> None:
     stored = [known[f"PROCTOR_SCHEDULER_MAX_STORED_{kind}_PER_USER"] for kind in ("BYTES", "FILES", "ROWS")]
     assert STATED[DATASETS, "all that a user stores"] == "{}, {} files, {} rows".format(*stored)
     silent = next(each for each in fields(UploadLimits) if each.name == "silent_seconds").default
-    longest = known["PROCTOR_SCHEDULER_MAX_UPLOAD_SECONDS"]
+    longest = known["PROCTOR_SCHEDULER_UPLOAD_TIMEOUT_SECONDS"]
     stated = STATED[DATASETS, "duration of an upload"]
     assert stated == f"{longest}; {BODY_SECONDS:g} s without a byte, over gRPC {silent:g} s"
 

@@ -43,7 +43,7 @@ HOT = {
     "count_runs_by_user": "",
     "count_pending_and_running_runs": "",
     "list_pool_demands": "",
-    "keep_pool_demand": "'gpu', 1, '{}', '{}', 480, '2026-06-01'",
+    "store_pool_demand": "'gpu', 1, '{}', '{}', 480, '2026-06-01'",
     "list_runs_to_drive": "",
     "list_past_runs": "'{glue,glue}', '{openai/x,openai/y}'",
     "list_planned_rows": "'{glue,ds_1}'",

@@ -194,7 +194,7 @@ class InMemoryRuns:
     async def delete(self, run_id: RunId, author: Author) -> None:
         run = await self.get(run_id)
         if not run.state.is_final:
-            raise errors.RunNotFinished(run_id=run_id, state=run.display_state)
+            raise errors.RunStillActive(run_id=run_id, state=run.display_state)
         if not run.is_closed:
             raise errors.RunNotClosed(run_id=run_id, state=run.state)
         del self.runs[run_id]

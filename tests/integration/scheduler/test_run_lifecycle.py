@@ -14,7 +14,7 @@ from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
-from services.scheduler.runs.lifecycle.errors import RunNotClosed, RunNotFinished
+from services.scheduler.runs.lifecycle.errors import RunNotClosed, RunStillActive
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunError, RunFinish
 from services.scheduler.runs.reads.run_list import RunFilter
@@ -149,7 +149,7 @@ async def test_lists_have_kinds_and_data_sets(stores: Stores) -> None:
 
 async def test_only_a_closed_run_is_deleted(stores: Stores) -> None:
     run = await add(stores, new_run())
-    with pytest.raises(RunNotFinished, match=r"is pending, so .* Cancel it first"):
+    with pytest.raises(RunStillActive, match=r"is pending, so .* Cancel it first"):
         await stores.deleted.delete(run.run_id, by(START))
     await stores.runs.cancel(run.run_id, by(START))
     with pytest.raises(RunNotClosed, match=r"is cancelled and not closed, so .* Wait until it is closed"):
@@ -161,7 +161,7 @@ async def test_a_run_whose_figures_are_computed_can_be_cancelled_to_delete_it(st
     token = await stores.begin_term()
     await admit(stores, token)
     assert await stores.led.set_phase(token, run, CLOSING, is_closing=True)
-    with pytest.raises(RunNotFinished, match=r"is closing, so .* Cancel it first"):
+    with pytest.raises(RunStillActive, match=r"is closing, so .* Cancel it first"):
         await stores.deleted.delete(run.run_id, by(START))
     await stores.runs.cancel(run.run_id, by(START))
     cancelled = await stores.runs.get(run.run_id)

@@ -35,7 +35,7 @@ class RunNotPaused(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_PAUSED"
     """Run {run_id} is {state}; only a paused run can be resumed."""
 
 
-class RunNotFinished(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_STILL_ACTIVE"):
+class RunStillActive(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_STILL_ACTIVE"):
     """Run {run_id} is {state}, so it cannot be deleted yet. Cancel it first, and wait until it is closed."""
 
 

@@ -53,7 +53,7 @@ class RunStore(Protocol):
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...
 
     async def delete(self, run_id: RunId, author: Author) -> None:
-        """Raises `RunNotFound`, `RunNotFinished`, `RunNotClosed` or `BatchFilesUnwritten`."""
+        """Raises `RunNotFound`, `RunStillActive`, `RunNotClosed` or `BatchFilesUnwritten`."""
         ...
 
     async def deleted(self, before: datetime) -> Sequence[RunId]:

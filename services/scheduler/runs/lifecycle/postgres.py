@@ -23,8 +23,8 @@ from services.scheduler.runs.lifecycle.errors import (
     QueueFull,
     RequestIdTaken,
     RunNotClosed,
-    RunNotFinished,
     RunOfBatch,
+    RunStillActive,
 )
 from services.scheduler.runs.lifecycle.postgres_rows import (
     order_to_json,
@@ -122,7 +122,7 @@ class PostgresRuns:
                     return
                 raise RunNotFound(run_id=run_id)
             if not RunState(row["state"]).is_final:
-                raise RunNotFinished(run_id=run_id, state=CLOSING if row["is_closing"] else row["state"])
+                raise RunStillActive(run_id=run_id, state=CLOSING if row["is_closing"] else row["state"])
             if not row["is_closed"]:
                 raise RunNotClosed(run_id=run_id, state=row["state"])
             if row["has_unwritten_files"]:

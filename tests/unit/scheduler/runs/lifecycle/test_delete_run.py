@@ -3,7 +3,7 @@
 import pytest
 
 from services.common.errors import DependencyUnavailable, ErrorKind, RemoteError, RunNotFound
-from services.scheduler.runs.lifecycle.errors import RunNotClosed, RunNotFinished
+from services.scheduler.runs.lifecycle.errors import RunNotClosed, RunStillActive
 from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
@@ -26,7 +26,7 @@ async def test_deleted_run_is_gone_here_and_in_results() -> None:
 async def test_run_that_goes_on_is_not_deleted() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
-    with pytest.raises(RunNotFinished, match=r"is running, so it cannot be deleted yet\. Cancel it"):
+    with pytest.raises(RunStillActive, match=r"is running, so it cannot be deleted yet\. Cancel it"):
         await harness.deleting.delete(run.run_id, OPERATOR)
     await harness.advance(driver, 2)
     await harness.changing.cancel(run.run_id, OPERATOR)
