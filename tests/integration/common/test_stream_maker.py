@@ -37,18 +37,18 @@ async def test_what_is_missing_is_made_with_the_settings(connection: Client) -> 
 async def test_what_an_operator_changed_stays_and_is_reported_once(connection: Client) -> None:
     manager, maker = connection.jsm(), StreamMaker(connection, POOLS)
     config = (await manager.stream_info("OUTCOMES")).config
-    await manager.update_stream(config.evolve(max_bytes=10 * 1024**3))
+    await manager.update_stream(config.evolve(max_bytes=2 * 1024**3))
     with capture_logs() as logged:
         await maker.make_missing()
         await maker.make_missing()
     assert [(line["stream"], line["fields"]) for line in logged] == [("OUTCOMES", ["max_bytes"])]
-    assert (await manager.stream_info("OUTCOMES")).config.max_bytes == 10 * 1024**3
+    assert (await manager.stream_info("OUTCOMES")).config.max_bytes == 2 * 1024**3
 
 
 async def test_a_worker_makes_and_changes_no_stream(connection: Client) -> None:
     manager = connection.jsm()
     config = (await manager.stream_info("WORK_remote")).config
-    await manager.update_stream(config.evolve(max_bytes=10 * 1024**3))
+    await manager.update_stream(config.evolve(max_bytes=2 * 1024**3))
     await manager.delete_stream("OUTCOMES")
     assert (
         await NatsShardSource(JetStream(connection), POOL, SystemClock(), 30, always).pull(
@@ -56,5 +56,5 @@ async def test_a_worker_makes_and_changes_no_stream(connection: Client) -> None:
         )
         is None
     )
-    assert (await manager.stream_info("WORK_remote")).config.max_bytes == 10 * 1024**3
+    assert (await manager.stream_info("WORK_remote")).config.max_bytes == 2 * 1024**3
     assert "OUTCOMES" not in {info.config.name for info in await manager.streams_info()}
