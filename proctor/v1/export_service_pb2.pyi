@@ -112,7 +112,7 @@ class ExportRunRequest(_message.Message):
     task: _builtins.str
     """Only this task; empty means all. Required for EXPORT_FORMAT_LM_EVAL when the run has several tasks."""
     first_byte: _builtins.int
-    """Offset of the first byte to send, to resume an interrupted download. Only for CSV and JSONL of a closed run, whose
+    """Offset of the first byte to send, to resume an interrupted download. Only for CSV and JSONL of a frozen run, whose
     content does not change.
     """
     missing_code: _builtins.str

@@ -163,7 +163,7 @@ class ListOutcomes:
         return found, None if is_end else ranked[matched.judged - 1]
 
     async def _ranked(self, record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> Sequence[SortedKey]:
-        """The keys of a scan, of a closed run from the beginning of the list, which is cached."""
+        """The keys of a scan, of a frozen run from the beginning of the list, which is cached."""
         key = cache_key(record, scan, wanted)
         if key is None:
             return await self.answers.sorted_keys(scan, wanted)

@@ -1,6 +1,6 @@
 """The beginnings of sorted lists that were read a short time ago.
 
-Each is made by reading all outcomes of a run. Those of a closed epoch never change, and a retry of the run
+Each is made by reading all outcomes of a run. Those of a frozen run never change, and a retry
 begins another epoch. Marks do change, so lists of marked answers are not cached.
 """
 

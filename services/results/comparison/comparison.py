@@ -122,7 +122,7 @@ class ComparisonKey:
 class DifferenceCache:
     """The comparisons that were read last: reading one again costs nothing. Each replica computes for itself.
 
-    The answers of a closed epoch never change, and a retry of a run begins another epoch.
+    The answers of a frozen run never change, and a retry begins another epoch.
     """
 
     max_cached: int = MAX_CACHED

@@ -1,6 +1,6 @@
 """Writes a run as a file, chunk by chunk: memory does not grow with the run, a slow reader holds it back.
 
-The CSV and the JSONL of a closed run are the same in every download. Resume points store their lengths, so
+The CSV and the JSONL of a frozen run are the same in every download. Resume points store their lengths, so
 that a download that was cut off can be resumed.
 """
 

@@ -34,7 +34,7 @@ class ExportRows(Protocol):
 
 
 class ResumePoints(Protocol):
-    """Stores how many bytes files of closed runs have up to some outcomes."""
+    """Stores how many bytes files of frozen runs have up to some outcomes."""
 
     async def end(self, file: ResumableFile) -> ResumePoint | None:
         """The end of a file; None where it was never made to its end."""

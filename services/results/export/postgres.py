@@ -1,4 +1,4 @@
-"""Rows of exports, prefetched in windows, and the points from which files of closed runs are resumed."""
+"""Rows of exports, prefetched in windows, and the points from which files of frozen runs are resumed."""
 
 import asyncio
 from collections import deque
