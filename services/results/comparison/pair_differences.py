@@ -15,6 +15,7 @@ from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import label_measure
 from services.results.statistics.metric_names import has_numbers
+from services.results.statistics.paired.benchmark_difference import benchmark_difference
 from services.results.statistics.paired.correlation_difference import (
     difference_of_correlations,
     observed_correlations,
@@ -22,7 +23,6 @@ from services.results.statistics.paired.correlation_difference import (
 from services.results.statistics.paired.estimate import DifferenceEstimate, undefined
 from services.results.statistics.paired.label_difference import difference_of_labels, observed_labels
 from services.results.statistics.paired.mean_difference import NO_PAIRS, difference_of_means, observed_means
-from services.results.statistics.paired.suite_difference import suite_difference
 
 # Task and metric to what two runs scored there.
 PairsByMetric = Mapping[tuple[str, str], Sequence[PairGroup]]
@@ -96,6 +96,8 @@ def _benchmark_differences(
             *indexes,
             BENCHMARK,
             each.metric,
-            suite_difference([part.estimate for part in parts], is_weighted_by_size=each.is_weighted_by_size),
+            benchmark_difference(
+                [part.estimate for part in parts], is_weighted_by_size=each.is_weighted_by_size
+            ),
             sum_of([part.tally for part in parts]),
         )

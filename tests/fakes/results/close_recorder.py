@@ -62,8 +62,8 @@ class Recorder:
         await self.stores.sample_sets.commit(sample_set_id, len(samples))
         plan = plan_of([len(samples)], [sample_set_id], rollouts=rollouts)
         tasks = [replace(task, scoring=replace(CHOICE_SCORING, metrics=metrics)) for task in plan.tasks]
-        suite = (TaskGroup("toy", tuple(task.task for task in tasks)),) if groups else ()
-        return (await self.stores.records.open(replace(plan, tasks=tuple(tasks), groups=suite), 1)).plan
+        benchmark = (TaskGroup("toy", tuple(task.task for task in tasks)),) if groups else ()
+        return (await self.stores.records.open(replace(plan, tasks=tuple(tasks), groups=benchmark), 1)).plan
 
 
 def samples(count: int) -> list[StoredSample]:

@@ -1,4 +1,4 @@
-"""Closed runs of one suite, and what was found between them."""
+"""Closed runs of one benchmark, and what was found between them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from tests.fakes.results.memory_leaderboard import MemoryDifferences, MemoryLead
 from tests.fakes.results.memory_results import MemoryRows
 from tests.fakes.results.recorded_run import new_id
 
-SUITE = "letters"
+BENCHMARK = "letters"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WHOLE = EvaluationConditions(ScoringMethod.LOGLIKELIHOOD)
 
@@ -70,7 +70,7 @@ class ClosedRuns:
         result = BenchmarkResult(
             conditions, figures, answered=300, failed=2, unparsed=30, failing_tasks=failing_tasks
         )
-        run = ClosedRun(new_id(), SUITE, model, project_id, state, closed_at, result)
+        run = ClosedRun(new_id(), BENCHMARK, model, project_id, state, closed_at, result)
         self.rows.closed[run.run_id] = run
         return run
 

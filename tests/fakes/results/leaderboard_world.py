@@ -34,13 +34,13 @@ class Kept(LeaderboardStore, HistoryStore, Protocol):
 
 @dataclass(frozen=True)
 class World:
-    """Runs of one suite that no other test has heard of."""
+    """Runs of one benchmark that no other test has heard of."""
 
     stores: Stores
     kept: Kept
     baselines: BaselineStore
     leases: LeaseStore
-    suite: str
+    benchmark: str
 
     async def run(
         self,
@@ -57,8 +57,8 @@ class World:
             sample_set_id, [choice_sample(at, sample_set_id) for at in range(4)]
         )
         await self.stores.sample_sets.commit(sample_set_id, 4)
-        facts = RunFacts(self.suite, 0, model, project_id, limit=limit)
-        groups = (TaskGroup(self.suite, ("t0",)),)
+        facts = RunFacts(self.benchmark, 0, model, project_id, limit=limit)
+        groups = (TaskGroup(self.benchmark, ("t0",)),)
         plan = replace(plan_of([4], [sample_set_id]), facts=facts, groups=groups, scoring_method=method)
         await self.stores.records.open(plan, 1)
         rows = [scored(plan.run_id, answered(at)) for at in range(4)]
@@ -88,11 +88,11 @@ class World:
         return summary
 
     async def listed(self, *, is_best: bool = False, project_id: int | None = None) -> list[tuple[str, str]]:
-        entries = await self.kept.candidates(self.suite, "acc", project_id, is_best=is_best)
+        entries = await self.kept.candidates(self.benchmark, "acc", project_id, is_best=is_best)
         return sorted((entry.run.model, entry.run.run_id) for entry in entries)
 
     async def history(self, model: str = "", *, page_size: int = 100) -> list[tuple[str, RunState | None]]:
-        page = HistoryRange(self.suite, model, A_DAY_AGO, NEWEST, page_size)
+        page = HistoryRange(self.benchmark, model, A_DAY_AGO, NEWEST, page_size)
         runs = await self.kept.page(page)
         assert await self.kept.count(page) >= len(runs)
         return [(run.run_id, run.state) for run in runs]

@@ -63,10 +63,10 @@ def single(texts: Sequence[str], *scores: float | Scores | None, clusters: Seque
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """A suite of its own, so that no test sees another's runs."""
+    """A benchmark of its own, so that no test sees another's runs."""
 
     session: PostgresSession
-    suite: str = field(default_factory=new_id)
+    benchmark: str = field(default_factory=new_id)
 
     @property
     def stores(self) -> Stores:
@@ -168,8 +168,8 @@ class PairedRuns:
             tuple(planned),
             max((len(scores) for task in tasks for scores in task.scores), default=1),
             method,
-            facts=replace(RunFacts(self.suite, model=f"p/{new_id()}"), **facts),  # type: ignore[arg-type]  # its fields
-            groups=(TaskGroup(self.suite, names),),
+            facts=replace(RunFacts(self.benchmark, model=f"p/{new_id()}"), **facts),  # type: ignore[arg-type]  # its fields
+            groups=(TaskGroup(self.benchmark, names),),
         )
         await self.stores.records.open(plan, 1)
         await self.stores.outcomes.record(_outcomes(plan, tasks))

@@ -18,7 +18,7 @@ _Text = Annotated[str, Field(max_length=512)]
 
 @dataclass(frozen=True, slots=True)
 class CompareAddress:
-    """Runs, or models by their latest completed run of a suite. The first one is the reference run.
+    """Runs, or models by their latest completed run of a benchmark. The first one is the reference run.
 
     `task`, `show`, `against` and `after` choose samples: of a task, which of those that differ, against which
     of the others (its index), and from which page on.

@@ -115,7 +115,7 @@ def selection_view(
 
 
 def _models(address: CompareAddress, offered: Offered) -> list[ComparableRun]:
-    """A model is compared by its latest completed run of a suite."""
+    """A model is compared by its latest completed run of a benchmark."""
     candidates = {name: _model_alone(name, address.suite) for name in address.models}
     chosen = set() if address.runs else set(address.chosen)
     complete = (

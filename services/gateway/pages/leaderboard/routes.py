@@ -1,4 +1,4 @@
-"""The leaderboard of a suite: models by rank, with their intervals, and why others have no rank.
+"""The leaderboard of a benchmark: models by rank, with their intervals, and why others have no rank.
 
 While pairs of its models are being compared, it is pushed.
 """

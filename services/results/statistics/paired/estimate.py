@@ -97,7 +97,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjusted p-values in the order given; tests that gave none take no part (Holm 1979, "A simple
     sequentially rejective multiple test procedure").
 
-    They hold whatever the tests have in common (pairs of runs share runs, the suite shares its tasks): the
+    They hold whatever the tests have in common (pairs of runs share runs, a benchmark shares its tasks): the
     chance of any false finding among all of them stays below the level. Equal to statsmodels'
     `multipletests`, which cannot be used here: it collects the garbage of the whole process at each call.
     """

@@ -38,11 +38,11 @@ async def comparisons_of(
         yield comparison_grpc.ComparisonServiceStub(channel)
 
 
-async def recorded(harness: ResultsHarness, suite: str, right: int) -> RunPlan:
+async def recorded(harness: ResultsHarness, benchmark: str, right: int) -> RunPlan:
     """An open run that has so many answers right; every sample asks for the parity of its position."""
     sample_set_id = await harness.store([choice_sample(position) for position in range(SAMPLES)])
-    facts = RunFacts(suite, model=f"p/{right}")
-    plan = replace(plan_of([SAMPLES], [sample_set_id]), facts=facts, groups=(TaskGroup(suite, ("t0",)),))
+    facts = RunFacts(benchmark, model=f"p/{right}")
+    plan = replace(plan_of([SAMPLES], [sample_set_id]), facts=facts, groups=(TaskGroup(benchmark, ("t0",)),))
     plan = await harness.open(plan)
     choices = [at % 2 if at < right else 1 - at % 2 for at in range(SAMPLES)]
     await harness.send(batch(plan.run_id, [answered(at, choice) for at, choice in enumerate(choices)]))
@@ -54,21 +54,21 @@ async def recorded(harness: ResultsHarness, suite: str, right: int) -> RunPlan:
     return plan
 
 
-async def closed(harness: ResultsHarness, suite: str, right: int) -> str:
-    plan = await recorded(harness, suite, right)
+async def closed(harness: ResultsHarness, benchmark: str, right: int) -> str:
+    plan = await recorded(harness, benchmark, right)
     request = run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     await harness.records.CloseRun(request)
     return plan.run_id
 
 
 async def test_runs_are_compared_with_what_that_proves(harness: ResultsHarness) -> None:
-    suite = new_id()
-    runs = [await closed(harness, suite, right) for right in (38, 20)]
+    benchmark = new_id()
+    runs = [await closed(harness, benchmark, right) for right in (38, 20)]
     async with comparisons_of(harness) as comparisons:
         request = comparison_service_pb2.CompareRunsRequest(run_ids=runs, metrics=["accuracy"])
         comparison = (await comparisons.CompareRuns(request)).comparison
         by_model = comparison_service_pb2.CompareRunsRequest(
-            models=["p/38", "p/20"], benchmark=suite, metrics=["accuracy"]
+            models=["p/38", "p/20"], benchmark=benchmark, metrics=["accuracy"]
         )
         assert (await comparisons.CompareRuns(by_model)).comparison == comparison
     assert [(run.model, run.score) for run in comparison.runs] == [("p/38", 0.95), ("p/20", 0.5)]
@@ -139,8 +139,8 @@ async def test_refusals_say_why(harness: ResultsHarness) -> None:
 
 
 async def test_a_closed_run_is_compared_with_the_others_soon(harness: ResultsHarness) -> None:
-    suite = new_id()
-    runs = [await closed(harness, suite, right) for right in (38, 20)]
+    benchmark = new_id()
+    runs = [await closed(harness, benchmark, right) for right in (38, 20)]
 
     async def is_stored() -> bool:
         async with harness.database() as database:

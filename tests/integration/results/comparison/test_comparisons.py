@@ -165,11 +165,15 @@ async def test_every_pair_and_task_is_corrected_together(runs: PairedRuns) -> No
         for task in ("t0", "t1", BENCHMARK)
     ]
     assert comparison.corrected_over == 9
-    first, _, suite, *_ = comparison.differences
+    first, _, benchmark, *_ = comparison.differences
     assert first.adjusted_p_value == pytest.approx(9 * mcnemar_p_value(20, 0))
     assert first.verdict is Verdict.FIRST_BETTER
-    assert (suite.metric, suite.estimate.test, suite.estimate.pairs) == ("acc", STRATIFIED_PERMUTATION, 80)
-    assert suite.estimate.difference == pytest.approx(0.25)
+    assert (benchmark.metric, benchmark.estimate.test, benchmark.estimate.pairs) == (
+        "acc",
+        STRATIFIED_PERMUTATION,
+        80,
+    )
+    assert benchmark.estimate.difference == pytest.approx(0.25)
     assert comparison.differences[-1].verdict is Verdict.NOT_SHOWN
 
 
@@ -190,9 +194,9 @@ async def test_metrics_are_chosen_by_name(runs: PairedRuns) -> None:
 async def test_one_sample_is_undefined(runs: PairedRuns) -> None:
     plans = [await runs.run(single(["alone"], score)) for score in (1, 0)]
     comparison = await runs.compared(*plans)
-    [task, suite] = comparison.differences
+    [task, benchmark] = comparison.differences
     assert (task.estimate.difference, task.estimate.p_value, task.estimate.remark) == (1.0, None, ONE_PAIR)
-    assert (task.verdict, suite.verdict) == (Verdict.UNDEFINED, Verdict.UNDEFINED)
+    assert (task.verdict, benchmark.verdict) == (Verdict.UNDEFINED, Verdict.UNDEFINED)
     assert comparison.corrected_over == 0
 
 
@@ -239,7 +243,7 @@ async def test_runs_scored_in_different_ways_are_compared_by_force_only(runs: Pa
     ]
 
 
-async def test_runs_of_other_suites_are_refused(runs: PairedRuns, session: PostgresSession) -> None:
+async def test_runs_of_other_benchmarks_are_refused(runs: PairedRuns, session: PostgresSession) -> None:
     first, second = await runs.run(single(["a"], 1)), await PairedRuns(session).run(single(["a"], 1))
     with pytest.raises(OtherBenchmark):
         await runs.compared(first, second, is_forced=True)
@@ -261,10 +265,12 @@ async def test_models_are_compared_by_their_latest_run_over_all_rows(runs: Paire
     latest = await runs.run(single(TEN, *[1] * 10), model="p/a")
     await runs.run(single(TEN[:2], 0, 0), model="p/a", limit=2)
     other = await runs.run(single(TEN, *[1] * 10), model="p/b")
-    comparison = await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/b"), benchmark=runs.suite))
+    comparison = await runs.compare_runs.compare(
+        CompareQuery(models=("p/a", "p/b"), benchmark=runs.benchmark)
+    )
     assert [run.run_id for run in comparison.runs] == [latest.run_id, other.run_id]
     with pytest.raises(RunOfModelNotFound):
-        await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/c"), benchmark=runs.suite))
+        await runs.compare_runs.compare(CompareQuery(models=("p/a", "p/c"), benchmark=runs.benchmark))
 
 
 @pytest.mark.parametrize(

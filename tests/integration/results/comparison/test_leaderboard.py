@@ -73,12 +73,12 @@ async def test_the_latest_and_the_best_completed_run_of_each_model_are_found(wor
     assert await world.listed() == [("p/a", latest.run_id), ("p/b", other.run_id)]
     assert await world.listed(is_best=True) == [("p/a", best.run_id), ("p/b", other.run_id)]
     entries = {
-        one.run.model: one for one in await world.kept.candidates(world.suite, "acc", None, is_best=True)
+        one.run.model: one for one in await world.kept.candidates(world.benchmark, "acc", None, is_best=True)
     }
     assert (entries["p/a"].is_latest, entries["p/b"].is_latest) == (False, True)
     [entry] = [
         one
-        for one in await world.kept.candidates(world.suite, "acc", None, is_best=False)
+        for one in await world.kept.candidates(world.benchmark, "acc", None, is_best=False)
         if one.run.model == "p/a"
     ]
     assert (entry.previous_run_id, entry.figure.mean) == (best.run_id, 0.5)
@@ -120,7 +120,7 @@ async def test_a_cancel_beside_the_close_leaves_one_state(world: World) -> None:
 
 async def test_a_entry_is_read_as_it_was_kept(world: World) -> None:
     await world.close(await world.run("p/a", right=1, limit=4))
-    [entry] = await world.kept.candidates(world.suite, "score", None, is_best=False)
+    [entry] = await world.kept.candidates(world.benchmark, "score", None, is_best=False)
     kept = entry.run.result
     assert (kept.conditions.limit, kept.conditions.is_whole, kept.answered, kept.failed, kept.unparsed) == (
         4,
@@ -133,7 +133,7 @@ async def test_a_entry_is_read_as_it_was_kept(world: World) -> None:
     assert kept.figures["acc"].task_count == 1
     assert entry.figure == kept.figures["acc"].figure
     assert isinstance(entry.figure, Figure)
-    assert await world.kept.metrics(world.suite, None) == ["acc", "mcc", "score"]
+    assert await world.kept.metrics(world.benchmark, None) == ["acc", "mcc", "score"]
     assert await world.kept.metrics("nothing", None) == []
 
 
@@ -220,11 +220,11 @@ async def test_a_project_has_its_own_latest_run(world: World) -> None:
     await world.close(theirs)
     assert await world.listed(project_id=7) == [("p/a", mine.run_id)]
     assert await world.listed(project_id=9) == []
-    assert await world.kept.metrics(world.suite, 9) == []
+    assert await world.kept.metrics(world.benchmark, 9) == []
 
 
-async def test_a_run_without_a_suite_is_not_listed(world: World) -> None:
-    nameless = replace(world, suite="")
+async def test_a_run_without_a_benchmark_is_not_listed(world: World) -> None:
+    nameless = replace(world, benchmark="")
     before = len(await nameless.history())
     await nameless.close(await nameless.run("p/a", right=1))
     assert await nameless.listed() == []
@@ -235,11 +235,11 @@ async def test_pages_of_a_history_follow_the_key(world: World) -> None:
     plans = [await world.run("p/a", right=index % 4) for index in range(5)]
     for plan in plans:
         await world.close(plan)
-    first = await world.kept.page(HistoryRange(world.suite, "p/a", A_DAY_AGO, NEWEST, 3))
+    first = await world.kept.page(HistoryRange(world.benchmark, "p/a", A_DAY_AGO, NEWEST, 3))
     after = (first[-1].closed_at, first[-1].run_id)
-    rest = await world.kept.page(HistoryRange(world.suite, "p/a", A_DAY_AGO, after, 3))
+    rest = await world.kept.page(HistoryRange(world.benchmark, "p/a", A_DAY_AGO, after, 3))
     assert [run.run_id for run in (*first, *rest)] == [plan.run_id for plan in reversed(plans)]
-    recently = HistoryRange(world.suite, "", first[-1].closed_at, NEWEST, 100)
+    recently = HistoryRange(world.benchmark, "", first[-1].closed_at, NEWEST, 100)
     assert await world.kept.count(recently) == len(await world.kept.page(recently)) == 3
 
 
@@ -247,7 +247,7 @@ async def test_a_run_is_closed_when_its_summary_is_stored_after_its_freeze(world
     plan = await world.run("p/late", right=1)
     await world.close(plan)
     frozen_at = (await world.stores.records.get(plan.run_id)).frozen_at
-    [closed] = await world.kept.page(HistoryRange(world.suite, "p/late", A_DAY_AGO, NEWEST, 3))
+    [closed] = await world.kept.page(HistoryRange(world.benchmark, "p/late", A_DAY_AGO, NEWEST, 3))
     assert frozen_at is not None
     assert closed.closed_at > frozen_at
 
@@ -256,7 +256,7 @@ async def test_a_history_is_of_one_state_and_is_summed_up(world: World) -> None:
     completed, failed = await world.run("p/sums", right=1), await world.run("p/sums", right=1)
     await world.close(completed)
     await world.close(failed, RunState.FAILED)
-    everything = HistoryRange(world.suite, "p/sums", A_DAY_AGO, NEWEST, 9)
+    everything = HistoryRange(world.benchmark, "p/sums", A_DAY_AGO, NEWEST, 9)
     runs = await world.kept.page(everything)
     assert await world.kept.totals(everything) == HistoryTotals(
         runs=2, completed_runs=1, answered=sum(run.result.answered for run in runs), failed=0

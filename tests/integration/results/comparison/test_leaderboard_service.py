@@ -61,14 +61,14 @@ async def examined(
 
 
 async def test_models_are_ranked_with_ties_trend_and_floor(harness: ResultsHarness) -> None:
-    suite = new_id()
-    await examined(harness, RunFacts(suite, model="p/good"), right=4)
-    good = await examined(harness, RunFacts(suite, model="p/good"), right=39)
-    close = await examined(harness, RunFacts(suite, model="p/close"), right=38)
-    await examined(harness, RunFacts(suite, model="p/poor"), right=5)
-    await examined(harness, RunFacts(suite, model="p/short", limit=3), right=40)
+    benchmark = new_id()
+    await examined(harness, RunFacts(benchmark, model="p/good"), right=4)
+    good = await examined(harness, RunFacts(benchmark, model="p/good"), right=39)
+    close = await examined(harness, RunFacts(benchmark, model="p/close"), right=38)
+    await examined(harness, RunFacts(benchmark, model="p/poor"), right=5)
+    await examined(harness, RunFacts(benchmark, model="p/short", limit=3), right=40)
     async with entries_of(harness) as stub:
-        request = leaderboard_service_pb2.GetLeaderboardRequest(benchmark=suite, metric="accuracy")
+        request = leaderboard_service_pb2.GetLeaderboardRequest(benchmark=benchmark, metric="accuracy")
 
         async def is_compared() -> bool:
             leaderboard = await stub.GetLeaderboard(request)
@@ -131,7 +131,7 @@ async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:
     assert not second.next_page_token
 
 
-async def test_a_suite_that_was_never_run_has_an_empty_leaderboard_and_history(
+async def test_a_benchmark_that_was_never_run_has_an_empty_leaderboard_and_history(
     harness: ResultsHarness,
 ) -> None:
     async with entries_of(harness) as stub:

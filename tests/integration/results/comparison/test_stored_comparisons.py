@@ -69,7 +69,7 @@ async def test_a_closed_run_is_compared_with_other_models_and_its_own_previous_r
     )
 
 
-async def test_every_figure_of_the_suite_is_kept(runs: PairedRuns) -> None:
+async def test_every_figure_of_the_benchmark_is_kept(runs: PairedRuns) -> None:
     plans = [await runs.run(answers(right)) for right in (10, 20)]
     await runs.compare_peers.compare()
     ids = [plan.run_id for plan in plans]
@@ -279,7 +279,7 @@ async def test_what_a_leaderboard_of_best_runs_misses_is_compared_after_it_was_r
     await runs.compare_peers.compare()
     ids = [best.run_id, other.run_id]
     assert await runs.comparisons.of_runs(ids, "acc") == {}
-    query = LeaderboardQuery(runs.suite, "acc", is_best=True)
+    query = LeaderboardQuery(runs.benchmark, "acc", is_best=True)
     before = await runs.rank_models.rank(query)
     assert ([one.rank for one in before.entries], before.pending) == ([1, 1], 1)
     await runs.compare_pending.compare()
@@ -291,9 +291,9 @@ async def test_what_a_leaderboard_of_best_runs_misses_is_compared_after_it_was_r
 
 async def test_runs_without_a_common_sample_are_not_tied_and_not_compared_twice(runs: PairedRuns) -> None:
     plans = [await runs.run(answers(20)), await runs.run(single(["another"] * 30, *[1] * 15, *[0] * 15))]
-    assert (await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc"))).pending == 1
+    assert (await runs.rank_models.rank(LeaderboardQuery(runs.benchmark, "acc"))).pending == 1
     await runs.compare_pending.compare()
-    leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "acc"))
+    leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.benchmark, "acc"))
     assert leaderboard.pending == 0
     assert [one.tied_with for one in leaderboard.entries] == [(), ()]
     assert [len(one.not_compared_with) for one in leaderboard.entries] == [1, 1]
@@ -311,7 +311,7 @@ async def test_a_run_that_failed_on_much_of_a_small_task_is_listed_as_unranked(r
     small = [f"small {at}" for at in range(10)]
     await runs.run(answers(20), single(small, *[1] * 8, 0, 0), model="p/good")
     await runs.run(answers(20), single(small, 1, *[FAILED] * 9), model="p/lucky")
-    leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.suite, "score"))
+    leaderboard = await runs.rank_models.rank(LeaderboardQuery(runs.benchmark, "score"))
     assert [one.model for one in leaderboard.entries] == ["p/good"]
     assert [(one.model, one.unranked_because) for one in leaderboard.unranked] == [
         ("p/lucky", ("more than 5% failed: t1",))

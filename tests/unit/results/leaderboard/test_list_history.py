@@ -10,7 +10,7 @@ from services.common.errors import InvalidPageToken, InvalidParameter
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery
 from services.results.leaderboard.ports import HistoryTotals
 from services.results.statistics.errors import UnknownMetric
-from tests.fakes.results.closed_runs import NOON, SUITE, ClosedRuns
+from tests.fakes.results.closed_runs import BENCHMARK, NOON, ClosedRuns
 
 
 def models(history: HistoryPage) -> list[str]:
@@ -43,7 +43,7 @@ async def test_pages_follow_each_other_without_gap_and_the_last_one_says_so() ->
     assert seen == [f"p/{index}" for index in (5, 4, 3, 2, 1, 0)]
 
 
-async def test_a_history_is_of_a_model_a_suite_and_some_days() -> None:
+async def test_a_history_is_of_a_model_a_benchmark_and_some_days() -> None:
     runs = ClosedRuns()
     old = runs.add("p/a", 0.5)
     runs.rows.closed[old.run_id] = replace(old, closed_at=NOON - timedelta(days=31))
@@ -51,7 +51,7 @@ async def test_a_history_is_of_a_model_a_suite_and_some_days() -> None:
     runs.add("p/b", 0.7)
     assert models(await runs.list_history.list_page(HistoryQuery(model="p/a"))) == ["p/a"]
     assert models(await runs.list_history.list_page(HistoryQuery(model="p/a", days=40))) == ["p/a", "p/a"]
-    assert len(models(await runs.list_history.list_page(HistoryQuery(benchmark=SUITE)))) == 2
+    assert len(models(await runs.list_history.list_page(HistoryQuery(benchmark=BENCHMARK)))) == 2
     assert models(await runs.list_history.list_page(HistoryQuery(benchmark="numbers"))) == []
 
 

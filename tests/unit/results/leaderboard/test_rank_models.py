@@ -23,9 +23,9 @@ from services.results.leaderboard.leaderboard import (
 from services.results.leaderboard.rank_models import LeaderboardQuery
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.paired.estimate import LEVEL, holm
-from tests.fakes.results.closed_runs import SUITE, WHOLE, ClosedRuns, benchmark_figure
+from tests.fakes.results.closed_runs import BENCHMARK, WHOLE, ClosedRuns, benchmark_figure
 
-QUERY = LeaderboardQuery(SUITE)
+QUERY = LeaderboardQuery(BENCHMARK)
 
 
 def positions(leaderboard: Leaderboard) -> list[tuple[str, int]]:
@@ -286,7 +286,7 @@ async def test_a_project_has_a_leaderboard_of_its_own() -> None:
     assert [(one.model, one.figure.figure.mean) for one in leaderboard.entries] == [("p/a", 0.5)]
 
 
-async def test_a_suite_without_runs_has_an_empty_leaderboard() -> None:
+async def test_a_benchmark_without_runs_has_an_empty_leaderboard() -> None:
     runs = ClosedRuns()
     assert await runs.rank_models.rank(QUERY) == Leaderboard("accuracy")
     runs.add("p/a", 0.5, state=RunState.FAILED)

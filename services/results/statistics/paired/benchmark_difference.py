@@ -1,4 +1,4 @@
-"""The difference of two runs over the tasks of a suite, from the differences of the tasks."""
+"""The difference of two runs over the tasks of a benchmark, from the differences of the tasks."""
 
 import math
 from collections.abc import Sequence
@@ -25,14 +25,16 @@ NO_FIGURE = "a task has no figure for both runs"
 NO_ERROR = "a task has too few samples for a test"
 
 
-def suite_difference(tasks: Sequence[DifferenceEstimate], *, is_weighted_by_size: bool) -> DifferenceEstimate:
+def benchmark_difference(
+    tasks: Sequence[DifferenceEstimate], *, is_weighted_by_size: bool
+) -> DifferenceEstimate:
     """Weighted mean of the tasks' differences: each pair counts the same, or each task.
 
     Tasks are strata: their samples are drawn apart, so variances add up with the squares of the weights
-    (Cochran 1977, "Sampling techniques", 5.3), and the interval is Student's. A small suite of means is
-    tested by a permutation within each task, any other by t. Without the figure of one task the suite has
-    none either, as in a summary: a mean over the others would be that of another suite. One task alone is
-    the suite.
+    (Cochran 1977, "Sampling techniques", 5.3), and the interval is Student's. A small benchmark of means
+    is tested by a permutation within each task, any other by t. Without the figure of one task the benchmark
+    has none either, as in a summary: a mean over the others would be that of another benchmark. One task
+    alone is the benchmark.
     """
     # With its own test: the formulas below would give another p-value for the same figure.
     if len(tasks) == 1:
@@ -79,7 +81,7 @@ def _degrees_of_freedom(variances: Array, tasks: Sequence[DifferenceEstimate]) -
 
 
 def _swap_units(tasks: Sequence[DifferenceEstimate], weights: Array) -> SwapUnits | None:
-    """Share of each sample or passage in the suite's difference; None where a task's figure is not a mean."""
+    """Share of each sample or passage in the difference; None where a task's figure is not a mean."""
     found = [task.units for task in tasks if task.units is not None]
     if len(found) < len(tasks):
         return None
