@@ -65,9 +65,9 @@ async def _rows(client: ProctorClient, options: ReportOptions) -> list[ReportRow
     closed = [entry async for entry in _closed(client, options)]
     latest = latest_complete(closed)
     if not latest:
-        ended = f" {len(closed)} ended without completing." if closed else ""
+        incomplete = f" {len(closed)} finished without completing." if closed else ""
         raise NotFound(
-            f"No completed run of {options.model} in the last {options.days} days.{ended} "
+            f"No completed run of {options.model} in the last {options.days} days.{incomplete} "
             "`proctor history` lists the runs and names their models.",
             "RUN_NOT_FOUND",
         )

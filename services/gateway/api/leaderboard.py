@@ -189,7 +189,7 @@ class HistoryParameters:
     kind: KindFilter = "suite"
     status: Annotated[
         Literal["completed", "failed", "cancelled"] | None,
-        Query(description="Only runs that ended in this state"),
+        Query(description="Only runs that finished in this state"),
     ] = None
     days: Annotated[int, Query(ge=1, le=MAX_HISTORY_DAYS)] = 30
     metric: MetricQuery = ""

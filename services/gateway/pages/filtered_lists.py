@@ -43,7 +43,7 @@ class ListFilters:
 class ListView(Generic[Row]):
     """A page of the list at `path`; `filters` are those of its address, without empty ones.
 
-    `live_runs` may still change it; on the first page also new ones.
+    `changing_runs` may still change it; on the first page also new ones.
     """
 
     path: str
@@ -52,7 +52,7 @@ class ListView(Generic[Row]):
     following: str
     filters: Mapping[str, str]
     now: datetime
-    live_runs: Sequence[str]
+    changing_runs: Sequence[str]
     suites: Sequence[str] = ()
     model: ModelFilter = ANY_MODEL
     # That of the data set of the filters.
@@ -79,7 +79,7 @@ class ListView(Generic[Row]):
     @property
     def is_live(self) -> bool:
         """A name of several models lists nothing, now and later."""
-        return not self.model.fault and bool(self.live_runs or not self.get("after"))
+        return not self.model.fault and bool(self.changing_runs or not self.get("after"))
 
     @property
     def is_filtered(self) -> bool:
@@ -117,7 +117,7 @@ async def read_list(
         following=listed.following,
         filters={name: value for name, value in filters.named.items() if value},
         now=now,
-        live_runs=[run.run_id for run in listed.runs if run.state in CHANGING_STATES],
+        changing_runs=[run.run_id for run in listed.runs if run.state in CHANGING_STATES],
         model=model,
     )
 

@@ -50,9 +50,9 @@ class NewestRuns:
     @property
     def compare_link(self) -> str:
         """The newest completed runs over the data set beside each other; "" where there are not two."""
-        ended = [row.run_id for row in self.runs if row.state == "completed"][:6]
-        is_offered = self.dataset_id and len(ended) > 1
-        return "/compare?" + "&".join(f"run={run_id}" for run_id in ended) if is_offered else ""
+        completed = [row.run_id for row in self.runs if row.state == "completed"][:6]
+        is_offered = self.dataset_id and len(completed) > 1
+        return "/compare?" + "&".join(f"run={run_id}" for run_id in completed) if is_offered else ""
 
 
 async def newest_runs(scheduler: Scheduler, now: datetime, dataset_id: str = "") -> NewestRuns:

@@ -72,7 +72,7 @@ async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -
     [
         ("/", "suite", "starter", "{runs} runs in the last 30 days, average"),
         ("/history", "suite", "starter", "{runs} of {runs} closed runs"),
-        ("/history", "state", "failed", "No run that ended"),
+        ("/history", "state", "failed", "No run that was closed"),
         (LIMITED, "best", "true", "2 of 2 ranked models by"),
         (f"{LIMITED}&against=time", "best", "true", "2 of 2 ranked models by"),
         ("/runs", "suite", "starter", "{runs} of {runs} runs"),

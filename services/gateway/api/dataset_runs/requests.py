@@ -45,7 +45,7 @@ Window = Annotated[
     str,
     AfterValidator(_is_window),
     Keywords({"pattern": WINDOW_PATTERN}),
-    Field(description='"24h", "90m": the run fails when it has not ended by then, including waiting'),
+    Field(description='"24h", "90m": the run fails when it is not finished by then, including waiting'),
 ]
 
 

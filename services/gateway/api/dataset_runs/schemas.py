@@ -84,7 +84,7 @@ class DatasetRunListed(DatasetRunIdentity):
     started_at: datetime = Field(description="When it was accepted")
     completed_at: datetime | None
     deadline: datetime | None = Field(
-        description="When it fails as timed out; null without a deadline, and when it has ended"
+        description="When it fails as timed out; null without a deadline, and when it is finished"
     )
     current_step: str
     failed: int = Field(description="Failed rows; never scored")
@@ -107,7 +107,7 @@ class DatasetRunShown(DatasetRunListed):
 
     total_time_seconds: float = Field(description="Total time that it was running")
     samples_per_second: float | None = Field(
-        description="Current rate, and that of its whole time when it has ended; null until measured"
+        description="Current rate, and that of its whole time when it is finished; null until measured"
     )
     scores: dict[str, FigureShown] = Field(description="By metric; empty without metrics")
     answered: int

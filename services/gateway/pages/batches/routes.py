@@ -122,7 +122,7 @@ async def cancel(page: PageOf, scheduler: SchedulerCalls, batch_id: Id) -> Respo
     try:
         await scheduler.batches.CancelBatch(batch_pb2.CancelBatchRequest(batch_id=batch_id))
     except DomainError as error:
-        # The batch has ended since the page was rendered: shown again, it says how.
+        # The batch has finished since the page was rendered: shown again, it says how.
         if error.kind is not ErrorKind.CONFLICT:
             raise
         return page.go(path, Notice(error.message, is_problem=True))

@@ -35,7 +35,7 @@ _PAGE_SIZE = 50
 # Errors of these kinds are about the file; the form shows their sentence.
 _REFUSED = frozenset({ErrorKind.INVALID})
 _PREVIEWED = 10
-_ACTIVE = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)
+_UNFINISHED = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)
 
 DatasetId = Annotated[str, Path(max_length=255)]
 Token = Annotated[str, Query(max_length=512)]
@@ -84,16 +84,16 @@ async def watch_dataset_runs(socket: WebSocket, after: Token = "", build: str = 
 
 
 async def _dataset_runs(scheduler: Scheduler, now: datetime, after: str) -> DatasetRunsView:
-    """One page of the ended runs. Each page also has all live runs."""
+    """One page of the finished runs. Each page also has all unfinished ones."""
     kind = run_pb2.RUN_KIND_DATASET
     wanted = [
-        scheduler_pb2.ListRunsRequest(page_size=_PAGE_SIZE, kind=kind, state=state) for state in _ACTIVE
+        scheduler_pb2.ListRunsRequest(page_size=_PAGE_SIZE, kind=kind, state=state) for state in _UNFINISHED
     ]
     wanted.append(scheduler_pb2.ListRunsRequest(page_size=_PAGE_SIZE, kind=kind, page_token=after))
-    *active, listed = await asyncio.gather(*(scheduler.runs.ListRuns(request) for request in wanted))
+    *unfinished, listed = await asyncio.gather(*(scheduler.runs.ListRuns(request) for request in wanted))
     return DatasetRunsView(
-        active=[run_row(run) for found in active for run in found.runs],
-        ended=[run_row(run) for run in listed.runs if run.state not in _ACTIVE],
+        unfinished=[run_row(run) for found in unfinished for run in found.runs],
+        finished=[run_row(run) for run in listed.runs if run.state not in _UNFINISHED],
         total=listed.total,
         after=after,
         following=listed.next_page_token,

@@ -91,10 +91,10 @@ class DatasetView:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRunsView:
-    """Runs over data sets: those that go, and a page of those that have ended."""
+    """Runs over data sets: those that are not finished, and a page of those that are."""
 
-    active: Sequence[RunRow]
-    ended: Sequence[RunRow]
+    unfinished: Sequence[RunRow]
+    finished: Sequence[RunRow]
     total: int
     after: str
     following: str

@@ -109,12 +109,12 @@ class GridView:
     every: str = ""
 
     @property
-    def live_runs(self) -> Sequence[str]:
+    def changing_runs(self) -> Sequence[str]:
         return [model.run.run_id for model in self.models if model.run.state in CHANGING_STATES]
 
     @property
     def is_live(self) -> bool:
-        return bool(self.live_runs)
+        return bool(self.changing_runs)
 
     @property
     def recorded(self) -> int:
@@ -134,7 +134,7 @@ class GridView:
 
     @property
     def compare(self) -> str:
-        """The address of the comparison of the runs that have ended; "" where there are fewer than two."""
+        """The address of the comparison of the completed runs; "" where there are fewer than two."""
         over = [model.run.run_id for model in self.models if model.run.state == "completed"][:6]
         chosen = [("run", run_id) for run_id in over]
         return f"/compare?{urlencode([*chosen, ('suite', self.order.suite)])}" if len(over) > 1 else ""

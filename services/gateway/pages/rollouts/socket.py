@@ -1,4 +1,4 @@
-"""The sockets of pages of rollouts: the list of orders, and grids and rollouts until they have ended."""
+"""The sockets of pages of rollouts: the list of orders, and grids and rollouts while they may change."""
 
 from typing import Annotated
 

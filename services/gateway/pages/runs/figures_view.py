@@ -1,4 +1,4 @@
-"""The figures of a run that has ended, as its page shows them."""
+"""The figures of a finished run, as its page shows them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -106,6 +106,6 @@ async def _has_rollouts(scheduler: Scheduler, run: run_pb2.Run) -> bool:
 
 @router.websocket("/{job_id}/socket")
 async def watch(socket: WebSocket, job_id: JobId, build: str = "") -> None:
-    """Sends the newest fragment of a live run until it has ended."""
+    """Sends the newest fragment of a run until it is finished."""
     live_runs: LiveRuns = socket.app.state.live_runs
     await push(socket, build, live_runs.watched(job_id))

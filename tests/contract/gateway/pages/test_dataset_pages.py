@@ -133,7 +133,7 @@ async def test_data_set_is_deleted_after_a_dialog_and_not_while_a_run_uses_it(
     assert (await show(harness, f"/datasets/{DATASET}")).status == 404
 
 
-async def test_runs_over_data_sets_are_active_or_ended(harness: GatewayHarness) -> None:
+async def test_runs_over_data_sets_are_unfinished_or_finished(harness: GatewayHarness) -> None:
     running = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
     running.progress.total, running.progress.recorded, running.progress.tokens_per_second = 100, 40, 512
     shown = await show(harness, "/datasets/runs")

@@ -244,7 +244,7 @@ async def test_history_is_of_one_state_where_one_is_chosen(harness: GatewayHarne
 
 
 async def test_history_says_why_it_is_empty(harness: GatewayHarness) -> None:
-    assert "No run has ended in the last 30 days" in (await show(harness, "/history?days=x&page=9")).html
+    assert "No run was closed in the last 30 days" in (await show(harness, "/history?days=x&page=9")).html
     filtered = await show(harness, "/history?kind=dataset&days=0")
     assert "matches" in filtered.html
     assert 'href="/history"' in filtered.html

@@ -51,9 +51,9 @@ async def test_the_latest_completed_run_of_each_benchmark_is_shown(harness: Gate
 
 async def test_a_model_without_runs_says_so(harness: GatewayHarness) -> None:
     shown = await show(harness, "/models/never/heard")
-    assert (shown.status, "No run of this model has ended" in shown.html) == (404, True)
+    assert (shown.status, "No run of this model is closed" in shown.html) == (404, True)
     assert "the search takes a part of a name" in shown.html
-    # Its runs have not ended yet.
+    # Its runs are not finished.
     harness.scheduler.ordered_models = ["never/heard"]
     assert (await show(harness, "/models/never/heard")).status == 200
 
