@@ -1,4 +1,4 @@
-"""Choices of a form that filters runs: suites, metrics of theirs, and models."""
+"""Options of a form that filters runs: suites, metrics of theirs, and models."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,22 +34,22 @@ ANY_MODEL = ModelFilter("")
 
 
 @dataclass(frozen=True, slots=True)
-class FilterChoices:
-    """The choices that a form offers, and those that were made in it."""
+class FilterOptions:
+    """The options that a form offers, and those that are selected in it."""
 
     suites: Sequence[str]
     metrics: Sequence[str]
     filters: Mapping[str, str]
 
 
-async def filter_choices(scheduler: Scheduler, filters: Mapping[str, str]) -> FilterChoices:
+async def filter_options(scheduler: Scheduler, filters: Mapping[str, str]) -> FilterOptions:
     """All suites, and the metrics of the chosen one or of all. A suite that was removed stays chosen."""
     listed = (await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
     chosen = [each for each in listed if filters.get("suite", each.suite) == each.suite]
     own = [name for each in chosen for task in each.tasks for name in task.metrics]
     given = {name: [filters[name]] if name in filters else [] for name in ("suite", "metric")}
     suites = dict.fromkeys([*(each.suite for each in listed), *given["suite"]])
-    return FilterChoices(list(suites), list(dict.fromkeys([*MAIN_METRICS, *own, *given["metric"]])), filters)
+    return FilterOptions(list(suites), list(dict.fromkeys([*MAIN_METRICS, *own, *given["metric"]])), filters)
 
 
 async def ordered_models(scheduler: Scheduler) -> Sequence[str]:

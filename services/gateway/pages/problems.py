@@ -147,7 +147,7 @@ def problem_view(document: Mapping[str, Any], query: str) -> ProblemView:
 
 
 def _first_page(path: str, query: str) -> str:
-    """The address of the first page with the same filters. The page of choices of Compare stays open."""
+    """The address of the first page with the same filters. The selection of Compare stays open."""
     given = [(name, "1" if name == "choose" else value) for name, value in parse_qsl(query)]
     kept = [(name, value) for name, value in given if name != "after"]
     return f"{path}?{urlencode(kept)}" if kept else path

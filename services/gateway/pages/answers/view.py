@@ -179,7 +179,7 @@ def answers_view(
 
 
 def _with(known: Iterable[str], given: str) -> Sequence[str]:
-    """The choices of a field, and the one of the address: the form does not drop it in silence."""
+    """The options of a field, and the one of the address: the form does not drop it in silence."""
     return [*known] if not given or given in known else [*known, given]
 
 

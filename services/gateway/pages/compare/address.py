@@ -52,7 +52,7 @@ class CompareAddress:
         return replace(self, runs=runs, models=models, show="", against=1, after="")
 
     def link(self, **changes: object) -> str:
-        """The address with other choices, without empty ones; samples from their first page."""
+        """The address with other parameters, without empty ones; samples from their first page."""
         return str(replace(self, **{"after": "", **changes}))  # type: ignore[arg-type]  # fields by name
 
     def __str__(self) -> str:

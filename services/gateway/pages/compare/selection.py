@@ -66,9 +66,9 @@ class SelectionView:
 
 @dataclass(frozen=True, slots=True)
 class SelectionAddress:
-    """The parameters of the page of choices, without the chosen runs and models.
+    """The parameters of the selection, without the chosen runs and models.
 
-    `q` is a model. `choose` is a page token, or another text that keeps the page of choices open.
+    `q` is a model. `choose` is a page token, or another text that keeps the selection open.
     """
 
     by: _Text = ""

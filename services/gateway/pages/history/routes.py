@@ -19,7 +19,7 @@ from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.pages.csv_file import Value, csv_file
-from services.gateway.pages.filters import filter_choices, ordered_models
+from services.gateway.pages.filters import filter_options, ordered_models
 from services.gateway.pages.history.view import DAYS, STATES, history_view, past_run
 from services.gateway.pages.page import PageOf
 
@@ -82,10 +82,10 @@ async def show_history(
     page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, parameters: ParametersOf
 ) -> Response:
     filters = parameters.named()
-    (found, fault), choices, models = await asyncio.gather(
-        _found(scheduler, results, filters), filter_choices(scheduler, filters), ordered_models(scheduler)
+    (found, fault), options, models = await asyncio.gather(
+        _found(scheduler, results, filters), filter_options(scheduler, filters), ordered_models(scheduler)
     )
-    view = replace(history_view(found, choices, now, fault), models=models)
+    view = replace(history_view(found, options, now, fault), models=models)
     response = page.show("history/history", view, part="history/history_part", status=422 if fault else 200)
     if page.is_part:
         response.headers["HX-Push-Url"] = view.link(after=view.get("after"))

@@ -10,7 +10,7 @@ from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
 from proctor.values.run import MAX_HISTORY_DAYS, RunState
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import interval, moment, optional
-from services.gateway.pages.filters import FilterChoices
+from services.gateway.pages.filters import FilterOptions
 
 DAYS = 30
 # Those that a run ends in.
@@ -99,7 +99,7 @@ class HistoryView:
 
 
 def history_view(
-    found: GetHistoryResponse, choices: FilterChoices, now: datetime, fault: str = ""
+    found: GetHistoryResponse, options: FilterOptions, now: datetime, fault: str = ""
 ) -> HistoryView:
     return HistoryView(
         rows=[past_run(entry) for entry in found.entries],
@@ -109,9 +109,9 @@ def history_view(
         failed=found.totals.failed,
         following=found.next_page_token,
         fault=fault,
-        suites=choices.suites,
-        metrics=choices.metrics,
-        filters=choices.filters,
+        suites=options.suites,
+        metrics=options.metrics,
+        filters=options.filters,
         now=now,
     )
 

@@ -16,7 +16,7 @@ from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.suites.schemas import check_known_benchmark
 from services.gateway.backends.calls import Backends, Results
-from services.gateway.pages.filters import filter_choices
+from services.gateway.pages.filters import filter_options
 from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, pareto_view
 from services.gateway.pages.leaderboard.view import (
     SCORING_METHODS,
@@ -67,11 +67,11 @@ async def read_leaderboard(
 ) -> tuple[LeaderboardView, ErrorKind | None]:
     """The page, and the kind of the error where the filters are refused."""
     filters = await understood(backends.results, parameters)
-    (found, refused), choices = await asyncio.gather(
+    (found, refused), options = await asyncio.gather(
         _found(backends, filters, is_chosen=bool(parameters.suite)),
-        filter_choices(backends.scheduler, filters),
+        filter_options(backends.scheduler, filters),
     )
-    view = leaderboard_view(found, choices, now, refused.message if refused else "")
+    view = leaderboard_view(found, options, now, refused.message if refused else "")
     if "against" in filters:
         view = replace(view, pareto=await _pareto(backends.results, filters["against"], view))
     return view, refused.kind if refused else None

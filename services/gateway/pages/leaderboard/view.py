@@ -13,7 +13,7 @@ from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import word_of, words_of
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import moment
-from services.gateway.pages.filters import FilterChoices
+from services.gateway.pages.filters import FilterOptions
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.leaderboard.pareto import ParetoView
 from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows, scale_of
@@ -120,9 +120,9 @@ class LeaderboardView:
 
 
 def leaderboard_view(
-    found: GetLeaderboardResponse, choices: FilterChoices, now: datetime, fault: str = ""
+    found: GetLeaderboardResponse, options: FilterOptions, now: datetime, fault: str = ""
 ) -> LeaderboardView:
-    name = choices.filters.get("q", "").casefold()
+    name = options.filters.get("q", "").casefold()
     rows = ranked_rows(found)
     shown = [row for row in rows if name in row.model.casefold()]
     baselines = [entry_row(entry, "") for entry in found.baselines]
@@ -136,14 +136,14 @@ def leaderboard_view(
         first=first,
         listed=len(rows),
         total=found.total_models,
-        metric=found.metric or choices.filters.get("metric", "") or "accuracy",
+        metric=found.metric or options.filters.get("metric", "") or "accuracy",
         scoring_method=word_of(run_pb2.ScoringMethod, found.scoring_method) if found.scoring_method else "",
         note=found.note,
         pending=found.pending_comparisons,
         fault=fault,
         last_updated=moment(found.last_updated),
-        suites=choices.suites,
-        metrics=choices.metrics,
-        filters=choices.filters,
+        suites=options.suites,
+        metrics=options.metrics,
+        filters=options.filters,
         now=now,
     )

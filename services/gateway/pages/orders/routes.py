@@ -18,7 +18,7 @@ from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import optional
 from services.gateway.pages import text
 from services.gateway.pages.orders.form import OrderForm, faults_of_refusal
-from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedChoices, order_view, past_run
+from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, order_view, past_run
 from services.gateway.pages.page import Notice, PageOf
 
 _REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
@@ -111,7 +111,7 @@ async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimat
     )
 
 
-async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> OfferedChoices:
+async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> OfferedOptions:
     models, suites, datasets, past, queue = await asyncio.gather(
         scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
@@ -120,7 +120,7 @@ async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> Of
         # One entry is enough: only the length of the queue is shown.
         scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),
     )
-    return OfferedChoices(models, suites, datasets, past, queue.pending_total)
+    return OfferedOptions(models, suites, datasets, past, queue.pending_total)
 
 
 async def _datasets(scheduler: Scheduler, form: OrderForm) -> ListDatasetsResponse:

@@ -18,7 +18,7 @@ from services.gateway.pages.orders.form import OrderForm
 
 
 @dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelOption:
     name: str
     pool: str
     is_loaded: bool
@@ -30,7 +30,7 @@ class ModelChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteChoice:
+class SuiteOption:
     name: str
     description: str
     tasks: Sequence[str]
@@ -69,9 +69,9 @@ class Estimate:
 class OrderView:
     max_rollouts: ClassVar[int] = MAX_ROLLOUTS
     form: OrderForm
-    models: Sequence[ModelChoice]
+    models: Sequence[ModelOption]
     unlisted: Sequence[tuple[str, str]]
-    suites: Sequence[SuiteChoice]
+    suites: Sequence[SuiteOption]
     datasets: Sequence[tuple[str, str, int]]
     fields: Sequence[ParameterField]
     others: Mapping[str, str]
@@ -96,7 +96,7 @@ class OrderView:
 
     @property
     def priorities(self) -> Sequence[tuple[str, str]]:
-        """Values and labels of the choice; without one the kind of the rows decides."""
+        """Values and labels of the options; without one the kind of the rows decides."""
         return (("", "default"), *((each.value, each.value) for each in Priority))
 
     @property
@@ -108,18 +108,18 @@ class OrderView:
         return (("", "what the engine takes"), *((each.value, each.value) for each in PromptForm))
 
     @property
-    def model(self) -> ModelChoice | None:
+    def model(self) -> ModelOption | None:
         return next((each for each in self.models if each.name == self.form.get("model")), None)
 
     @property
-    def suite(self) -> SuiteChoice | None:
+    def suite(self) -> SuiteOption | None:
         named = self.form.benchmark if self.form.kind == "suite" else ""
         return next((each for each in self.suites if each.name == named), None)
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedChoices:
-    """The choices of the form, as the services list them now."""
+class OfferedOptions:
+    """The options of the form, as the services list them now."""
 
     models: scheduler_pb2.ListModelsResponse
     suites: scheduler_pb2.ListSuitesResponse
@@ -129,7 +129,7 @@ class OfferedChoices:
 
 
 def order_view(
-    form: OrderForm, listed: OfferedChoices, faults: Faults, request_id: str, estimate: Estimate | None = None
+    form: OrderForm, listed: OfferedOptions, faults: Faults, request_id: str, estimate: Estimate | None = None
 ) -> OrderView:
     engines = {source.pool: source.engine for source in listed.models.sources}
     providers = {source.provider: source.engine for source in listed.models.sources}
@@ -158,13 +158,13 @@ def past_run(run: run_pb2.Run, cost: float | None, currency: str) -> EarlierRun:
     return EarlierRun(run.run_id, run.progress.total, seconds, cost, currency)
 
 
-def _model(model: model_pb2.ModelInfo) -> ModelChoice:
+def _model(model: model_pb2.ModelInfo) -> ModelOption:
     size, memory, context = (
         optional(model, "size_bytes"),
         optional(model, "memory_bytes"),
         optional(model, "context_tokens"),
     )
-    return ModelChoice(
+    return ModelOption(
         name=model.model,
         pool=model.pool,
         is_loaded=model.is_loaded,
@@ -176,5 +176,5 @@ def _model(model: model_pb2.ModelInfo) -> ModelChoice:
     )
 
 
-def _suite(suite: scheduler_pb2.SuiteInfo) -> SuiteChoice:
-    return SuiteChoice(suite.suite, suite.description, [each.task for each in suite.tasks], suite.problem)
+def _suite(suite: scheduler_pb2.SuiteInfo) -> SuiteOption:
+    return SuiteOption(suite.suite, suite.description, [each.task for each in suite.tasks], suite.problem)

@@ -12,7 +12,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
 from services.gateway.pages.csv_file import csv_file
-from services.gateway.pages.filters import MAIN_METRICS, filter_choices
+from services.gateway.pages.filters import MAIN_METRICS, filter_options
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.overview.view import OverviewView, Point, points_of
 from services.gateway.pages.page import PageOf
@@ -52,10 +52,10 @@ FiltersOf = Annotated[Filters, Depends()]
 async def show_overview(
     page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, filters: FiltersOf
 ) -> Response:
-    (history, fault), runs, choices = await asyncio.gather(
+    (history, fault), runs, options = await asyncio.gather(
         _found(results, filters),
         newest_runs(scheduler, now),
-        filter_choices(scheduler, filters.named()),
+        filter_options(scheduler, filters.named()),
     )
     view = OverviewView(
         points=points_of(history),
@@ -63,9 +63,9 @@ async def show_overview(
         is_whole=not history.next_page_token,
         metric=filters.metric or MAIN_METRICS[0],
         newest=runs,
-        suites=choices.suites,
-        metrics=choices.metrics,
-        filters=choices.filters,
+        suites=options.suites,
+        metrics=options.metrics,
+        filters=options.filters,
         days=filters.days,
         now=now,
         fault=fault,

@@ -21,7 +21,7 @@ from services.gateway.pages.suites.view import (
     EXAMPLE,
     EditorView,
     Fault,
-    SampleChoice,
+    SampleSelection,
     SuiteListView,
     SuiteRow,
     SuiteView,
@@ -107,7 +107,7 @@ async def show_suite(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     ask: str = "",
 ) -> Response:
     found = await _suite(scheduler, suite)
-    chosen = SampleChoice(
+    chosen = SampleSelection(
         task=task or (found.tasks[0].name if found.tasks else ""),
         row=_number(row, LAST_PREVIEWED_ROW) or 0,
         num_fewshot=_number(num_fewshot, MAX_FEWSHOT),
@@ -146,7 +146,9 @@ async def _suite(scheduler: Scheduler, name: str) -> SuiteRow:
     raise SuiteNotFound(suite=name, supported=", ".join(row.name for row in listed[:_MAX_NAMED]) or "none")
 
 
-async def _sample(scheduler: Scheduler, suite: str, chosen: SampleChoice) -> tuple[SampleShown | None, str]:
+async def _sample(
+    scheduler: Scheduler, suite: str, chosen: SampleSelection
+) -> tuple[SampleShown | None, str]:
     """The sample, or why there is none."""
     if not chosen.task:
         return None, ""

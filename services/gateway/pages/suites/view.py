@@ -57,7 +57,7 @@ class SuiteListView:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleChoice:
+class SampleSelection:
     """A row of a task, from 0, with so many examples; None for as many as the task says."""
 
     task: str
@@ -70,7 +70,7 @@ class SuiteView:
     """A suite with one sample as a model would get it; `fault` is why there is none."""
 
     suite: SuiteRow
-    chosen: SampleChoice
+    chosen: SampleSelection
     sample: SampleShown | None
     fault: str
     ask: str

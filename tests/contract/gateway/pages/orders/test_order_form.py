@@ -1,4 +1,4 @@
-"""The form of an order: the choices of its address, and refusals that show before it is sent."""
+"""The form of an order: the options of its address, and refusals that show before it is sent."""
 
 import re
 
