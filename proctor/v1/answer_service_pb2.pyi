@@ -93,7 +93,7 @@ class SideBySideRow(_message.Message):
     prompt: _builtins.str
     """The prompt as text."""
     target: _builtins.str
-    """The expected answer as text."""
+    """The target as text."""
     is_differing: _builtins.bool
     """The answers differ."""
     @_builtins.property

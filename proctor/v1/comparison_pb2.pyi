@@ -314,7 +314,7 @@ class Flip(_message.Message):
     prompt: _builtins.str
     """The prompt as text."""
     target: _builtins.str
-    """The expected answer as text."""
+    """The target as text."""
     first_prediction: _builtins.str
     """Extracted answer of the first run."""
     second_prediction: _builtins.str

@@ -303,7 +303,7 @@ class DatasetRow(_message.Message):
     body_json: _builtins.str
     """The request as JSON: a body of /v1/chat/completions or /v1/completions."""
     target: _builtins.str
-    """Expected answer; unset when the row has none."""
+    """Unset when the row has none."""
     metadata_json: _builtins.str
     """"metadata" as JSON; empty when the row has none."""
     def __init__(

@@ -431,7 +431,7 @@ class RecordedOutcome(_message.Message):
     prompt: _builtins.str
     """The prompt as text."""
     target: _builtins.str
-    """The expected answer as text."""
+    """The target as text."""
     prediction: _builtins.str
     """The extracted answer: the text of the choice, or the output of the filters."""
     digest: _builtins.bytes

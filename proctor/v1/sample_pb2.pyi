@@ -133,7 +133,7 @@ Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
 
 @_typing.final
 class Target(_message.Message):
-    """The expected answer. Stored by results; never sent to a worker."""
+    """What a sample expects. Stored by results; never sent to a worker."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -261,7 +261,7 @@ class Sample(_message.Message):
 
     @_builtins.property
     def target(self) -> Global___Target:
-        """The expected answer."""
+        """What is expected of the answer."""
 
     @_builtins.property
     def code_check(self) -> Global___CodeCheck:

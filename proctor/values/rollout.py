@@ -1,4 +1,4 @@
-"""A rollout: a task with its files and its verifier, and the agent that works on it in a sandbox."""
+"""What a rollout of a coding task is made of: the task with its files and its verifier, and the agent."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A sample: what a model is asked and what is expected of it."""
+"""A sample: what a model is asked, and the target of its answer."""
 
 from dataclasses import dataclass, field
 
@@ -49,7 +49,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The expected answer: `choice` (an index) or, if several are right, `right_choices`, or `texts`.
+    """What a sample expects: `choice` (an index) or, if several are right, `right_choices`, or `texts`.
 
     Beside a choice, `texts` are what a chosen choice is compared with, `wrong_texts` are known to be wrong,
     and `choice_texts` is what each choice says there; empty means the choices themselves.

@@ -82,7 +82,7 @@ class SuiteView:
 
     @property
     def targets(self) -> Sequence[str]:
-        """The expected answer: texts, or the right ones of the choices."""
+        """The target as texts: its own, or the right ones of the choices."""
         if not self.sample:
             return ()
         target, choices = self.sample.target, self.sample.choices
