@@ -316,9 +316,9 @@ class Flip(_message.Message):
     target: _builtins.str
     """The target as text."""
     first_prediction: _builtins.str
-    """Extracted answer of the first run."""
+    """Prediction of the first run."""
     second_prediction: _builtins.str
-    """Extracted answer of the second run."""
+    """Prediction of the second run."""
     first_score: _builtins.float
     """Score of the first run: the mean over its rollouts."""
     second_score: _builtins.float

@@ -70,7 +70,7 @@ class RescoreTaskResponse(_message.Message):
     UNSCORED_FIELD_NUMBER: _builtins.int
     UNSCORED_ANSWERS_FIELD_NUMBER: _builtins.int
     changed: _builtins.int
-    """Answers whose extracted answer differs from the recorded one."""
+    """Answers whose prediction differs from the recorded one."""
     unscored: _builtins.int
     """Answers that cannot be scored; they are excluded from all figures."""
     @_builtins.property

@@ -119,7 +119,7 @@ class OutcomeFilter(_message.Message):
     """Substring of the row's id, case-insensitive; empty means any."""
     text: _builtins.str
     """Substring of the prompt or the answer, case-insensitive; empty means any. For a chat it is searched in the text of each
-    message, for multiple choice in the extracted answer.
+    message, for multiple choice in the prediction.
     """
     metric: _builtins.str
     """Metric of min_score and max_score; empty means the task's first per-sample metric."""

@@ -78,7 +78,7 @@ class Rescored(BaseModel):
     task: str
     figures: dict[str, FigureShown] = Field(description="By metric, under the other scoring")
     recorded: dict[str, FigureShown] = Field(description="By metric, as recorded")
-    changed: int = Field(description="Answers whose extracted answer differs from the recorded one")
+    changed: int = Field(description="Answers whose prediction differs from the recorded one")
     unparsed: int
     recorded_unparsed: int
     unscored: int = Field(default=0, description="Answers that cannot be scored; excluded from all figures")

@@ -11,7 +11,7 @@ from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.columns import Array, Numbers
 from services.results.statistics.metric_names import is_right_or_wrong
-from services.results.statistics.paired.pairs import LabelPairs, Readings, ScorePairs
+from services.results.statistics.paired.pairs import LabelPairs, Predictions, ScorePairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def score_pairs_of(groups: Sequence[PairGroup], scored: ScoredMetric) -> ScorePa
 
 
 def label_pairs_of(groups: Sequence[PairGroup]) -> LabelPairs:
-    """Every rollout a reading, those of a sample counting as one sample."""
+    """Every rollout a prediction, those of a sample counting as one sample."""
     units = _units_of(groups)
     pairs = int(units.counts.sum())
     if units.clusters is None:
@@ -93,15 +93,15 @@ def label_pairs_of(groups: Sequence[PairGroup]) -> LabelPairs:
     else:
         indexes, weights = units.clusters, units.counts.astype(np.float64)
         sizes = np.ones(int(indexes.max(initial=-1)) + 1, dtype=np.int64)
-    first = _readings([group.first.scores for group in units.groups], indexes, weights)
-    second = _readings([group.second.scores for group in units.groups], indexes, weights)
+    first = _predictions([group.first.scores for group in units.groups], indexes, weights)
+    second = _predictions([group.second.scores for group in units.groups], indexes, weights)
     return LabelPairs(first, second, sizes, pairs, 0 if units.clusters is None else len(sizes))
 
 
 def sample_score(scores: Sequence[ScoreValue], pipeline: FilterPipeline) -> float:
-    """Mean over the rollouts; where they vote, the score of the most frequent reading, of several the first.
+    """Mean over the rollouts; where they vote, the score of the most frequent prediction.
 
-    What could not be read does not vote.
+    Of several the first counts. What could not be read does not vote.
     """
     if not pipeline.is_majority:
         return sum(_number(score) for score in scores) / len(scores)
@@ -135,11 +135,11 @@ def _units_of(groups: Sequence[PairGroup]) -> _Units:
     return _Units([*shared, *alone], np.array(counts, dtype=np.int64), np.array(clusters, dtype=np.int64))
 
 
-def _readings(scores: Sequence[Sequence[ScoreValue]], indexes: Numbers, weights: Array) -> Readings:
+def _predictions(scores: Sequence[Sequence[ScoreValue]], indexes: Numbers, weights: Array) -> Predictions:
     rollouts = np.array([len(values) for values in scores], dtype=np.int64)
     rows = np.array([value for values in scores for value in values], dtype=np.float64).reshape(-1, 2)
     shared = np.repeat(weights / np.maximum(rollouts, 1), rollouts)
-    return Readings(np.repeat(indexes, rollouts), rows[:, 0], rows[:, 1], shared)
+    return Predictions(np.repeat(indexes, rollouts), rows[:, 0], rows[:, 1], shared)
 
 
 def _number(score: ScoreValue) -> float:

@@ -48,19 +48,19 @@ def sample_lines(listed: ListedOutcome, scoring: CompiledScoring) -> list[Mappin
     pipelines = scoring.filters or (FilterPipeline(),)
     lines: list[Mapping[str, object]] = []
     for pipeline in pipelines:
-        filtered = [_reading(pipeline, result.text)]
+        filtered = [_prediction(pipeline, result.text)]
         scores = _scores(listed, suffix=f",{pipeline.name}" if len(pipelines) > 1 else "")
         lines.append({**shared, **_responses([[result.text]], filtered, pipeline.name), **scores})
     return lines
 
 
-def _reading(pipeline: FilterPipeline, text: str) -> str:
+def _prediction(pipeline: FilterPipeline, text: str) -> str:
     """A pattern that was just quick enough when the answer was scored may be too slow now."""
     try:
-        reading = read_answer(pipeline, text)
+        prediction = read_answer(pipeline, text)
     except ScoringImpossible:
-        reading = None
-    return UNREADABLE if reading is None else reading
+        prediction = None
+    return UNREADABLE if prediction is None else prediction
 
 
 def _shared_fields(listed: ListedOutcome) -> Mapping[str, object]:

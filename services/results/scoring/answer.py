@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 UNREAD = -1
 # (target, predicted), for metrics that need all samples at once.
 LabelPair = tuple[int, int]
-# (target, predicted), or where rollouts vote (score, number of the reading).
+# (target, predicted), or where rollouts vote (score, number of the prediction).
 NumberPair = tuple[float, float]
 ScoreValue = float | LabelPair | NumberPair
 
@@ -43,8 +43,8 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One metric's reading of an answer. `value` None: it lacks what the metric needs; `prediction` None: it
-    could not be read. `vote` identifies the reading where the rollouts of a sample vote.
+    """What one metric made of an answer. `value` None: it lacks what the metric needs; `prediction` None: it
+    could not be read. `vote` identifies the prediction where the rollouts of a sample vote.
     """
 
     value: ScoreValue | None

@@ -26,7 +26,7 @@ class FilterStep:
 
 @dataclass(frozen=True, slots=True)
 class FilterPipeline:
-    """`is_majority`: of the rollouts of a sample the most frequent reading counts."""
+    """`is_majority`: of the rollouts of a sample the most frequent prediction counts."""
 
     name: str = "none"
     steps: tuple[FilterStep, ...] = ()

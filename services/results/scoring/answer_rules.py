@@ -29,9 +29,9 @@ RULE_OPTIONS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`reading`: what the answer was taken for; None where nothing could be read, which is never right."""
+    """`prediction`: what the answer was taken for; None where nothing could be read, which is never right."""
 
-    reading: str | None
+    prediction: str | None
     is_right: bool = False
 
 
@@ -54,10 +54,10 @@ class FoundText:
         """Whatever the targets are, they may be found."""
 
     def judge(self, answer: str, targets: Sequence[str]) -> Judgement:
-        reading = (self.pattern.first(answer) or "").strip()
-        if not reading:
+        prediction = (self.pattern.first(answer) or "").strip()
+        if not prediction:
             return Judgement(None)
-        return Judgement(reading, any(self._folded(reading) == self._folded(text) for text in targets))
+        return Judgement(prediction, any(self._folded(prediction) == self._folded(text) for text in targets))
 
     def _folded(self, text: str) -> str:
         return text.strip().casefold() if self.ignore_case else text.strip()

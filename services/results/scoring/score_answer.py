@@ -61,10 +61,10 @@ def score_generated_choice(
     """An answer that names no choice, or more than one, is unparsed; no default is assumed."""
 
     def read(pipeline: FilterPipeline) -> _ReadChoice:
-        reading = read_answer(pipeline, answer) or ""
-        label = named_choice(reading, texts)
+        text = read_answer(pipeline, answer) or ""
+        label = named_choice(text, texts)
         if label is None and target.choice_texts:
-            label = named_choice(reading, target.choice_texts)
+            label = named_choice(text, target.choice_texts)
         return _ReadChoice(ChosenChoice(target, texts, UNREAD if label is None else label))
 
     return _score(scoring, read)
@@ -72,11 +72,11 @@ def score_generated_choice(
 
 def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer]) -> Score:
     """Unparsed where no filter leaves text that each metric can read; the first that does predicts."""
-    readings = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
-    predictions: dict[str, list[str | None]] = {name: [] for name in readings}
+    read_answers = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
+    predictions: dict[str, list[str | None]] = {name: [] for name in read_answers}
     scores: dict[str, ScoreValue] = {}
     for scored in scoring.scored_metrics:
-        taken = readings[scored.pipeline.name].score(scored.metric)
+        taken = read_answers[scored.pipeline.name].score(scored.metric)
         predictions[scored.pipeline.name].append(taken.prediction)
         if taken.value is None:
             continue
@@ -85,7 +85,7 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer
         else:
             scores[scored.key] = taken.value
     # A choice is read even where the task has no metric left.
-    found = [one or [readings[name].prediction] for name, one in predictions.items()]
+    found = [one or [read_answers[name].prediction] for name, one in predictions.items()]
     prediction = next((one[0] for one in found if None not in one), None)
     return Score(prediction or "", scores, is_unparsed=prediction is None)
 

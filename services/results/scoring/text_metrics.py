@@ -112,23 +112,23 @@ def _rouge_scorer() -> "RougeScorer":
     return RougeScorer(list(_ROUGE_TYPES.values()))
 
 
-def _exact_match(metric: CompiledMetric, reading: str, target: str) -> float:
-    return float(metric.match.is_match(reading, target))
+def _exact_match(metric: CompiledMetric, prediction: str, target: str) -> float:
+    return float(metric.match.is_match(prediction, target))
 
 
-def _contains(metric: CompiledMetric, reading: str, target: str) -> float:
-    return float(metric.match.is_contained(target, reading))
+def _contains(metric: CompiledMetric, prediction: str, target: str) -> float:
+    return float(metric.match.is_contained(target, prediction))
 
 
-def _squad_em(_: CompiledMetric, reading: str, target: str) -> float:
-    return squad_exact_match(reading, target)
+def _squad_em(_: CompiledMetric, prediction: str, target: str) -> float:
+    return squad_exact_match(prediction, target)
 
 
-def _squad_f1(_: CompiledMetric, reading: str, target: str) -> float:
-    return squad_f1(reading, target)
+def _squad_f1(_: CompiledMetric, prediction: str, target: str) -> float:
+    return squad_f1(prediction, target)
 
 
-# Scores of a reading against one accepted text; the best one counts.
+# Scores of a prediction against one accepted text; the best one counts.
 MATCH_METRICS: Mapping[str, Callable[[CompiledMetric, str, str], float]] = {
     "exact_match": _exact_match,
     "contains": _contains,
@@ -175,8 +175,8 @@ class ReadText:
 
     def _judged(self, rule: AnswerRule) -> Taken:
         judged = rule.judge(self.prediction or "", self.target.texts)
-        reading = judged.reading or None
-        return Taken(float(judged.is_right and reading is not None), reading, _vote(reading))
+        prediction = judged.prediction or None
+        return Taken(float(judged.is_right and prediction is not None), prediction, _vote(prediction))
 
     def _best_match(self, metric: CompiledMetric) -> float:
         if self.prediction is None:
@@ -213,7 +213,9 @@ def _target_number(target: ScoringTarget) -> float:
     return number
 
 
-def _vote(reading: str | None) -> int:
+def _vote(prediction: str | None) -> int:
     """The same for the same text, and exact as a double."""
+    if prediction is None:
+        return UNREAD
     # Six bytes: 48 bits fit exactly into the 53 of a double, as which scores are stored.
-    return UNREAD if reading is None else int.from_bytes(blake2b(reading.encode(), digest_size=6).digest())
+    return int.from_bytes(blake2b(prediction.encode(), digest_size=6).digest())

@@ -133,7 +133,7 @@ class _PairColumn:
         return first, second
 
     def _votes(self, second: Array) -> Array:
-        """Readings for a majority: one that could not be read is NaN and does not vote."""
+        """Predictions for a majority: one that could not be read is NaN and does not vote."""
         return second if is_number_metric(self.scored.key) else np.where(second == UNREAD, np.nan, second)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from services.results.statistics.paired.pairs import LabelPairs, Readings, ScorePairs
+from services.results.statistics.paired.pairs import LabelPairs, Predictions, ScorePairs
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -33,7 +33,8 @@ def labels_of(targets: Array | Numbers, first: Array | Numbers, second: Array | 
     """One unit per sample."""
     count = len(targets)
     units, ones = np.arange(count), np.ones(count)
-    readings = [
-        Readings(units, targets.astype(np.float64), run.astype(np.float64), ones) for run in (first, second)
+    predictions = [
+        Predictions(units, targets.astype(np.float64), run.astype(np.float64), ones)
+        for run in (first, second)
     ]
-    return LabelPairs(readings[0], readings[1], np.ones(count, dtype=np.int64), pairs=count)
+    return LabelPairs(predictions[0], predictions[1], np.ones(count, dtype=np.int64), pairs=count)

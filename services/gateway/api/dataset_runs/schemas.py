@@ -53,7 +53,7 @@ class AnswerShown(BaseModel):
     sample: int = Field(description="Number of the sample; identifies the answer together with rollout")
     rollout: int
     status: str = Field(description="answered (not scored), scored, unparsed or failed")
-    prediction: str = Field(description="The extracted answer")
+    prediction: str = Field(description="What was read from the answer")
     error: RowError | None
     scores: dict[str, float]
     is_golden: bool

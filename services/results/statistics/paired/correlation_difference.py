@@ -1,4 +1,4 @@
-"""The difference of two runs in the correlation of readings with targets (pearson, spearman)."""
+"""The difference of two runs in the correlation of predictions with targets (pearson, spearman)."""
 
 from dataclasses import replace
 
@@ -21,7 +21,13 @@ from services.results.statistics.paired.figure_difference import (
     with_normal_p_value,
 )
 from services.results.statistics.paired.mean_difference import MAX_PERMUTED_UNITS
-from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Readings, merged, unit_sums_of
+from services.results.statistics.paired.pairs import (
+    LabelPairs,
+    PairedUnits,
+    Predictions,
+    merged,
+    unit_sums_of,
+)
 
 
 def observed_correlations(pairs: LabelPairs, correlation: Correlation) -> DifferenceEstimate:
@@ -53,13 +59,13 @@ def difference_of_correlations(pairs: LabelPairs, correlation: Correlation) -> D
     return replace(estimate, p_value=p_value, test=PAIRED_PERMUTATION)
 
 
-def _rows_of(run: Readings, kept: NDArray[np.bool_]) -> Readings:
-    """The readings of some units, which are numbered anew."""
+def _rows_of(run: Predictions, kept: NDArray[np.bool_]) -> Predictions:
+    """The predictions of some units, which are numbered anew."""
     rows, number = kept[run.units], np.cumsum(kept) - 1
-    return Readings(number[run.units[rows]], run.target[rows], run.predicted[rows], run.weights[rows])
+    return Predictions(number[run.units[rows]], run.target[rows], run.predicted[rows], run.weights[rows])
 
 
-def _of_draws(correlation: Correlation, run: Readings, draws: Numbers) -> Array:
+def _of_draws(correlation: Correlation, run: Predictions, draws: Numbers) -> Array:
     """The correlation of each draw, where unit u was drawn draws[d, u] times: (draws,)."""
     weights = draws[:, run.units] * run.weights
     return correlation(run.target, run.predicted, weights)

@@ -41,8 +41,8 @@ FiguresOfDraws = Callable[[Numbers], tuple[Array, Array]]
 
 
 def difference_of_figures(pairs: LabelPairs, units: PairedUnits, figure: FigureOfSums) -> DifferenceEstimate:
-    """A permutation swaps the two runs' readings of a sample (or passage) as a whole; the interval comes from
-    a bootstrap that draws samples (or passages) with both runs' readings."""
+    """A permutation swaps the two runs' predictions of a sample (or passage) as a whole. The interval comes
+    from a bootstrap that draws samples (or passages) with both runs' predictions."""
     estimate = observed_figures(pairs, units, figure)
     if estimate.difference is None or units.count < 2:
         return estimate

@@ -10,7 +10,7 @@ from services.results.statistics.paired.figure_difference import (
     difference_of_figures,
     observed_figures,
 )
-from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Readings, merged
+from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Predictions, merged
 
 # Bounds the memory of confusion tables by unit (80 MB for each run).
 MAX_CELLS = 10_000_000
@@ -47,12 +47,12 @@ def _tables(pairs: LabelPairs, measure: Measure) -> tuple[PairedUnits, FigureOfS
     return units, lambda counts: measure(Tables(cells[:, 0], cells[:, 1], counts))
 
 
-def _labels(readings: Readings) -> Numbers:
-    return np.stack([readings.target, readings.predicted], axis=1).astype(np.int64)
+def _labels(predictions: Predictions) -> Numbers:
+    return np.stack([predictions.target, predictions.predicted], axis=1).astype(np.int64)
 
 
-def _counted(readings: Readings, cell_of: Numbers, shape: tuple[int, int]) -> Array:
+def _counted(predictions: Predictions, cell_of: Numbers, shape: tuple[int, int]) -> Array:
     """Weights of the rows by unit and cell: (units, cells)."""
-    positions = readings.units * shape[1] + cell_of
-    counts = np.bincount(positions, weights=readings.weights, minlength=shape[0] * shape[1])
+    positions = predictions.units * shape[1] + cell_of
+    counts = np.bincount(positions, weights=predictions.weights, minlength=shape[0] * shape[1])
     return counts.astype(np.float64).reshape(shape)

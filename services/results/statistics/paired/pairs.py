@@ -1,4 +1,4 @@
-"""Scores or readings of two runs on the samples that both answered; equal pairs are counted together."""
+"""Scores or predictions of two runs on the samples that both answered; equal pairs are counted together."""
 
 from dataclasses import dataclass
 
@@ -73,10 +73,11 @@ def unit_sums(pairs: ScorePairs) -> UnitSums:
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
-    """Readings of one run, one row per answer or kind of answer; row i belongs to unit `units[i]`.
+class Predictions:
+    """Predictions of one run with their targets, one row per answer or kind of answer.
 
-    The `weights` of the rollouts of a sample sum to the number of such samples in the unit.
+    Row i belongs to unit `units[i]`. The `weights` of the rollouts of a sample sum to the number of such
+    samples in the unit.
     """
 
     units: Numbers
@@ -87,10 +88,10 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class LabelPairs:
-    """The readings of both runs; unit u is there `sizes[u]` times. `clusters`: 0 where units are samples."""
+    """Predictions of both runs; unit u is there `sizes[u]` times. `clusters`: 0 where units are samples."""
 
-    first: Readings
-    second: Readings
+    first: Predictions
+    second: Predictions
     sizes: Numbers
     pairs: int
     clusters: int = 0
@@ -114,10 +115,10 @@ class PairedUnits:
         return sizes @ self.first, sizes @ self.second
 
 
-def unit_sums_of(readings: Readings, features: Array, units: int) -> Array:
+def unit_sums_of(predictions: Predictions, features: Array, units: int) -> Array:
     """Features of the rows (rows, features), weighted and summed up by unit: (units, features)."""
     columns = [
-        np.bincount(readings.units, weights=readings.weights * feature, minlength=units)
+        np.bincount(predictions.units, weights=predictions.weights * feature, minlength=units)
         for feature in features.T
     ]
     return np.stack(columns, axis=1).astype(np.float64)

@@ -45,7 +45,7 @@ def test_rollouts_are_averaged() -> None:
     ("votes", "score"),
     [
         ([(0.0, 7), (1.0, 5), (1.0, 5)], 1.0),
-        ([(0.0, 7), (1.0, 5), (1.0, 5), (0.0, 7)], 0.0),  # as many: the reading given first
+        ([(0.0, 7), (1.0, 5), (1.0, 5), (0.0, 7)], 0.0),  # as many: the prediction given first
         ([(0.0, UNREAD), (0.0, UNREAD), (1.0, 5)], 1.0),  # what was not read does not vote
         ([(0.0, UNREAD)], 0.0),
     ],

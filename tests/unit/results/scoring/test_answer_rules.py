@@ -25,12 +25,12 @@ def scored(name: str, text: str, *targets: str, options: object = None) -> Score
     )
 
 
-def right(name: str, reading: str) -> Score:
-    return Score(reading, {name: 1.0})
+def right(name: str, prediction: str) -> Score:
+    return Score(prediction, {name: 1.0})
 
 
-def wrong(name: str, reading: str) -> Score:
-    return Score(reading, {name: 0.0})
+def wrong(name: str, prediction: str) -> Score:
+    return Score(prediction, {name: 0.0})
 
 
 def unparsed(name: str) -> Score:

@@ -18,7 +18,7 @@ from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, Diff
 from services.results.statistics.paired.figure_difference import UNDEFINED_FIGURE
 from services.results.statistics.paired.label_difference import TOO_MANY_LABELS, difference_of_labels
 from services.results.statistics.paired.mean_difference import ONE_PAIR, difference_of_means
-from services.results.statistics.paired.pairs import LabelPairs, Readings
+from services.results.statistics.paired.pairs import LabelPairs, Predictions
 from tests.fakes.results.paired_samples import Array, Numbers, labels_of, scores_of
 
 GENERATOR = np.random.default_rng(5)
@@ -109,10 +109,10 @@ def test_clusters_are_swapped_and_drawn_as_a_whole() -> None:
 
 def in_clusters(targets: Numbers, first: Numbers, second: Numbers, clusters: Numbers) -> LabelPairs:
     weights, sizes = np.ones(len(targets)), np.ones(clusters.max() + 1, dtype=np.int64)
-    readings = [
-        Readings(clusters, targets.astype(float), run.astype(float), weights) for run in (first, second)
+    predictions = [
+        Predictions(clusters, targets.astype(float), run.astype(float), weights) for run in (first, second)
     ]
-    return LabelPairs(readings[0], readings[1], sizes, pairs=len(targets), clusters=len(sizes))
+    return LabelPairs(predictions[0], predictions[1], sizes, pairs=len(targets), clusters=len(sizes))
 
 
 def correlated(size: int, noise: float, generator: np.random.Generator) -> tuple[Array, Array]:
@@ -246,5 +246,5 @@ def grouped(pairs: LabelPairs) -> LabelPairs:
     )
     kinds, sizes = np.unique(rows, axis=0, return_counts=True)
     units, ones = np.arange(len(kinds)), np.ones(len(kinds))
-    first, second = (Readings(units, kinds[:, 0], kinds[:, side], ones) for side in (1, 2))
+    first, second = (Predictions(units, kinds[:, 0], kinds[:, side], ones) for side in (1, 2))
     return LabelPairs(first, second, sizes.astype(np.int64), pairs.pairs)
