@@ -88,7 +88,7 @@ class _OutcomeStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     """There is no answer, or it could not be scored. The failure has its class, and there is no score."""
 
 class OutcomeStatus(_OutcomeStatus, metaclass=_OutcomeStatusEnumTypeWrapper):
-    """State of a recorded outcome, for filters."""
+    """Status of a recorded outcome, for filters."""
 
 OUTCOME_STATUS_UNSPECIFIED: OutcomeStatus.ValueType  # 0
 """No filter: outcomes of every status."""
