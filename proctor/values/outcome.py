@@ -25,7 +25,7 @@ class FailureClass(ContractEnum):
 
 
 class OutcomeStatus(ContractEnum):
-    """The state of a recorded outcome."""
+    """The status of a recorded outcome."""
 
     SCORED = "scored", 1
     UNPARSED = "unparsed", 2

@@ -217,19 +217,19 @@ def throughput(run: run_pb2.Run, now: datetime) -> float:
 
 def _listed(run: run_pb2.Run, now: datetime) -> dict[str, object]:
     progress, state = run.progress, member_of(RunState, run.state)
-    has_ended = state is not None and state.is_final
+    is_finished = state is not None and state.is_final
     return {
         **identity_of(run),
         "progress": 100 * progress.recorded // progress.total if progress.total else 0,
         "completed": progress.recorded,
         "total": progress.total,
         "throughput": throughput(run, now),
-        "eta_seconds": None if has_ended else optional(progress, "eta_seconds"),
-        "eta_low_seconds": None if has_ended else optional(progress, "eta_low_seconds"),
-        "eta_high_seconds": None if has_ended else optional(progress, "eta_high_seconds"),
+        "eta_seconds": None if is_finished else optional(progress, "eta_seconds"),
+        "eta_low_seconds": None if is_finished else optional(progress, "eta_low_seconds"),
+        "eta_high_seconds": None if is_finished else optional(progress, "eta_high_seconds"),
         "started_at": run.created_at.ToDatetime(UTC),
         "completed_at": moment(run.finished_at),
-        "deadline": None if has_ended else moment(run.deadline),
+        "deadline": None if is_finished else moment(run.deadline),
         "current_step": progress.phase,
         "failed": sum(progress.failures.values()),
         "metrics": [

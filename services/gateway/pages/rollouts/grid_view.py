@@ -135,9 +135,9 @@ class GridView:
     @property
     def compare(self) -> str:
         """The address of the comparison of the completed runs; "" where there are fewer than two."""
-        over = [model.run.run_id for model in self.models if model.run.state == "completed"][:6]
-        chosen = [("run", run_id) for run_id in over]
-        return f"/compare?{urlencode([*chosen, ('suite', self.order.suite)])}" if len(over) > 1 else ""
+        completed = [model.run.run_id for model in self.models if model.run.state == "completed"][:6]
+        chosen = [("run", run_id) for run_id in completed]
+        return f"/compare?{urlencode([*chosen, ('suite', self.order.suite)])}" if len(completed) > 1 else ""
 
 
 def tasks_per_page(order: rollout_service_pb2.RolloutsOrder, runs: int) -> int:
