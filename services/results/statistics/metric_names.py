@@ -59,7 +59,7 @@ def _name_of(metric: str) -> str:
 def metric_named(word: str, metrics: Iterable[str]) -> str | None:
     """The metric that a user means: by its name, or its name without the filter it is read through.
 
-    No word means accuracy; a suite without acc is represented by its score.
+    No word means accuracy; a benchmark without acc is represented by its score.
     """
     known = list(metrics)
     if word in SHORT_NAMES and word not in known:
