@@ -168,7 +168,7 @@ class ProctorClient:
         return (await self._calls.call_once(self._scheduler.ResumeRun, request)).run
 
     async def delete_run(self, run_id: str) -> None:
-        """Deletes a finished run with its answers."""
+        """Deletes a closed run with its answers."""
         request = scheduler_pb2.DeleteRunRequest(run_id=run_id)
         await self._calls.call_once(self._scheduler.DeleteRun, request)
 

@@ -78,7 +78,7 @@ async def resume(session: Session, run_id: RunIdArgument) -> None:
 
 
 async def delete(session: Session, run_id: RunIdArgument) -> None:
-    """Delete a finished run, with its answers; comparisons and leaderboards lose it as well."""
+    """Delete a closed run, with its answers; comparisons and leaderboards lose it as well."""
     await session.client.delete_run(run_id)
     session.terminal.report({"run_id": run_id}, f"Run {run_id} is deleted, with its answers.")
 

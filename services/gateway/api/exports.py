@@ -36,7 +36,7 @@ _MEDIA_TYPES = (
 _FILE: Described = {
     200: {"description": "The file", "content": {each: {} for each in _MEDIA_TYPES}},
     206: {
-        "description": "The requested range, of the CSV or JSONL of a finished run",
+        "description": "The requested range, of the CSV or JSONL of a frozen run",
         "content": {each: {} for each in _MEDIA_TYPES},
     },
     304: {"description": "The client has the file"},
@@ -46,7 +46,7 @@ FILE_RESPONSES = _FILE | problems(416)
 _ANSWERS: dict[str, object] = {"text/csv": {}, "application/jsonl": {}}
 _ANSWER_FILE: Described = {
     200: {"description": "A page, or the file", "content": _ANSWERS},
-    206: {"description": "The requested range of the file of a finished run", "content": _ANSWERS},
+    206: {"description": "The requested range of the file of a frozen run", "content": _ANSWERS},
     304: {"description": "The client has the file"},
 }
 ANSWER_FILE_RESPONSES = _ANSWER_FILE | problems(416)

@@ -157,7 +157,7 @@ async def retry(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessage
     return _message(run, "is queued to retry what is missing")
 
 
-@router.delete("/{benchmark_id}", responses=_CHANGE, summary="Delete a finished run with its answers")
+@router.delete("/{benchmark_id}", responses=_CHANGE, summary="Delete a closed run with its answers")
 async def delete(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessage:
     await scheduler.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run.run_id))
     return _message(run, "deleted, with its answers")
