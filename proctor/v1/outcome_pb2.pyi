@@ -433,7 +433,7 @@ class RecordedOutcome(_message.Message):
     target: _builtins.str
     """The target as text."""
     prediction: _builtins.str
-    """What was read from the answer: the text of the choice, or the output of the filters."""
+    """The prediction: the text of the choice, or the output of the filters."""
     digest: _builtins.bytes
     """SHA-256 of the sample: 32 bytes."""
     is_reused: _builtins.bool

@@ -133,7 +133,7 @@ Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
 
 @_typing.final
 class Target(_message.Message):
-    """What a sample expects. Stored by results; never sent to a worker."""
+    """The target of a sample: a text, a choice or tests. Stored by results; never sent to a worker."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -261,7 +261,7 @@ class Sample(_message.Message):
 
     @_builtins.property
     def target(self) -> Global___Target:
-        """What is expected of the answer."""
+        """The target of the answer."""
 
     @_builtins.property
     def code_check(self) -> Global___CodeCheck:

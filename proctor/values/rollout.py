@@ -1,4 +1,4 @@
-"""What a rollout of a coding task is made of: the task with its files and its verifier, and the agent."""
+"""The parts of a rollout of a coding task: the task with its files and its verifier, and the agent."""
 
 import re
 from collections.abc import Mapping

@@ -49,7 +49,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a sample expects: `choice` (an index) or, if several are right, `right_choices`, or `texts`.
+    """The target of a sample: `choice` (an index) or, if several are right, `right_choices`, or `texts`.
 
     Beside a choice, `texts` are what a chosen choice is compared with, `wrong_texts` are known to be wrong,
     and `choice_texts` is what each choice says there; empty means the choices themselves.

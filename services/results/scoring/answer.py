@@ -43,7 +43,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one metric made of an answer. `value` None: it lacks what the metric needs; `prediction` None: it
+    """The result of one metric. `value` None: it lacks what the metric needs; `prediction` None: it
     could not be read. `vote` identifies the prediction where the rollouts of a sample vote.
     """
 
