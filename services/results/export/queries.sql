@@ -108,13 +108,13 @@ ORDER BY sample;
 -- name: read_epoch: Return the epoch of a run ($1 run)
 SELECT epoch FROM run_records WHERE run_id = $1;
 
--- name: read_export_end: Return the end of the file of a closed run ($1 run, $2 epoch, $3 tag)
+-- name: read_export_end: Return the end of the file of a frozen run ($1 run, $2 epoch, $3 tag)
 SELECT first_byte, sample, rollout
 FROM resume_points
 WHERE run_id = $1 AND epoch = $2 AND tag = $3 AND is_end
 LIMIT 1;
 
--- name: read_last_resume_point: Return the point from which the file of a closed run can be resumed ($1 run, $2 epoch, $3 tag, $4 at or before this byte, null for all)
+-- name: read_last_resume_point: Return the point from which the file of a frozen run can be resumed ($1 run, $2 epoch, $3 tag, $4 at or before this byte, null for all)
 SELECT first_byte, sample, rollout
 FROM resume_points
 WHERE run_id = $1

@@ -17,7 +17,7 @@ _MAX_INTEGER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A prompt and the expected answer. A choice holds its delimiter: it continues the prompt."""
+    """A prompt and its target. A choice holds its delimiter: it continues the prompt."""
 
     prompt: str
     choices: tuple[str, ...]
