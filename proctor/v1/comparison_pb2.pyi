@@ -168,9 +168,9 @@ class Difference(_message.Message):
     difference_if_parsed: _builtins.float
     """The difference over the pairs that were parsed in both runs; unset when all were parsed."""
     only_first_right: _builtins.int
-    """Pairs that only the first run answered correctly, for scores of 0 and 1."""
+    """Pairs that only the first run answered right, for scores of 0 and 1."""
     only_second_right: _builtins.int
-    """Pairs that only the second run answered correctly, for scores of 0 and 1."""
+    """Pairs that only the second run answered right, for scores of 0 and 1."""
     verdict: Global___Verdict.ValueType
     """Result of the test."""
     remark: _builtins.str

@@ -179,7 +179,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_ROLLOUT_NOT_FOUND: _ErrorReason.ValueType  # 83
     """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
     ERROR_REASON_RUN_NOT_CLOSED: _ErrorReason.ValueType  # 84
-    """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed, after seconds."""
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
     ERROR_REASON_BATCH_FILES_UNWRITTEN: _ErrorReason.ValueType  # 85
     """FAILED_PRECONDITION. {"run_id": "…", "batch_id": "batch_…"}: the run of a batch is deleted once its files are written."""
 
@@ -343,7 +343,7 @@ ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: ErrorReason.ValueType  # 82
 ERROR_REASON_ROLLOUT_NOT_FOUND: ErrorReason.ValueType  # 83
 """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
 ERROR_REASON_RUN_NOT_CLOSED: ErrorReason.ValueType  # 84
-"""FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed, after seconds."""
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
 ERROR_REASON_BATCH_FILES_UNWRITTEN: ErrorReason.ValueType  # 85
 """FAILED_PRECONDITION. {"run_id": "…", "batch_id": "batch_…"}: the run of a batch is deleted once its files are written."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class RolloutServiceStub:
-    """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other.
+    """Orders rollouts. An order makes one run for each of its models, over a suite of its tasks. SchedulerService shows and controls it like
+    any other.
     """
 
     def __init__(self, channel):
@@ -58,7 +59,8 @@ class RolloutServiceStub:
 
 
 class RolloutServiceServicer:
-    """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other.
+    """Orders rollouts. An order makes one run for each of its models, over a suite of its tasks. SchedulerService shows and controls it like
+    any other.
     """
 
     def UploadTasks(self, request_iterator, context):
@@ -122,7 +124,8 @@ def add_RolloutServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RolloutService:
-    """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other.
+    """Orders rollouts. An order makes one run for each of its models, over a suite of its tasks. SchedulerService shows and controls it like
+    any other.
     """
 
     @staticmethod

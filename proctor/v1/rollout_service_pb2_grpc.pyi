@@ -27,7 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RolloutServiceStub:
-    """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other."""
+    """Orders rollouts. An order makes one run for each of its models, over a suite of its tasks. SchedulerService shows and controls it like
+    any other.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -46,7 +48,9 @@ class RolloutServiceStub:
 
 @_typing.type_check_only
 class RolloutServiceAsyncStub(RolloutServiceStub):
-    """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other."""
+    """Orders rollouts. An order makes one run for each of its models, over a suite of its tasks. SchedulerService shows and controls it like
+    any other.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     UploadTasks: _aio.StreamUnaryMultiCallable[_rollout_service_pb2.UploadTasksRequest, _rollout_service_pb2.UploadTasksResponse]  # type: ignore[assignment]
@@ -61,7 +65,9 @@ class RolloutServiceAsyncStub(RolloutServiceStub):
     """Lists orders, newest first, by keyset pages. An order whose runs are all deleted is gone."""
 
 class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Orders rollouts. Each becomes a run over a suite of its tasks, which SchedulerService shows and controls like any other."""
+    """Orders rollouts. An order makes one run for each of its models, over a suite of its tasks. SchedulerService shows and controls it like
+    any other.
+    """
 
     @_abc_1.abstractmethod
     def UploadTasks(

@@ -564,7 +564,7 @@ class CloseRunRequest(_message.Message):
     allow_partial: _builtins.bool
     """Close with missing samples; the summary is marked as partial."""
     state: _run_pb2.RunState.ValueType
-    """Final state of the run. Only completed runs are compared and ranked."""
+    """Final state of the run. Only completed runs are ranked."""
     def __init__(
         self,
         *,

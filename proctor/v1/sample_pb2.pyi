@@ -143,18 +143,18 @@ class Target(_message.Message):
     WRONG_TEXTS_FIELD_NUMBER: _builtins.int
     CHOICE_TEXTS_FIELD_NUMBER: _builtins.int
     choice: _builtins.int
-    """Index of the correct choice, for multiple choice with one correct choice."""
+    """Index of the right choice, for multiple choice with one right choice."""
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Accepted texts for generation; for multiple choice the texts that a metric compares the chosen text with."""
 
     @_builtins.property
     def right_choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Ascending indexes of all correct choices, for multiple choice with several; otherwise empty."""
+        """Ascending indexes of all right choices, for multiple choice with several; otherwise empty."""
 
     @_builtins.property
     def wrong_texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Known wrong texts, for metrics that compare correct with wrong texts; otherwise empty."""
+        """Known wrong texts, for metrics that compare right with wrong texts; otherwise empty."""
 
     @_builtins.property
     def choice_texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -365,7 +365,7 @@ class TaskGroup(_message.Message):
     TASKS_FIELD_NUMBER: _builtins.int
     METRICS_FIELD_NUMBER: _builtins.int
     group: _builtins.str
-    """Name, for example "mmlu_stem"; the benchmark for all its tasks."""
+    """Name, for example "mmlu_stem"; the name of the benchmark for the group of all tasks."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its tasks, in the order of the suite."""

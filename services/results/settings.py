@@ -38,4 +38,4 @@ class ResultsSettings(SchemaServiceSettings):
     scoring_processes: int = Field(default=2, ge=1)
     """Most processes that score texts. Each run uses one at a time."""
     drain_seconds: float = Field(default=10.0, gt=0)
-    """Time for open calls and batches to finish after SIGTERM."""
+    """Time for calls and outcome batches to finish after SIGTERM."""

@@ -8,7 +8,7 @@ from services.scheduler.dispatch.dispatch_shards import CreditRule
 from services.scheduler.limits.queue_limits import QueueLimits
 
 TIMINGS = DriverTimings(quiet_seconds=3.0)
-CREDIT = CreditRule(floor=4, ceiling=256, seconds_ahead=1.0)
+CREDIT = CreditRule(min_shards=4, max_shards=256, seconds_ahead=1.0)
 _LIMITS = QueueLimits(
     max_running_runs=3,
     max_pending_runs_per_user=10,

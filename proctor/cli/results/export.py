@@ -1,4 +1,4 @@
-"""`proctor export` and `proctor golden`: answers as a file, and the marks of correct ones."""
+"""`proctor export` and `proctor golden`: answers as a file, and golden and wrong marks."""
 
 import contextlib
 import os

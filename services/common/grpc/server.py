@@ -233,7 +233,7 @@ def reflecting(service_names: Sequence[str]) -> Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Further calls in progress, and larger messages, fail; further connections are closed."""
+    """Further calls, and larger messages, fail; further connections are closed."""
 
     calls: int = 2000
     message_bytes: int = MAX_GRPC_MESSAGE_BYTES

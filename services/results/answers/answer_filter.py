@@ -13,7 +13,7 @@ from services.results.statistics.metric_names import METRICS_BY_WORD, has_number
 
 # A call that looks through answers ends soon after; the last window may take a little longer.
 SCAN_SECONDS = 0.4
-# Maximum texts searched at a time.
+# Maximum bytes of the texts searched at a time.
 WINDOW_BYTES = 4 * 1024 * 1024
 WINDOW_GROWTH = 4
 

@@ -58,7 +58,7 @@ class GrpcAnswerApi(answer_grpc.AnswerServiceServicer):
     async def MarkAnswers(
         self, request: answer_pb2.MarkAnswersRequest, context: RpcContext
     ) -> answer_pb2.MarkAnswersResponse:
-        order = MarkRequest(
+        marking = MarkRequest(
             checked_id("run_id", request.run_id),
             [
                 NamedAnswer(key.sample, key.rollout, checked_text("answers.row_id", key.row_id))
@@ -67,7 +67,7 @@ class GrpcAnswerApi(answer_grpc.AnswerServiceServicer):
             _mark(request),
             checked_text("user", request.user),
         )
-        counts = await self.mark_answers.mark(order)
+        counts = await self.mark_answers.mark(marking)
         return answer_pb2.MarkAnswersResponse(golden_count=counts.golden, wrong_count=counts.wrong)
 
     async def ListMarkChanges(

@@ -43,7 +43,7 @@ FIRST_WINDOW = 512
 MAX_WINDOW = 8192
 # Read in about a second.
 MAX_SORTED = 1_500_000
-# Maximum texts searched for one sorted page.
+# Maximum bytes of the texts searched for one sorted page.
 _SORTED_WINDOW_BYTES = 4 * WINDOW_BYTES
 
 

@@ -8,4 +8,4 @@ class NoGoldenAnswers(DomainError, kind=ErrorKind.CONFLICT, reason="NO_GOLDEN_AN
 
 
 class RunChanged(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_CHANGED"):
-    """Run {run_id} was retried or deleted while it was exported; export it again when it is finished."""
+    """Run {run_id} was retried or deleted while it was exported; export it again when it is closed."""

@@ -145,7 +145,7 @@ class RescoreTask:
 def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, AnswerToScore]:
     """Answers by their numbers in the list.
 
-    Rows of a data set may expect nothing; suites say themselves what that means.
+    Rows of a data set may have no target; suites say themselves what that means.
     """
     return {
         number: (listed.sample.target, listed.scored.outcome.answer)

@@ -53,7 +53,7 @@ def _read(scoring: TaskScoring) -> CompiledScoring:
 
 
 def _check_targets(scoring: CompiledScoring, samples: Sequence[StoredSample]) -> None:
-    # Many rows expect the same few texts.
+    # Many rows have the same few targets.
     fitting: set[tuple[str, ...]] = set()
     for sample in samples:
         if sample.target.texts in fitting:

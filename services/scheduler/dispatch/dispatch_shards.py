@@ -54,14 +54,14 @@ class ParallelBounds:
 
 @dataclass(frozen=True, slots=True)
 class CreditRule:
-    """`floor` makes a run visible before any worker is; `ceiling` bounds what a run may hold of the stream.
+    """`min_shards` makes a run visible before any worker is; `max_shards` bounds its part of the stream.
 
     `seconds_ahead`: what the workers get through in that time is on its way to them. The path there and back
     takes longer than a fast model takes for what a worker asks at a time.
     """
 
-    floor: int
-    ceiling: int
+    min_shards: int
+    max_shards: int
     seconds_ahead: float
 
     def credit(
@@ -76,7 +76,7 @@ class CreditRule:
         for_workers = 2 * capacity / runs
         for_speed = (samples_per_second or 0.0) * self.seconds_ahead
         wanted = ceil(max(for_workers, for_speed) / shard_samples)
-        return min(max(self.floor, wanted), self.ceiling)
+        return min(max(self.min_shards, wanted), self.max_shards)
 
 
 def capacity_of(concurrencies: Mapping[int, int]) -> int:

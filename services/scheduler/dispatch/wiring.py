@@ -149,7 +149,7 @@ def _find_tasks(led: LedRuns) -> FindTasks:
 
 def _credit_rule(settings: SchedulerSettings) -> CreditRule:
     return CreditRule(
-        floor=settings.min_dispatched_shards,
-        ceiling=settings.max_dispatched_shards,
+        min_shards=settings.min_dispatched_shards,
+        max_shards=settings.max_dispatched_shards,
         seconds_ahead=settings.dispatch_seconds_ahead,
     )

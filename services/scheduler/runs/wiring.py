@@ -57,7 +57,7 @@ class OrderSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSignals:
-    """Signals of runs that execute: their progress, their workers, how fast those ask, and retries left."""
+    """Signals of runs that execute: progress, workers, how fast these ask, and the request retry budget."""
 
     tracker: ProgressTracker
     registry: WorkerRegistry

@@ -8,7 +8,7 @@ from services.common.clock import Clock
 from services.worker.consumer.ports import ModelWork, PeerWorker, ShardSource, WorkerRegistry
 from services.worker.models.model_loader import ModelLoader
 
-# Maximum claims in a row: after them the others of a large pool go first, and the next look decides.
+# Maximum number of claims in a row: then the others of a large pool go first, and the next look decides.
 _CLAIMS_AT_ONCE = 3
 
 

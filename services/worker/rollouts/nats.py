@@ -34,32 +34,32 @@ _BACKOFF_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Timeout:
-    tries: int
-    answer_seconds: float
+class _RetryPolicy:
+    max_tries: int
+    timeout_seconds: float
 
 
 # A scheduler that restarts is back by then.
-_LONG_TIMEOUT = _Timeout(tries=6, answer_seconds=20.0)
+_LONG_RETRY = _RetryPolicy(max_tries=6, timeout_seconds=20.0)
 # Artifacts are worth less than a slot of a worker.
-_SHORT_TIMEOUT = _Timeout(tries=3, answer_seconds=10.0)
+_SHORT_RETRY = _RetryPolicy(max_tries=3, timeout_seconds=10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
     connection: Client
     subject: str
-    timeout: _Timeout
+    retry: _RetryPolicy
 
     async def answer(self, request: _Request, response_type: type[R]) -> R:
         """The first response without a problem, or with one that stays; after the last try, the problem."""
         problem = ""
-        for tries in range(self.timeout.tries):
+        for tries in range(self.retry.max_tries):
             if tries:
                 await asyncio.sleep(_BACKOFF_SECONDS)
             try:
                 reply = await self.connection.request(
-                    self.subject, request.SerializeToString(), timeout=self.timeout.answer_seconds
+                    self.subject, request.SerializeToString(), timeout=self.retry.timeout_seconds
                 )
                 response = response_type.FromString(reply.data)
             except DecodeError:
@@ -91,8 +91,8 @@ class NatsExecution:
     """One execution of a rollout. What it makes and uses is sent with the proof of its shard."""
 
     def __init__(self, connection: Client, pool: str, shard: Shard, sample: int, execution: str) -> None:
-        self._artifacts = _Asking(connection, messaging.artifact_subject(pool), _SHORT_TIMEOUT)
-        self._budgets = _Asking(connection, messaging.budget_subject(pool), _LONG_TIMEOUT)
+        self._artifacts = _Asking(connection, messaging.artifact_subject(pool), _SHORT_RETRY)
+        self._budgets = _Asking(connection, messaging.budget_subject(pool), _LONG_RETRY)
         self._shard = shard
         self._sample = sample
         self.execution = execution
@@ -129,7 +129,7 @@ class NatsExecution:
 
 class NatsBundles:
     def __init__(self, connection: Client, pool: str) -> None:
-        self._asking = _Asking(connection, messaging.bundle_subject(pool), _LONG_TIMEOUT)
+        self._asking = _Asking(connection, messaging.bundle_subject(pool), _LONG_RETRY)
 
     async def part(self, digest: str, first_byte: int) -> bytes:
         wanted = work_messages_pb2.ReadBundleRequest(digest=digest, first_byte=first_byte)

@@ -21,7 +21,7 @@ _MAX_FILE_BYTES = 200_000
 # Over all files, and of one file in both of its forms: a comparison may take their square, here a second.
 _MAX_LINES, _MAX_COMPARED_LINES = 50_000, 10_000
 _OPAQUE = ["\0"]
-# Maximum output of one test script; the log has more.
+# Maximum bytes of the output of one test script; the log has more.
 _MAX_OUTPUT_CHARACTERS = 4000
 
 

@@ -12,8 +12,8 @@ _VERSION = "ATIF-v1.8"
 _AGENT_VERSION = "2.0"
 TOOL = "bash"
 _MAX_TEXT_CHARACTERS = 20_000
-# Maximum text of all turns that are not the agent's, with their own fields: a program may show its model
-# anything, again and again. The agent's own turns are bounded by the budget of its steps.
+# Maximum characters of all turns that are not the agent's, with their own fields: a program may show its
+# model anything, again and again. The agent's own turns are bounded by the budget of its steps.
 _MAX_SHOWN_CHARACTERS = 6_000_000
 _STEP_CHARACTERS = 400
 _FULL = "What follows of other turns is left out: the trajectory is full."

@@ -223,7 +223,7 @@ async def test_gpu_seconds_count_once_with_what_was_recorded(
     assert summary.gpu_seconds == 3.75
 
 
-async def test_answer_that_could_not_be_scored_counts_as_the_last_try_of_its_retry(
+async def test_answer_that_could_not_be_scored_counts_as_the_last_attempt_of_its_retry(
     postgres: RunningServer, recorders: list[tuple[Stores, RecordOutcomes]]
 ) -> None:
     stores, _ = recorders[0]

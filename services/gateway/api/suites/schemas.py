@@ -130,8 +130,8 @@ class ChatTurn(BaseModel):
 
 
 class TargetShown(BaseModel):
-    choice: int | None = Field(description="Index of the correct choice")
-    right_choices: list[int] = Field(description="All correct choices, if there are several")
+    choice: int | None = Field(description="Index of the right choice")
+    right_choices: list[int] = Field(description="All right choices, if there are several")
     texts: list[str]
     wrong_texts: list[str]
 

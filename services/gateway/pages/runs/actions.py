@@ -46,7 +46,7 @@ async def _delete(scheduler: Scheduler, run_id: str) -> None:
 _ACTIONS = {
     "pause": RunAction(_pause, "The run is paused. What is in flight is still recorded.", "resume", "Resume"),
     "resume": RunAction(_resume, "The run is queued again and continues where it stopped.", "pause", "Pause"),
-    "cancel": RunAction(_cancel, "The run is stopped. Its answers are kept.", "retry", "Continue it"),
+    "cancel": RunAction(_cancel, "The run is cancelled. Its answers are kept.", "retry", "Retry"),
     "retry": RunAction(_retry, "The run is queued to process what is missing or failed."),
     "delete": RunAction(_delete, "The run and its answers are deleted."),
 }

@@ -8,8 +8,8 @@ from proctor.values.run import RunId
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
 
 NAMES = frozenset({TRAJECTORY, FILES, DIFF, LOG})
-# Maximum executions of a rollout with artifacts. It begins anew when a worker ends or a shard is sent
-# again, each a few times at most.
+# Maximum number of executions of a rollout with artifacts. It begins anew when a worker ends or a shard is
+# sent again, each a few times at most.
 MAX_EXECUTIONS = 16
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from proctor.values.rollout import BudgetUse, is_execution
 from proctor.values.run import RunId
 
-# Maximum executions of a rollout in an epoch: each begins after a worker that ended, or a shard that was
-# sent again.
+# Maximum number of executions of a rollout in an epoch: each begins after a worker that ended, or a shard
+# that was sent again.
 MAX_EXECUTIONS = 64
 
 

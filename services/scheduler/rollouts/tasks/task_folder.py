@@ -11,7 +11,7 @@ from types import MappingProxyType
 from proctor.values.rollout import MAX_PATH_BYTES, MAX_SET_BYTES, MAX_SET_FILES
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsafeFolder
 
-# Maximum files and bytes of one task: a worker puts them into a sandbox at a time.
+# Maximum number of files and bytes of one task: a worker puts them into a sandbox at a time.
 MAX_TASK_FILES = 5000
 MAX_TASK_BYTES = 64 * 1024 * 1024
 _PROGRAM_MODE, _FILE_MODE = 0o755, 0o644

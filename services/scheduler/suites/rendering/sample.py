@@ -1,4 +1,4 @@
-"""A sample: one row as it is asked, with what is expected. Its digest identifies it across runs."""
+"""A sample: one row as it is asked, with its target. Its digest identifies it across runs."""
 
 import base64
 import hashlib

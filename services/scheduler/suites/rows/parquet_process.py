@@ -28,7 +28,7 @@ MAX_PART_BYTES = 64 * 1024 * 1024
 MAX_GROUP_BYTES = 1024 * 1024 * 1024
 # Equal values compress to nothing, so a row has a limit of values, and so has a part.
 MAX_ROW_VALUES = 1024 * 1024
-# Maximum values in the lists of a group: all may belong to one row, and a row is decoded as a whole.
+# Maximum number of values in the lists of a group: all may belong to one row, which is decoded as a whole.
 MAX_GROUP_VALUES = 32 * 1024 * 1024
 PROCESS_BYTES = 3 * 1024 * 1024 * 1024
 # The length before each frame.

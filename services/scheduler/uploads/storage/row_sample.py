@@ -35,9 +35,9 @@ def sample_of_line(row: int, line: bytes) -> RenderedSample:
     prompt = (
         body["prompt"].encode() if messages is None else orjson.dumps(messages, option=orjson.OPT_SORT_KEYS)
     )
-    expected = (b"0",) if target is None else (b"1", target.encode())
+    encoded_target = (b"0",) if target is None else (b"1", target.encode())
     head = _PROMPT if messages is None else _MESSAGES
-    encoded = head + netstrings((prompt, params, *expected))
+    encoded = head + netstrings((prompt, params, *encoded_target))
     chat = () if messages is None else tuple(map(_message, messages))
     metadata = fields.get("metadata")
     document = b"" if metadata is None else orjson.dumps(metadata)

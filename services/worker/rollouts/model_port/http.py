@@ -28,9 +28,9 @@ from services.worker.rollouts.model_port.ports import Event, ModelProtocol
 _MAX_BODY_BYTES = 32 * 1024 * 1024
 # The body comes from the program's own machine, so this is ample.
 _BODY_SECONDS = 10.0
-# Maximum commas and brackets of a body: each value of a document takes memory that its text does not show.
+# Maximum number of commas and brackets of a body: each value takes memory that the text does not show.
 _MAX_VALUES = 1_000_000
-# Maximum messages of one history. A row of a data set has 2,048 at most.
+# Maximum number of messages of one history. A row of a data set has 2,048 at most.
 _MAX_MESSAGES = 8192
 # Each is an open file of the worker, which has many rollouts.
 _MAX_CONNECTIONS = 16

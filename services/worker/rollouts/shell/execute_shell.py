@@ -24,7 +24,7 @@ from services.worker.sandboxes.sandbox import Command, CommandResult
 
 # More than the model is shown: the middle is cut out of this.
 OUTPUT_BYTES = 60_000
-# Maximum format errors in a row: a model that does not find the form by then mostly never does.
+# Maximum number of format errors in a row: a model that does not find the form by then mostly never does.
 _FORMAT_ERRORS_ALLOWED = 3
 # What a shell returns for a command that it cannot run.
 _REFUSED = 126

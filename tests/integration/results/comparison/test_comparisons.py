@@ -212,7 +212,7 @@ async def test_runs_that_failed_on_everything_are_compared_as_undefined(runs: Pa
     assert (one.estimate.pairs, one.tally.first_failed, one.verdict) == (0, 2, Verdict.UNDEFINED)
 
 
-async def test_an_unfinished_run_is_refused(runs: PairedRuns) -> None:
+async def test_a_run_that_is_not_frozen_is_refused(runs: PairedRuns) -> None:
     finished, open_run = await runs.run(single(TEN[:1], 1)), await runs.open_run(single(TEN[:1], 1))
     with pytest.raises(RunNotFrozen):
         await runs.compared(finished, open_run)

@@ -118,7 +118,7 @@ async def test_a_cancel_beside_the_close_leaves_one_state(world: World) -> None:
         assert (("p/a", plan.run_id) in await world.listed()) is (state is RunState.COMPLETED)
 
 
-async def test_a_entry_is_read_as_it_was_kept(world: World) -> None:
+async def test_an_entry_is_read_as_it_was_kept(world: World) -> None:
     await world.close(await world.run("p/a", right=1, limit=4))
     [entry] = await world.kept.candidates(world.benchmark, "score", None, is_best=False)
     kept = entry.run.result

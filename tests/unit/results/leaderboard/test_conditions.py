@@ -97,6 +97,6 @@ def test_long_options_are_distinguished_in_a_few_letters() -> None:
     assert max(map(len, texts)) < 400
 
 
-def test_terms_come_back_from_where_they_are_kept() -> None:
+def test_conditions_come_back_from_where_they_are_kept() -> None:
     entry = BenchmarkResult(conditions_of(dataset_plan(LETTERS, EXACT)), dataset_name="rows.jsonl")
     assert RESULT.validate_json(RESULT.dump_json(entry)) == entry

@@ -83,7 +83,7 @@ def test_characters_and_bytes_are_distinguished() -> None:
     assert scores == {"acc_norm": 0.0, "acc_bytes": 1.0}
 
 
-def test_label_metrics_keep_gold_and_predicted() -> None:
+def test_label_metrics_keep_target_and_predicted() -> None:
     score = score_answer(choice_task("f1", "mcc"), ScoringTarget(CHOICES, 2), logprob_answer((-1, -2, -3)))
     assert score.scores == {"f1": (2, 0), "mcc": (2, 0)}
 

@@ -41,7 +41,7 @@ def scored(name: str, text: str, target: ScoringTarget, options: object = None) 
         ("London", None, 0.0),
     ],
 )
-def test_an_answer_may_contain_the_expected_text(text: str, options: object, value: float) -> None:
+def test_an_answer_may_contain_the_target(text: str, options: object, value: float) -> None:
     assert scored("contains", text, ScoringTarget(texts=("Rome", "Paris")), options).scores == {
         "contains": value
     }

@@ -2,7 +2,7 @@
 
 from services.scheduler.dispatch.dispatch_shards import CreditRule, capacity_of, worth_sending
 
-RULE = CreditRule(floor=4, ceiling=256, seconds_ahead=1.0)
+RULE = CreditRule(min_shards=4, max_shards=256, seconds_ahead=1.0)
 
 
 def test_floor_holds_before_any_worker_is_there() -> None:

@@ -46,7 +46,7 @@ async def test_environment_says_by_which_seed_examples_were_drawn() -> None:
 
 
 async def test_no_more_goes_out_than_the_credit_allows() -> None:
-    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(min_shards=2, max_shards=2))
     run, driver = await harness.start()
     await harness.advance(driver, 5)
     assert len(harness.stream.sent[run.run_id]) == 2
@@ -56,7 +56,7 @@ async def test_no_more_goes_out_than_the_credit_allows() -> None:
 
 
 async def test_what_frees_little_of_the_credit_sends_nothing_yet() -> None:
-    harness = SchedulerHarness(rule=credit_rule(floor=8, ceiling=8))
+    harness = SchedulerHarness(rule=credit_rule(min_shards=8, max_shards=8))
     run, driver = await harness.start(toy_order(rollouts=20))
     await harness.advance(driver, 3)
     sent = harness.stream.take(run.run_id)
@@ -256,7 +256,7 @@ async def test_run_cancelled_before_it_was_planned_is_closed_without_a_summary()
 
 
 async def test_retry_asks_only_for_what_is_missing_or_failed() -> None:
-    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(min_shards=2, max_shards=2))
     run, driver = await harness.start()
     await harness.advance(driver, 3)
     answered = await harness.work(run.run_id, lambda sample: "timeout" if sample == 5 else "")

@@ -182,7 +182,7 @@ async def _state(harness: SchedulerHarness, run_id: RunId) -> str:
 
 async def test_a_pool_without_workers_leaves_room_for_shards_of_others() -> None:
     """Of a stream of 500 bytes 400 are shared, which one shard may pass."""
-    harness = SchedulerHarness(rows=ToyRows(count=64 * 30), rule=credit_rule(floor=20))
+    harness = SchedulerHarness(rows=ToyRows(count=64 * 30), rule=credit_rule(min_shards=20))
     harness.stream.payload_bytes, harness.stream.stream_bytes = 100, 500
     lead = replace(leading(harness), pools=("remote", "local"))
     orphan = await harness.submit(toy_order(tasks=("say",)))

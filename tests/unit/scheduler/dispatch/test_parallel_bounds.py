@@ -5,7 +5,7 @@ from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
 
 async def test_runs_of_an_order_share_its_bound() -> None:
-    harness = SchedulerHarness(rule=CreditRule(floor=8, ceiling=8, seconds_ahead=1.0))
+    harness = SchedulerHarness(rule=CreditRule(min_shards=8, max_shards=8, seconds_ahead=1.0))
     bounded = {"parallel_group": "ann/1", "parallel": 3, "rollouts": 5}
     first, driver = await harness.start(toy_order(**bounded))
     second, other = await harness.start(toy_order(**bounded))

@@ -14,7 +14,7 @@ from tests.fakes.callers import OPERATOR, by
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import credit_rule
 
-SLOW = credit_rule(floor=2, ceiling=2)
+SLOW = credit_rule(min_shards=2, max_shards=2)
 
 
 async def paused_in_mid_run(harness: SchedulerHarness) -> Run:
@@ -63,7 +63,7 @@ async def test_resumed_run_sends_nothing_before_it_knows_what_is_missing() -> No
 
 
 async def test_look_for_what_is_missing_costs_what_was_sent_and_not_what_is_left() -> None:
-    harness = SchedulerHarness(rule=credit_rule(floor=1, ceiling=1))
+    harness = SchedulerHarness(rule=credit_rule(min_shards=1, max_shards=1))
     run, driver = await harness.start(toy_order(rollouts=5))
     await harness.advance(driver, 3)
     [(_, shard)] = harness.stream.sent[run.run_id]

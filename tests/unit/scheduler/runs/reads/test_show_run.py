@@ -77,7 +77,7 @@ async def test_steps_follow_what_happens() -> None:
 
 
 async def test_progress_has_tasks_speed_and_time_left() -> None:
-    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(min_shards=2, max_shards=2))
     harness.record.tokens_of_sample = TokenUsage(5, 3)
     run, driver = await harness.start()
     await harness.advance(driver, 2)
@@ -92,7 +92,7 @@ async def test_progress_has_tasks_speed_and_time_left() -> None:
 
 
 async def test_ended_run_has_the_speed_of_its_whole_time() -> None:
-    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(min_shards=2, max_shards=2))
     harness.record.tokens_of_sample = TokenUsage(5, 3)
     run, driver = await harness.start()
     harness.clock.seconds += 8
@@ -115,7 +115,7 @@ async def test_ended_run_has_the_speed_of_its_whole_time() -> None:
 
 
 async def test_list_has_progress_and_speed_of_running_runs() -> None:
-    harness = SchedulerHarness(rule=credit_rule(floor=2, ceiling=2))
+    harness = SchedulerHarness(rule=credit_rule(min_shards=2, max_shards=2))
     run, driver = await harness.start()
     await harness.advance(driver, 2)
     harness.clock.seconds += 5
