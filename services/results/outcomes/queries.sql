@@ -38,7 +38,7 @@ WITH open_runs AS (
             finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
             total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, body_json, is_reused, recorded_at
         ) = (
-            -- A retry that brought no answer leaves the one that could not be scored, which takes the retry's shard, epoch and attempt.
+            -- A retry that brought no answer leaves the one that could not be scored, with the retry's shard, epoch and attempt.
             SELECT kept.*
             FROM jsonb_populate_record(
                 CASE
