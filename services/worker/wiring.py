@@ -15,9 +15,10 @@ from services.common.grpc.server import GrpcServer, serve_grpc
 from services.common.lifecycle import BackgroundLoops
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
+from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
 from services.worker.consumer.nats_registry import NatsHeartbeat, WorkerIdentity
-from services.worker.consumer.wiring import ConsumerParts, WorkerResources
+from services.worker.consumer.wiring import BUCKET_CHECK_SECONDS, ConsumerParts, WorkerResources
 from services.worker.engines.pools_file import read_pool
 from services.worker.engines.vllm.gpu_memory import open_nvml, watch_gpu_memory
 from services.worker.engines.wiring import make_engine, make_rate_limiters
@@ -76,7 +77,7 @@ async def running_worker(settings: WorkerSettings) -> AsyncIterator[RunningWorke
         resources = WorkerResources(
             settings=settings,
             identity=WorkerIdentity(worker_id=worker_id, pool=pool, pod=settings.pod_name),
-            connection=connection,
+            jetstream=JetStream(connection=connection, bucket_check_seconds=BUCKET_CHECK_SECONDS),
             clock=ServerClock(),
             sandboxes=sandboxes,
         )

@@ -5,8 +5,6 @@ import os
 import uuid
 from dataclasses import dataclass
 
-from nats.aio.client import Client
-
 from proctor.values.providers.pool import Pool
 from services.common.clock import Clock, ServerClock
 from services.common.nats.jetstream import JetStream
@@ -51,7 +49,7 @@ class WorkerResources:
 
     settings: WorkerSettings
     identity: WorkerIdentity
-    connection: Client
+    jetstream: JetStream
     clock: ServerClock
     sandboxes: SandboxEngine
 
@@ -71,7 +69,7 @@ class ConsumerParts:
 def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimiters) -> ConsumerParts:
     settings, identity, clock = resources.settings, resources.identity, resources.clock
     pool = identity.pool
-    jetstream = JetStream(connection=resources.connection, bucket_check_seconds=BUCKET_CHECK_SECONDS)
+    jetstream = resources.jetstream
     loader = ModelLoader(
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
@@ -168,7 +166,7 @@ def _make_process_rollout(
 ) -> ProcessRollout:
     of_rollouts = RolloutResources(
         settings=resources.settings,
-        connection=resources.connection,
+        connection=resources.jetstream.connection,
         pool=resources.identity.pool.name,
         slots=slots,
         sandboxes=resources.sandboxes,

@@ -9,11 +9,9 @@ from proctor.values.providers.models import EngineLoad
 from services.common.lifecycle import every
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
-from services.common.nats.jetstream import JetStream
 from services.worker import metrics
 from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.wiring import (
-    BUCKET_CHECK_SECONDS,
     ConsumerParts,
     WorkerResources,
     make_consumer,
@@ -35,7 +33,6 @@ TIME_POLL_SECONDS = 1.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
     resources: WorkerResources
-    jetstream: JetStream
     consuming: ConsumerParts
     model_lists: NatsModelListAnswers
     time: ServerTime
@@ -52,7 +49,7 @@ class Topics:
             "consume shards": parts.consumer.run(),
             "publish outcomes": parts.batcher.run(),
             "extend ack deadlines": every(pause, extend, name="extend ack deadlines"),
-            "follow run states": follow_run_states(self.jetstream, states, abandon),
+            "follow run states": follow_run_states(self.resources.jetstream, states, abandon),
             "heartbeat": every(HEARTBEAT_POLL_SECONDS, beat, name="heartbeat"),
             "list models": self.model_lists.answer(),
             "learn the time": every(TIME_POLL_SECONDS, self.time.learn_if_due, name="learn the time"),
@@ -64,17 +61,16 @@ class Topics:
 
 
 def make_topics(resources: WorkerResources, *, engine: Engine, limiters: RateLimiters) -> Topics:
-    connection, identity, clock = resources.connection, resources.identity, resources.clock
+    jetstream, identity, clock = resources.jetstream, resources.identity, resources.clock
     consuming = make_consumer(resources, engine, limiters)
     _watch(consuming.concurrency, consuming.loader, limiters)
-    jetstream = JetStream(connection=connection, bucket_check_seconds=BUCKET_CHECK_SECONDS)
     provider = identity.pool.provider
     has_key = provider is not None and read_key(provider.api_key_env, os.environ) is not None
     lister = ListEngineModels(
         engine=engine, limit_seconds=resources.settings.list_models_timeout_seconds, has_key=has_key
     )
     rates = NatsRateLimits(
-        connection=connection,
+        connection=jetstream.connection,
         bucket=Bucket(jetstream=jetstream, spec=streams.QUOTAS_BUCKET),
         worker_id=identity.worker_id,
         limiters=limiters,
@@ -82,9 +78,10 @@ def make_topics(resources: WorkerResources, *, engine: Engine, limiters: RateLim
     )
     return Topics(
         resources=resources,
-        jetstream=jetstream,
         consuming=consuming,
-        model_lists=NatsModelListAnswers(connection=connection, pool=identity.pool.name, lister=lister),
+        model_lists=NatsModelListAnswers(
+            connection=jetstream.connection, pool=identity.pool.name, lister=lister
+        ),
         time=ServerTime(jetstream=jetstream, clock=clock),
         rates=rates if limiters.own.key else None,
     )

@@ -22,7 +22,7 @@ from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.worker.consumer.nats_registry import WorkerIdentity
-from services.worker.consumer.wiring import ConsumerParts, WorkerResources
+from services.worker.consumer.wiring import BUCKET_CHECK_SECONDS, ConsumerParts, WorkerResources
 from services.worker.engines.ports import Engine
 from services.worker.engines.wiring import make_rate_limiters
 from services.worker.execution.shard import Shard
@@ -175,7 +175,7 @@ async def worker_in_process(
         resources = WorkerResources(
             settings=settings,
             identity=WorkerIdentity(worker_id, pool),
-            connection=connection,
+            jetstream=JetStream(connection=connection, bucket_check_seconds=BUCKET_CHECK_SECONDS),
             clock=ServerClock(),
             sandboxes=RefusingSandboxes(),
         )
