@@ -67,7 +67,7 @@ def progress_of(
 ) -> RunProgress:
     """The progress by what is known of the run at this moment beside its row."""
     counts = known or RunCounts(run.epoch)
-    # The tracker keeps the last counts of a run that has lost its slot; they say nothing now.
+    # The tracker keeps the last speed of a run that has lost its slot; it says nothing now.
     speed = speed if run.state is RunState.RUNNING else None
     left = time_left(run.total - counts.recorded, speed) if run.is_planned else None
     samples_per_second, tokens_per_second = (
