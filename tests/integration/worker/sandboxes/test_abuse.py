@@ -56,14 +56,33 @@ print(r.getrusage(r.RUSAGE_CHILDREN).ru_utime + r.getrusage(r.RUSAGE_SELF).ru_ut
 """
 
 
-_KILLER = """
+_KILLERS = {
+    "kills": """
 import os
 while True:
     try:
         os.kill(-1, 9)
     except OSError:
         pass
-"""
+""",
+    "stops": """
+import os
+while True:
+    try:
+        os.kill(-1, 19)
+    except OSError:
+        pass
+""",
+    "kills and forks": """
+import os
+while True:
+    try:
+        os.fork()
+        os.kill(-1, 9)
+    except OSError:
+        pass
+""",
+}
 
 
 def python(code: str, seconds: float = 30.0) -> Command:
@@ -75,9 +94,10 @@ async def _is_usable(sandbox: Sandbox) -> bool:
     return (await sandbox.run(Command(("echo", "usable")))).text == "usable\n"
 
 
-async def test_a_program_that_kills_whatever_it_sees_is_killed(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("killer", _KILLERS)
+async def test_a_program_that_kills_whatever_it_sees_is_killed(sandbox: Sandbox, killer: str) -> None:
     for _ in range(10):
-        result = await asyncio.wait_for(sandbox.run(python(_KILLER, seconds=0.3)), 60)
+        result = await asyncio.wait_for(sandbox.run(python(_KILLERS[killer], seconds=0.3)), 60)
         # In a container it also kills the shell that it was started by.
         assert not result.is_success
     assert await _is_usable(sandbox)
@@ -110,6 +130,16 @@ async def test_a_memory_bomb_is_ended(sandbox: Sandbox) -> None:
     assert "has it" not in result.text
     assert result.ended is Ended.OUT_OF_MEMORY or "MemoryError" in result.text
     assert await _is_usable(sandbox)
+
+
+@pytest.mark.parametrize("engine", ["process without rights"], indirect=True)
+async def test_a_command_after_a_memory_bomb_is_not_killed_for_it(sandbox: Sandbox) -> None:
+    """Here the watch of the launcher kills; elsewhere the kernel does."""
+    for _ in range(15):
+        bomb = await sandbox.run(python(_TWELVE, 20.0))
+        assert bomb.ended is Ended.OUT_OF_MEMORY
+        after = await sandbox.run(Command(("echo", "usable")))
+        assert (after.text, after.ended) == ("usable\n", Ended.EXITED)
 
 
 async def test_a_memory_bomb_of_many_processes_is_ended(sandbox: Sandbox) -> None:

@@ -46,9 +46,6 @@ class Box:
     ends_at: float
     writable: list[str]
     is_watched: bool = False
-    # What the watch killed its processes for.
-    excess: str = ""
-    oom_kills: int = 0
     is_ending: bool = False
 
     def kill(self) -> None:

@@ -6,17 +6,24 @@ It stays out of the sandbox's process namespace; what it forks is in it.
 import array
 import fcntl
 import os
+import select
 import signal
 import socket
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
 from services.worker.sandboxes.bubblewrap.launcher.box import USER, Box
 
 # From linux/nsfs.h: _IO(0xb7, 0x2).
 _NS_GET_PARENT = 0xB702
-# Each fails only if a process inside kills the one that kills, in the instant between its start and its call.
+# One fails where a process inside kills the one that kills, between its start and its call. Kills from
+# outside follow each: nothing inside can prevent those.
 _KILLS = 200
+# A killed process ends within milliseconds, later on a busy machine.
+_END_SECONDS = 1.0
 ALL_KINDS = (
     syscalls.CLONE_NEWNS
     | syscalls.CLONE_NEWPID
@@ -47,28 +54,65 @@ def kill_all(box: Box) -> int:
     """One system call kills all but the first process, so no bomb of forks outruns it.
 
     The caller is in their process namespace. As root it is a user that they may send no signal; else they may
-    kill or stop it first, and it is made again.
+    kill or stop it first. Those that could are then killed one by one from outside, and it is made again.
     """
-
-    def kill() -> None:
-        try:
-            os.kill(-1, signal.SIGKILL)
-        except ProcessLookupError:
-            return
 
     def act() -> None:
         join(box, syscalls.CLONE_NEWPID, is_user=False)
+        # Until they have ended their memory counts, and the next command would be killed for it.
+        awaited = _processes(box) if box.is_watched else []
         for _ in range(_KILLS):
-            killing = fork_into(kill)
-            status = os.waitpid(killing, os.WUNTRACED)[1]
-            if os.WIFSTOPPED(status):
-                os.kill(killing, signal.SIGKILL)
-                os.waitpid(killing, 0)
-            elif not status:
-                return
-        raise ProcessLookupError
+            if _kill_from_inside():
+                break
+            _kill_from_outside(box)
+        else:
+            raise ProcessLookupError
+        _wait_for_ends(awaited)
 
     return fork_into(act)
+
+
+def _kill_from_inside() -> bool:
+    """False where the process that kills was killed or stopped first."""
+
+    def kill() -> None:
+        with suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+
+    killing = fork_into(kill)
+    status = os.waitpid(killing, os.WUNTRACED)[1]
+    if os.WIFSTOPPED(status):
+        os.kill(killing, signal.SIGKILL)
+        os.waitpid(killing, 0)
+    return not status
+
+
+def _kill_from_outside(box: Box) -> None:
+    """The caller is in an outer process namespace, and may send a signal to the folder of a process
+    (pidfd_send_signal(2)).
+    """
+    for process in _processes(box):
+        with suppress(OSError):
+            folder = os.open(process, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                signal.pidfd_send_signal(folder, signal.SIGKILL)
+            finally:
+                os.close(folder)
+
+
+def _processes(box: Box) -> list[Path]:
+    """Their folders, but that of the first one. None where this process has no way in (`can_look`)."""
+    try:
+        inside = list(Path(f"/proc/{box.first_process}/root/proc").iterdir())
+    except OSError:
+        return []
+    return [path for path in inside if path.name.isdecimal() and path.name != "1"]
+
+
+def _wait_for_ends(processes: Sequence[Path]) -> None:
+    deadline = time.monotonic() + _END_SECONDS
+    while any(map(Path.exists, processes)) and time.monotonic() < deadline:
+        select.select([], [], [], 0.001)
 
 
 def listen_inside(box: Box, port: int, send_to: socket.socket, reply: bytes) -> int:

@@ -18,7 +18,6 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
 from services.worker.sandboxes.bubblewrap.launcher.box import Box, can_ignore_children, open_box
@@ -29,11 +28,12 @@ from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
     find_hierarchy,
     group_name,
 )
+from services.worker.sandboxes.bubblewrap.launcher.commands import FIRST_PROCESS_ENDED, Commands
 from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside
 from services.worker.sandboxes.bubblewrap.launcher.errors import BoxFailed
 from services.worker.sandboxes.bubblewrap.launcher.memory_watch import POLL_SECONDS, can_look, excess
 from services.worker.sandboxes.bubblewrap.launcher.seccomp import filter_for
-from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, Spawner, start_spawner
+from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, Request
 
 # Standard input, output and error of a command.
 _MAX_FILES = 3
@@ -46,12 +46,6 @@ _FIRST_UID, _UIDS = 200_000, 1_000_000_000
 _FEW_UIDS = 40_000
 # bubblewrap, the first process and the spawner count too.
 _OWN_PROCESSES = 3
-# Exit code of a command that a spawner could not start.
-_NOT_STARTED = 126
-# 128 + SIGKILL, as a shell reports it.
-_KILLED = 137
-
-Request = dict[str, Any]
 
 
 class Launcher:
@@ -63,9 +57,7 @@ class Launcher:
         self._boxes: dict[int, Box] = {}
         self._numbers = 0
         self._selector = selectors.DefaultSelector()
-        self._spawners: dict[int, Spawner] = {}
-        # Number of a request to that of a command, which its spawner answers.
-        self._running: dict[int, Request] = {}
+        self._commands = Commands(program=self._program, selector=self._selector, reply=self._reply)
         # Process to the request that it answers when it ends.
         self._waiting: dict[int, Request] = {}
         self._closing: dict[int, list[Request]] = {}
@@ -85,7 +77,7 @@ class Launcher:
         while True:
             for key, _ in self._selector.select(self._timeout()):
                 if key.data is not None:
-                    self._take_ends(key.data)
+                    self._commands.take_ends(key.data)
                 elif key.fileobj is woken:
                     woken.recv(4096)
                 elif not self._receive():
@@ -141,44 +133,17 @@ class Launcher:
         if request["do"] == "close":
             self._close(request, box)
         elif box is None or box.is_ending:
-            self._reply(request, lost="its first process ended.")
+            self._reply(request, lost=FIRST_PROCESS_ENDED)
         elif request["do"] == "run":
-            box.excess, box.oom_kills = "", box.group.oom_kills() if box.group else 0
-            self._run(box, request, files)
+            self._commands.run(box, request, files)
         elif request["do"] == "kill":
-            if self._has_others(box):
+            if self._commands.may_run(box):
                 self._waiting[kill_all(box)] = request
             else:
                 self._reply(request)
         else:
             reply = json.dumps({"id": request["id"]}).encode()
             self._waiting[listen_inside(box, request["port"], self._control, reply)] = request
-
-    def _run(self, box: Box, request: Request, files: list[int]) -> None:
-        if box.number not in self._spawners:
-            spawner = self._spawners[box.number] = start_spawner(box, self._program)
-            self._selector.register(spawner.control, selectors.EVENT_READ, box.number)
-        self._running[request["id"]] = request
-        try:
-            self._spawners[box.number].send(request, files)
-        except BlockingIOError:
-            del self._running[request["id"]]
-            self._reply(request, lost="its commands do not start any more.")
-        except (BrokenPipeError, ConnectionResetError):
-            # It is answered when the spawner's end is seen, as those before it.
-            return
-
-    def _take_ends(self, number: int) -> None:
-        if spawner := self._spawners.get(number):
-            for request, code in spawner.ended():
-                if asked := self._running.pop(request, None):
-                    self._finish(asked, code)
-
-    def _has_others(self, box: Box) -> bool:
-        """Whether processes may run beside the first one. If there are none, nothing can fork."""
-        is_running = any(request["box"] == box.number for request in self._running.values())
-        own = 2 + (box.number in self._spawners)
-        return is_running or box.group is None or box.group.processes() != own
 
     def _open(self, request: Request) -> None:
         self._numbers += 1
@@ -217,7 +182,7 @@ class Launcher:
             code = os.waitstatus_to_exitcode(status)
             if process in self._waiting:
                 self._finish(self._waiting.pop(process), code)
-            elif not self._end_spawner(process):
+            elif not self._commands.end_process(process, code):
                 self._end_box(process)
         self._remove_groups()
 
@@ -226,52 +191,19 @@ class Launcher:
         if request["do"] == "port":
             if code:
                 self._reply(request, error="its network namespace cannot be joined")
-        elif request["do"] == "kill":
-            if code and box:
-                # Nothing else ends what may still run in it.
-                box.kill()
-                self._reply(request, lost="its processes cannot be killed.")
-            else:
-                self._reply(request)
+        elif code and box:
+            # Nothing else ends what may still run in it.
+            box.kill()
+            self._reply(request, lost="its processes cannot be killed.")
         else:
-            if box is None or box.is_ending or (code == _NOT_STARTED and not box.is_alive()):
-                self._reply(request, lost="its first process ended.")
-                return
-            kills = box.group.oom_kills() - box.oom_kills if box.group else 0
-            self._reply(request, exit=code if code >= 0 else 128 - code, excess=box.excess, oom_kills=kills)
-
-    def _end_spawner(self, process: int) -> bool:
-        """The next command has another one."""
-        for number, spawner in self._spawners.items():
-            if spawner.process == process:
-                self._forget_spawner(number)
-                return True
-        return False
-
-    def _forget_spawner(self, number: int) -> None:
-        """Killed for memory, as its commands may be, or else a failure of the machine."""
-        self._take_ends(number)
-        spawner = self._spawners.pop(number)
-        self._selector.unregister(spawner.control)
-        spawner.control.close()
-        box = self._boxes.get(number)
-        left = [request for request in self._running.values() if request["box"] == number]
-        for request in left:
-            del self._running[request["id"]]
-            if box and box.group and box.group.oom_kills() > box.oom_kills:
-                self._finish(request, _KILLED)
-            else:
-                self._reply(request, lost="what starts its commands ended.")
-        if left and box and box.is_alive():
-            # Nothing waits for the end of these commands any more.
-            kill_all(box)
+            self._reply(request)
 
     def _end_box(self, holder: int) -> None:
         for box in list(self._boxes.values()):
             if box.holder == holder:
                 del self._boxes[box.number]
-                if box.number in self._spawners:
-                    self._forget_spawner(box.number)
+                box.is_ending = True
+                self._commands.forget(box)
                 box.release()
                 if box.group is not None:
                     self._to_remove.append(box.group)
@@ -287,9 +219,10 @@ class Launcher:
         for box in self._boxes.values():
             if now > box.ends_at:
                 box.kill()
-            elif box.is_watched and (found := excess(box, box.writable)):
-                box.excess = found
-                kill_all(box)
+            elif not box.is_watched or self._commands.are_killed(box):
+                continue
+            elif found := excess(box, box.writable):
+                self._commands.kill(box, found)
 
     def _sweep(self) -> int:
         left = list(self._hierarchy.left_behind())
