@@ -28,7 +28,7 @@ class ResultsSettings(SchemaServiceSettings):
     recording_connections: int = Field(default=4, ge=1)
     """Most connections to Postgres for outcomes that are recorded; nothing else uses them."""
     read_connections: int = Field(default=8, ge=1)
-    """Most connections to Postgres for what users read, which is so many queries at a time."""
+    """Most connections to Postgres for what users read. Each serves one query at a time."""
     read_wait_seconds: float = Field(default=5.0, gt=0)
     """A read that has waited this long for its turn is refused (503 with `Retry-After`)."""
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)

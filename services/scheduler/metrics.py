@@ -12,7 +12,7 @@ LEADING = Gauge("proctor_scheduler_leading", "1 while this replica leads.")
 QUEUE_RUNS = Gauge("proctor_queue_runs", "Pending and running runs.", ["state", "priority"])
 OLDEST_WAIT = Gauge(
     "proctor_queue_oldest_wait_seconds",
-    "How long the run has waited that has been pending for longest; 0 where none is.",
+    "Wait of the run that has been pending for longest; 0 where none is pending.",
     ["priority"],
 )
 QUEUE_WAIT = Histogram(

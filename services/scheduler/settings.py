@@ -59,7 +59,7 @@ class SchedulerSettings(SchemaServiceSettings):
     max_pending_runs_per_user: int = Field(default=10, ge=1)
     """Pending and paused runs of one user."""
     max_requests_per_minute: int = Field(default=DEFAULT_REQUESTS_PER_MINUTE, ge=1)
-    """Requests of one user per minute, reads apart: orders, uploads and changes."""
+    """Orders, uploads and changes of one user per minute. Reads have a limit of their own."""
     max_reads_per_minute: int = Field(default=DEFAULT_READS_PER_MINUTE, ge=0)
     """Reads of one user per minute. 0 means no limit."""
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
@@ -78,7 +78,7 @@ class SchedulerSettings(SchemaServiceSettings):
     """Highest priority per user, as {"*": "normal", "ann": "high"}; "*" is every other user."""
 
     changes_retention_days: float = Field(default=365.0, gt=0)
-    """Days for which it is kept who changed what. Lists of changes and runs then show it no more."""
+    """Days for which changes are kept: who changed what. Older ones are deleted."""
     max_changes: int = Field(default=1_000_000, ge=1)
     """Most changes that are kept; the oldest are deleted first."""
 
@@ -124,7 +124,7 @@ class SchedulerSettings(SchemaServiceSettings):
     """Most lines of a batch."""
 
     scale_backlog_seconds: float = Field(default=600.0, gt=0)
-    """A pool gets as many workers as finish in this time what is left when they have loaded."""
+    """Time in which the workers of a pool should finish its backlog, from when new ones have loaded."""
     scale_load_seconds: float = Field(default=120.0, ge=0)
     """Time that an engine is assumed to take to load a model, until one has been measured."""
     set_deletion_costs: bool = False
@@ -137,7 +137,7 @@ class SchedulerSettings(SchemaServiceSettings):
     postgres_connections: int = Field(default=8, ge=2)
     """Most connections to Postgres for everything but lists and searches."""
     read_connections: int = Field(default=4, ge=1)
-    """Most connections to Postgres for lists and searches, which is so many queries at a time."""
+    """Most connections to Postgres for lists and searches. Each serves one query at a time."""
     read_wait_seconds: float = Field(default=5.0, gt=0)
     """A list or search that has waited this long for its turn is refused (503 with `Retry-After`)."""
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)

@@ -1,9 +1,11 @@
 """Reads numbers in answers exactly as they are written. What is not plainly one number is unread.
 
-Read are signs (also "minus 5"), decimals, commas between groups of three digits (also apostrophes, and spaces
+It reads signs (also "minus 5"), decimals, commas between groups of three digits (also apostrophes, and spaces
 that do not break), exponents ("1e6", "3 × 10^5"), fractions ("3/4", "1 1/2", "½", \\frac{3}{4}), a currency
-before or a unit behind ("$5", "5 km"), "thousand" up to "trillion", and a percent sign. Unread are "1,5",
-"1.2.3", "5-7", "12:30", dates, powers ("2^10"), and digits that are part of a name ("B2", "GPT-4", "0x1F").
+before or a unit behind ("$5", "5 km"), "thousand" up to "trillion", and a percent sign.
+
+It does not read "1,5", "1.2.3", "5-7", "12:30", dates, powers ("2^10"), and digits that are part of a name
+("B2", "GPT-4", "0x1F").
 """
 
 import re

@@ -117,7 +117,7 @@ class RateMeter:
             # The least: a lower limit was announced last, or to a part of the workers only.
             allowed_requests_per_second=_least(report.allowed_requests_per_second for report in reports),
             allowed_tokens_per_second=_least(report.allowed_tokens_per_second for report in reports),
-            # The latest: all workers use one key, and its provider refuses all of them.
+            # The latest: all workers use one key, and its provider throttles all of them.
             resume_at=max(resumptions, default=None),
         )
 
@@ -195,7 +195,7 @@ def _forget_first(known: dict[str, T]) -> None:
 class ProviderRate:
     """One provider and API key. Limits are per second, None if none is announced.
 
-    `rate_limited` counts refused requests as long as the provider is asked. `resume_at` is a time to come.
+    `rate_limited` counts requests that got a 429 while the provider is asked. `resume_at` is in the future.
     """
 
     pools: tuple[str, ...]

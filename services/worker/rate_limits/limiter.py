@@ -2,7 +2,7 @@
 
 What a provider allows belongs to the key, so the leader splits it into quotas for all workers. A 429, or a
 Retry-After, throttles all requests of the worker to that provider. After a Retry-After one request goes ahead
-of the others as a probe: a limit of a day costs one rejected request a minute, and its end is noticed.
+of the others as a probe: a limit of a day costs one 429 a minute, and its end is noticed.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from services.worker.rate_limits.waits import Backoff, TokenBucket, capped_retry
 _LATEST_WEIGHT = 0.1
 # Workers that resume after a throttle are spread over at most this long.
 _MAX_SPREAD_SECONDS = 5.0
-# The probe goes ahead of the others by this share of the Retry-After, since rejections come at once.
+# The probe goes ahead of the others by this share of the Retry-After, since a 429 comes at once.
 _PROBE_LEAD_SHARE = 0.1
 # A shorter throttle is over before it could be read.
 _MIN_REPORTED_SECONDS = 5.0
@@ -110,7 +110,7 @@ class ProviderRateLimiter:
         self.rate_limited += 1
         if retry_after_seconds is not None:
             self.on_retry_after(retry_after_seconds)
-        # Requests in flight together fail together: they are one refusal, not many in a row.
+        # Requests in flight together fail together: they count as one 429, not as many in a row.
         elif not self.throttled_seconds():
             self._rate_limited_in_a_row += 1
             self._throttle(0.0, self._backoff.seconds(self._rate_limited_in_a_row))
@@ -161,7 +161,7 @@ class ProviderRateLimiter:
         self._throttled_until = asyncio.get_running_loop().time() + lead if lead else 0.0
 
     def _spread_seconds(self) -> float:
-        """If all workers resumed at once, the provider would reject most of their requests."""
+        """If all workers resumed at once, the provider would answer most of their requests with 429."""
         rate = self._requests.rate
         # 1 / rate is this worker's own interval: within it each worker has one request.
         return random.uniform(0, min(1 / rate, _MAX_SPREAD_SECONDS)) if rate else self._backoff.seconds(1)

@@ -55,7 +55,7 @@ class RateRow:
     pools: Sequence[str]
     rate: float
     requests_waiting_for_quota: int
-    refused: int
+    rate_limited: int
     max_requests: float | None
     max_tokens: float | None
     resumes_in: float | None
@@ -214,7 +214,7 @@ def _rate(rate: queue_pb2.ProviderRate, now: datetime) -> RateRow:
         pools=list(rate.pools),
         rate=rate.requests_per_second,
         requests_waiting_for_quota=rate.requests_waiting_for_quota,
-        refused=rate.rate_limited,
+        rate_limited=rate.rate_limited,
         max_requests=optional(rate, "allowed_requests_per_second"),
         max_tokens=optional(rate, "allowed_tokens_per_second"),
         resumes_in=max((resume_at - now).total_seconds(), 0.0) if resume_at else None,
