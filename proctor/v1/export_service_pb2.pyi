@@ -81,7 +81,7 @@ class _GoldenFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GoldenForm
     """{"id", "prompt" or "messages", "target": answer}, for upload as a data set."""
 
 class GoldenForm(_GoldenForm, metaclass=_GoldenFormEnumTypeWrapper):
-    """Purpose of exported golden answers."""
+    """Form of exported golden answers."""
 
 GOLDEN_FORM_UNSPECIFIED: GoldenForm.ValueType  # 0
 """Not a form; rejected."""
@@ -192,7 +192,7 @@ class ExportGoldenAnswersRequest(_message.Message):
     RUN_IDS_FIELD_NUMBER: _builtins.int
     FORM_FIELD_NUMBER: _builtins.int
     form: Global___GoldenForm.ValueType
-    """Purpose of the file."""
+    """Form of the file."""
     @_builtins.property
     def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """UUIDs of 1 to 6 runs. Golden answers are ordered by sample; of two answers to one row the one marked later is exported."""

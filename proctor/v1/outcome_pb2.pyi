@@ -113,11 +113,11 @@ class TokenUsage(_message.Message):
     prompt_tokens: _builtins.int
     """Tokens of the prompt, over all requests of the sample."""
     completion_tokens: _builtins.int
-    """Generated tokens, with those of the reasoning."""
+    """Completion tokens, with those of the reasoning."""
     cached_tokens: _builtins.int
     """Prompt tokens read from a prefix cache."""
     reasoning_tokens: _builtins.int
-    """Generated tokens of hidden reasoning."""
+    """Completion tokens of hidden reasoning."""
     def __init__(
         self,
         *,

@@ -425,7 +425,7 @@ class ModelPrice(_message.Message):
     cached_input_per_million: _builtins.float
     """Price of a million cached prompt tokens; unset means the price of prompt tokens."""
     output_per_million: _builtins.float
-    """Price of a million generated tokens, including hidden reasoning."""
+    """Price of a million completion tokens, including hidden reasoning."""
     currency: _builtins.str
     """For example "USD"."""
     def __init__(

@@ -28,8 +28,8 @@ _TEXT_LIMIT = 160
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerOptions:
-    """Options: each field is one of both commands."""
+class OutcomeOptions:
+    """Filter of outcomes: each field is an option of both commands."""
 
     row_id: Annotated[str, typer.Option("--id", metavar="PART", help="Only rows whose id contains PART.")] = (
         ""
@@ -95,7 +95,7 @@ class ResultsOptions:
 
 
 async def results(
-    session: Session, run_id: RunIdArgument, options: ResultsOptions, chosen: AnswerOptions
+    session: Session, run_id: RunIdArgument, options: ResultsOptions, chosen: OutcomeOptions
 ) -> None:
     """Show the figures of a run, partial while it runs; with --outcomes or a filter also its outcomes."""
     request = results_pb2.ListOutcomesRequest(
@@ -108,7 +108,7 @@ async def results(
         sort=option_value(results_pb2.OutcomeSort, options.sort, "--sort"),
         is_descending=options.descending,
     )
-    is_filtered = options.task or options.status or options.sort or chosen != AnswerOptions()
+    is_filtered = options.task or options.status or options.sort or chosen != OutcomeOptions()
     has_answers = bool(options.outcomes or options.page or is_filtered)
     client, terminal = session.client, session.terminal
     run = await client.get_run(run_id)
@@ -219,7 +219,7 @@ class SideBySideOptions:
     page: PageOption = ""
 
 
-async def side_by_side(session: Session, options: SideBySideOptions, chosen: AnswerOptions) -> None:
+async def side_by_side(session: Session, options: SideBySideOptions, chosen: OutcomeOptions) -> None:
     """Show the answers of several runs to the same rows, in the order of the first run."""
     if not MIN_COMPARED <= len(options.run_ids) <= MAX_COMPARED:
         raise Refused(f"Name {MIN_COMPARED} to {MAX_COMPARED} runs.")

@@ -108,7 +108,7 @@ def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[
         yield "Unparsed answers", _unparsed(summary)
     usage = summary.usage
     cached = f" ({usage.cached_tokens} from a cache)" if usage.cached_tokens else ""
-    yield "Tokens", f"{usage.prompt_tokens} of prompts{cached}, {usage.completion_tokens} generated"
+    yield "Tokens", f"{usage.prompt_tokens} prompt{cached}, {usage.completion_tokens} completion"
     if summary.HasField("cost"):
         yield "Cost", words.money(summary.cost, summary.price.currency)
     if summary.gpu_seconds:

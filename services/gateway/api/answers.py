@@ -17,7 +17,7 @@ from proctor.values.plain import INT32_MAX
 from proctor.values.row_fields import MAX_ROW_ID_CHARACTERS
 from proctor.wire.enums import value_of
 from services.common.errors import ErrorKind, RemoteError
-from services.gateway.api.dataset_runs.requests import AnswerConditions
+from services.gateway.api.dataset_runs.requests import OutcomeConditions
 from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
 from services.gateway.api.dataset_runs.schemas import (
     AnswerShown,
@@ -183,7 +183,7 @@ NamedRuns = Annotated[list[run_pb2.Run], Depends(_named_runs)]
 async def side_by_side(  # noqa: PLR0913  # the parameters of the query
     results: ResultsCalls,
     runs: NamedRuns,
-    chosen: Annotated[AnswerConditions, Depends()],
+    chosen: Annotated[OutcomeConditions, Depends()],
     *,
     differing: Annotated[bool, Query(description="Only rows whose answers differ")] = False,
     limit: Annotated[int, Query(ge=1, le=200, description="A page of large rows has fewer")] = 20,

@@ -12,7 +12,7 @@ from proctor.values.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS, Summed
 from proctor.values.run import WINDOW_PATTERN
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
-from services.gateway.http.errors import FileFault, fault_count_text
+from services.gateway.http.errors import DatasetFault, fault_count_text
 from services.gateway.http.parameters import NO_NUL, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present
 
@@ -178,7 +178,7 @@ def batch_object(batch: batch_pb2.Batch) -> BatchObject:
 def _first_fault(file: file_pb2.File) -> str | None:
     if not file.fault_count:
         return None
-    first = [FileFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
+    first = [DatasetFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
     return ". ".join([fault_count_text(file.fault_count), *first])
 
 

@@ -156,8 +156,8 @@ class SuiteRefused(GatewayError, reason="INVALID_SUITE_FILE"):
 
 
 @dataclass(frozen=True, slots=True)
-class FileFault:
-    """A fault in an upload. `line` counts from 1 and is 0 for the whole file.
+class DatasetFault:
+    """A fault in a data set or file. `line` counts from 1 and is 0 for the whole file.
 
     `field` is for example "body.messages[0].role"; it is empty for the whole line.
     """
@@ -174,7 +174,7 @@ class FileFault:
 class DatasetRefused(GatewayError, reason="INVALID_DATASET"):
     """The file has {faults} and nothing of it is kept. {first}"""
 
-    def __init__(self, faults: Sequence[FileFault], count: int) -> None:
+    def __init__(self, faults: Sequence[DatasetFault], count: int) -> None:
         super().__init__(faults=fault_count_text(count), first=faults[0].sentence if faults else "")
         self.faults = tuple(faults)
         self.count = count

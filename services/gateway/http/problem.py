@@ -9,7 +9,7 @@ from http import HTTPStatus
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from services.gateway.http.errors import FileFault, SuiteFault
+from services.gateway.http.errors import DatasetFault, SuiteFault
 from services.gateway.http.paths import BATCHES, FILES
 
 Described = dict[int | str, dict[str, object]]
@@ -48,7 +48,7 @@ class ProblemDetails(BaseModel):
     reason: str
     retry_after: int | None = Field(default=None, description="Seconds; only with 429 and 503")
     errors: list[RefusedField] | None = Field(default=None, description="Only for a malformed body")
-    faults: list[SuiteFault] | list[FileFault] | None = Field(
+    faults: list[SuiteFault] | list[DatasetFault] | None = Field(
         default=None, description="Only for an invalid suite or data set, by line; of a data set the first 20"
     )
     fault_count: int | None = Field(default=None, description="Number of all faults of an invalid data set")

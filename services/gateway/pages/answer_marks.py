@@ -34,7 +34,7 @@ def outcome_mark(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) 
         failure = word_of(outcome_pb2.FailureClass, recorded.outcome.failure.failure_class)
         return "failed", failure.replace("_", " ")
     if recorded.status == outcome_pb2.OUTCOME_STATUS_UNPARSED:
-        return "failed", "not parsed"
+        return "failed", "unparsed"
     # The first metric of the task; some metrics have no figure of a single answer.
     names = [name for name in metrics if name in recorded.scores] or sorted(recorded.scores)
     if not names:

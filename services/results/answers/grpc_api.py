@@ -18,10 +18,10 @@ from services.common.checked_fields import (
 )
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
-from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
 from services.results.answers.mark_answers import ListMarkChanges, MarkAnswers, MarkRequest, NamedAnswer
 from services.results.answers.marks import Mark, MarkChange
+from services.results.answers.outcome_filter import OutcomeFilter
 from services.results.answers.side_by_side import ShownRow
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import brief_to_proto
@@ -100,8 +100,8 @@ def change_to_proto(change: MarkChange) -> answer_pb2.MarkChange:
     return message
 
 
-def filter_from_proto(message: results_pb2.OutcomeFilter) -> AnswerFilter:
-    return AnswerFilter(
+def filter_from_proto(message: results_pb2.OutcomeFilter) -> OutcomeFilter:
+    return OutcomeFilter(
         row_id=checked_text("filter.row_id", message.row_id),
         text=checked_text("filter.text", message.text),
         metric=checked_text("filter.metric", message.metric),

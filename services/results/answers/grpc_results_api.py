@@ -11,9 +11,9 @@ from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.values.outcome import OutcomeStatus
 from services.common.checked_fields import checked_choice, checked_id, checked_text
 from services.common.grpc.server import RpcContext
-from services.results.answers.answer_filter import AnswerSort, SortValue
 from services.results.answers.grpc_api import filter_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
+from services.results.answers.outcome_filter import OutcomeSort, SortValue
 from services.results.outcomes.proto import brief_to_proto, recorded_to_proto
 from services.results.summaries.proto import summary_to_proto
 from services.results.summaries.show_summary import ShowSummary
@@ -56,7 +56,7 @@ class GrpcResultsApi(results_grpc.ResultsServiceServicer):
         return results_pb2.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)
 
 
-def _sort(request: results_pb2.ListOutcomesRequest) -> AnswerSort | None:
+def _sort(request: results_pb2.ListOutcomesRequest) -> OutcomeSort | None:
     if not request.sort:
         return None
-    return AnswerSort(checked_choice("sort", SortValue, request.sort), request.is_descending)
+    return OutcomeSort(checked_choice("sort", SortValue, request.sort), request.is_descending)

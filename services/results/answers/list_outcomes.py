@@ -9,20 +9,20 @@ from proctor.values.outcome import OutcomeStatus
 from services.common.checked_fields import checked_number, read_page_token, write_page_token
 from services.common.clock import Clock
 from services.common.requests.page_tokens import MAX_NUMBER, key_token, read_key_token
-from services.results.answers.answer_filter import (
+from services.results.answers.errors import TooManyToSort
+from services.results.answers.marks import listed_outcome
+from services.results.answers.outcome_filter import (
     NO_FILTER,
     SCAN_SECONDS,
     WINDOW_BYTES,
     WINDOW_GROWTH,
-    AnswerFilter,
-    AnswerMatch,
-    AnswerSort,
+    OutcomeFilter,
+    OutcomeMatch,
+    OutcomeSort,
     check_filter,
     score_keys,
     task_index,
 )
-from services.results.answers.errors import TooManyToSort
-from services.results.answers.marks import listed_outcome
 from services.results.answers.ports import AnswerStore, KeyScan, SortedKey, SortedScan
 from services.results.answers.sorted_keys_cache import SortedKeysCache, cache_key, from_the_first
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
@@ -68,10 +68,10 @@ class OutcomeQuery:
     page_token: str = ""
     task: str = ""
     status: OutcomeStatus | None = None
-    filter: AnswerFilter = NO_FILTER
+    filter: OutcomeFilter = NO_FILTER
     first: OutcomeKey = (0, 0)
     is_brief: bool = False
-    sort: AnswerSort | None = None
+    sort: OutcomeSort | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class ListOutcomes:
         return ListedPage(await self._beside_samples(record.plan, scored), token)
 
     async def _found(
-        self, plan: RunPlan, page: OutcomePage, wanted: AnswerFilter
+        self, plan: RunPlan, page: OutcomePage, wanted: OutcomeFilter
     ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
         """Keys of the page, and the key after which the next page begins; None where there is none."""
         if not wanted.is_set:
@@ -111,10 +111,10 @@ class ListOutcomes:
             return found, found[-1] if len(found) == page.page_size else None
         [metrics] = score_keys([plan], wanted)
         scan = KeyScan(page.run_id, page.after, page.before_sample, page.page_size, wanted.mark)
-        return await self._matching(scan, AnswerMatch(wanted, metrics, page.status))
+        return await self._matching(scan, OutcomeMatch(wanted, metrics, page.status))
 
     async def _matching(
-        self, scan: KeyScan, wanted: AnswerMatch
+        self, scan: KeyScan, wanted: OutcomeMatch
     ) -> tuple[Sequence[OutcomeKey], OutcomeKey | None]:
         """Returns at most `scan.limit` keys; fewer, or no key at all, when the time is up."""
         until = self.clock.monotonic() + SCAN_SECONDS
@@ -135,7 +135,7 @@ class ListOutcomes:
             window = replace(window, after=last, limit=_next_size(window.limit, matched.judged))
 
     async def _sorted(
-        self, record: RunRecord, query: OutcomeQuery, sort: AnswerSort, limit: int
+        self, record: RunRecord, query: OutcomeQuery, sort: OutcomeSort, limit: int
     ) -> tuple[Sequence[SortedKey], SortedKey | None]:
         """The page in the order of a value, and the key after which the next page begins, as in `_found`.
 
@@ -146,7 +146,7 @@ class ListOutcomes:
         samples = _samples(plan, query.task)
         if len(samples) * plan.rollouts > MAX_SORTED:
             raise TooManyToSort(run_id=plan.run_id, limit=MAX_SORTED)
-        wanted = AnswerMatch(query.filter, score_keys([plan], query.filter, sort)[0], query.status)
+        wanted = OutcomeMatch(query.filter, score_keys([plan], query.filter, sort)[0], query.status)
         has_texts = bool(query.filter.row_id or query.filter.text)
         size = MAX_WINDOW if has_texts else limit
         after = read_page_token(_list(sort), query.page_token, _sorted_key) if query.page_token else None
@@ -162,7 +162,7 @@ class ListOutcomes:
         is_end = len(ranked) < size and matched.judged == len(ranked)
         return found, None if is_end else ranked[matched.judged - 1]
 
-    async def _ranked(self, record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> Sequence[SortedKey]:
+    async def _ranked(self, record: RunRecord, scan: SortedScan, wanted: OutcomeMatch) -> Sequence[SortedKey]:
         """The keys of a scan, of a frozen run from the beginning of the list, which is cached."""
         key = cache_key(record, scan, wanted)
         if key is None:
@@ -216,12 +216,12 @@ def _samples(plan: RunPlan, task: str) -> range:
     return range(chosen.first_sample, chosen.end_sample)
 
 
-def _token(sort: AnswerSort | None, after: SortedKey) -> str:
+def _token(sort: OutcomeSort | None, after: SortedKey) -> str:
     value, key = after
     return write_page_token(_list(sort), repr(value), *key) if sort else key_token(_LIST, key)
 
 
-def _list(sort: AnswerSort) -> str:
+def _list(sort: OutcomeSort) -> str:
     """The name of the list in page tokens: a token of another order is refused."""
     return f"{_LIST} by {sort.value}{' down' if sort.is_descending else ''}"
 

@@ -8,17 +8,17 @@ from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from services.common.checked_fields import checked_number, invalid_field
 from services.common.clock import Clock
 from services.common.requests.page_tokens import key_token, read_key_token
-from services.results.answers.answer_filter import (
+from services.results.answers.marks import listed_outcome
+from services.results.answers.outcome_filter import (
     NO_FILTER,
     SCAN_SECONDS,
     WINDOW_BYTES,
     WINDOW_GROWTH,
-    AnswerFilter,
-    AnswerMatch,
+    OutcomeFilter,
+    OutcomeMatch,
     check_filter,
     score_keys,
 )
-from services.results.answers.marks import listed_outcome
 from services.results.answers.ports import AnswerStore, SameSampleStore
 from services.results.answers.side_by_side import (
     MAX_SAME,
@@ -52,7 +52,7 @@ class SideBySideQuery:
     run_ids: Sequence[str]
     task: str = ""
     is_only_differing: bool = False
-    filter: AnswerFilter = NO_FILTER
+    filter: OutcomeFilter = NO_FILTER
     page_size: int = 0
     page_token: str = ""
 
@@ -70,7 +70,7 @@ class _Wanted:
     """`matches`: the filter of each run; None without one."""
 
     sides: Sequence[Side]
-    matches: Sequence[AnswerMatch] | None
+    matches: Sequence[OutcomeMatch] | None
     is_only_differing: bool
 
 
@@ -257,8 +257,8 @@ def _side(record: RunRecord, task: str) -> Side:
     raise invalid_field("task", f"must be one of run {plan.run_id}: {', '.join(names)}")
 
 
-def _matches(sides: Sequence[Side], wanted: AnswerFilter) -> Sequence[AnswerMatch] | None:
+def _matches(sides: Sequence[Side], wanted: OutcomeFilter) -> Sequence[OutcomeMatch] | None:
     if not wanted.is_set:
         return None
     keys = score_keys([side.plan for side in sides], wanted)
-    return [AnswerMatch(wanted, of_run) for of_run in keys]
+    return [OutcomeMatch(wanted, of_run) for of_run in keys]

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.results.answers.answer_filter import AnswerMatch, AnswerSort
 from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
+from services.results.answers.outcome_filter import OutcomeMatch, OutcomeSort
 from services.results.answers.side_by_side import Placed, SamePosition
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.runs.run_plan import RunPlan
@@ -32,7 +32,7 @@ class SortedScan:
 
     run_id: str
     samples: range
-    sort: AnswerSort
+    sort: OutcomeSort
     after: SortedKey | None
     limit: int
 
@@ -52,7 +52,7 @@ class AnswerStore(Protocol):
         """Keys in order, also of outcomes that count no more."""
         ...
 
-    async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
+    async def sorted_keys(self, scan: SortedScan, wanted: OutcomeMatch) -> list[SortedKey]:
         """Keys in order of the outcomes that count and match, not filtered by text or id of the row.
 
         Reads the range as a whole, so what a call costs grows with it.
@@ -60,7 +60,7 @@ class AnswerStore(Protocol):
         ...
 
     async def match(
-        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: OutcomeMatch, max_bytes: int
     ) -> Matched:
         """Which of some outcomes match. Texts are read up to so many bytes, and those of one outcome more."""
         ...

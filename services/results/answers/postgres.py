@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.results.answers.answer_filter import AnswerMatch
 from services.results.answers.errors import FailureNotMarked, OutcomeNotFound
 from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
+from services.results.answers.outcome_filter import OutcomeMatch
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.answers.side_by_side import Placed, SamePosition, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
@@ -36,7 +36,7 @@ class PostgresAnswers:
         )
         return [(row["sample"], row["rollout"]) for row in rows]
 
-    async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
+    async def sorted_keys(self, scan: SortedScan, wanted: OutcomeMatch) -> list[SortedKey]:
         chosen, (value, key) = wanted.filter, scan.after or (-math.inf, (0, 0))
         rows = await self._session.fetch(
             "sort_outcomes",
@@ -61,7 +61,7 @@ class PostgresAnswers:
         return [(row["value"], (row["sample"], row["rollout"])) for row in rows]
 
     async def match(
-        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: OutcomeMatch, max_bytes: int
     ) -> Matched:
         chosen = wanted.filter
         row = await self._session.fetchrow(

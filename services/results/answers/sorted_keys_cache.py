@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from services.results.answers.answer_filter import AnswerMatch, AnswerSort
+from services.results.answers.outcome_filter import OutcomeMatch, OutcomeSort
 from services.results.answers.ports import SortedKey, SortedScan
 from services.results.runs.run_plan import RunRecord
 
@@ -27,11 +27,11 @@ class CacheKey:
     epoch: int
     first_sample: int
     end_sample: int
-    sort: AnswerSort
+    sort: OutcomeSort
     wanted: tuple[object, ...]
 
 
-def cache_key(record: RunRecord, scan: SortedScan, wanted: AnswerMatch) -> CacheKey | None:
+def cache_key(record: RunRecord, scan: SortedScan, wanted: OutcomeMatch) -> CacheKey | None:
     """None for a list that may change, or whose conditions are judged beside the texts."""
     chosen = wanted.filter
     if not record.is_frozen or chosen.mark is not None or chosen.row_id or chosen.text:

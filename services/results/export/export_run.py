@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from services.common.checked_fields import invalid_field
-from services.results.answers.answer_filter import task_index
+from services.results.answers.outcome_filter import task_index
 from services.results.answers.ports import ListedOutcomes
 from services.results.export.format import (
     ROWS_VERSION,

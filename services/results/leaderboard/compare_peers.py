@@ -16,8 +16,8 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metric_names import SCORE
 
-# A leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`.
-MAX_RIVALS = 50
+# Of other models: a leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`.
+MAX_PEERS = 50
 # The first try has little time, so that a slow pair does not hold up other runs; the second has more.
 PAIR_SECONDS = 10.0
 SLOW_PAIR_SECONDS = 120.0
@@ -70,8 +70,8 @@ class ComparePeers:
         candidates = await self.leaderboard.candidates(facts.benchmark, SCORE, None, is_best=False)
         alike = [one for one in candidates if one.can_be_ranked and one.conditions == conditions]
         own = next((_mean(one) for one in alike if one.run.model == facts.model), 0.0)
-        rivals = [one for one in alike if one.run.model != facts.model]
-        nearest = sorted(rivals, key=lambda one: abs(_mean(one) - own))[:MAX_RIVALS]
+        others = [one for one in alike if one.run.model != facts.model]
+        nearest = sorted(others, key=lambda one: abs(_mean(one) - own))[:MAX_PEERS]
         previous = await self.peers.previous_run(record.plan)
         return [*([previous] if previous else []), *(one.run.run_id for one in nearest)]
 

@@ -38,7 +38,7 @@ class TimingSummary:
     """Times in seconds, over the answers that report each time; None if none does.
 
     Times between tokens are over answers with more than one token, as in that benchmark (TPOT), and
-    `tokens_per_second` is an answer's generated tokens by its total time. Reused answers took no time.
+    `tokens_per_second` is an answer's completion tokens by its total time. Reused answers took no time.
     """
 
     queue: Percentiles | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from proctor.values.outcome import Failure
 from proctor.values.scoring import SHORT_NAMES, MetricUse, OutputType, TaskScoring
 from services.common.checked_fields import invalid_field
-from services.results.answers.answer_filter import task_index
+from services.results.answers.outcome_filter import task_index
 from services.results.answers.ports import ListedOutcomes
 from services.results.outcomes.outcome import ListedOutcome, ScoredRow
 from services.results.runs.errors import RunNotFrozen

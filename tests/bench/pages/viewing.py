@@ -78,7 +78,7 @@ def filters_of(runs: StoredRuns) -> dict[str, str]:
         "status right": f"{path}?status=right",
         "status wrong": f"{path}?status=wrong",
         "status failed": f"{path}?status=failed",
-        "status not parsed": f"{path}?status=unparsed",
+        "status unparsed": f"{path}?status=unparsed",
         "id, whole": f"{path}?row_id=row-{SAMPLES - 1}",
         "id, a part, once": f"{path}?row_id=w-{SAMPLES - 1}",
         "id, a part, common": f"{path}?row_id=ow-9",

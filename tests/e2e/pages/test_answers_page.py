@@ -20,7 +20,7 @@ async def test_answers_are_read_and_filtered_without_scripts(site: Site) -> None
     path = f"/runs/{site.runs[0]}/results"
     assert "sentiment" in await site.reads_without_scripts(path)
     text = await site.reads_without_scripts(f"{path}?row=3.0#detail")
-    assert "Question" in text
+    assert "Prompt" in text
     assert "Target" in text
     assert "No answer matches" in await site.reads_without_scripts(f"{path}?status=&task=&text=nowhere")
     # Its status is 400, which the console of a browser reports: a look with scripts would count that.

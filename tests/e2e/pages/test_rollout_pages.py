@@ -65,7 +65,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
     assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/1/0")
 
 
-async def test_a_rubric_is_shown_item_by_item(site: Site, tmp_path: Path) -> None:
+async def test_rubrics_are_shown_one_by_one(site: Site, tmp_path: Path) -> None:
     tb_meta_folder(tmp_path / "judged")
     agent = rollout_pb2.RolloutAgent(kind=rollout_pb2.AGENT_KIND_NONE)
     ordered = await site.stack.client.rollouts.order(

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proctor.values.outcome import Answer, Failure, FailureClass
-from services.results.answers.answer_filter import AnswerFilter, AnswerMatch, SortValue
 from services.results.answers.marks import Mark
+from services.results.answers.outcome_filter import OutcomeFilter, OutcomeMatch, SortValue
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 from services.results.samples.sample import StoredSample
@@ -31,8 +31,8 @@ class MemoryAnswers:
         ]
         return keys[: scan.limit]
 
-    async def sorted_keys(self, scan: SortedScan, wanted: AnswerMatch) -> list[SortedKey]:
-        keyed = AnswerMatch(replace(wanted.filter, row_id="", text=""), wanted.metrics, wanted.status)
+    async def sorted_keys(self, scan: SortedScan, wanted: OutcomeMatch) -> list[SortedKey]:
+        keyed = OutcomeMatch(replace(wanted.filter, row_id="", text=""), wanted.metrics, wanted.status)
         ranked = [
             (-value if scan.sort.is_descending else value, one.key[1:])
             for one in self._rows.counted(scan.run_id)
@@ -43,7 +43,7 @@ class MemoryAnswers:
         return [one for one in sorted(ranked) if scan.after is None or one > scan.after][: scan.limit]
 
     async def match(
-        self, run_id: str, keys: Sequence[OutcomeKey], wanted: AnswerMatch, max_bytes: int
+        self, run_id: str, keys: Sequence[OutcomeKey], wanted: OutcomeMatch, max_bytes: int
     ) -> Matched:
         positions: list[int] = []
         read = 0
@@ -81,7 +81,7 @@ class MemoryAnswers:
         task = self._rows.records[one.run_id].plan.tasks[one.task_index]
         return self._rows.samples[task.sample_set_id][one.outcome.sample - task.first_sample]
 
-    def _matches(self, wanted: AnswerMatch, one: ScoredOutcome, sample: StoredSample) -> bool:
+    def _matches(self, wanted: OutcomeMatch, one: ScoredOutcome, sample: StoredSample) -> bool:
         chosen = wanted.filter
         texts = [text.casefold() for text in (_said(one), *_reported(one), *_asked(sample))]
         return (
@@ -95,7 +95,7 @@ class MemoryAnswers:
         )
 
 
-def _value(sort: SortValue, one: ScoredOutcome, wanted: AnswerMatch) -> float | None:
+def _value(sort: SortValue, one: ScoredOutcome, wanted: OutcomeMatch) -> float | None:
     score = one.scores.get(wanted.metrics[one.task_index] or "")
     has_time = isinstance(one.outcome.result, Answer) and not one.is_reused
     values: dict[SortValue, float | None] = {
@@ -125,14 +125,14 @@ def _asked(sample: StoredSample) -> list[str]:
     return [sample.prompt.text or "", *(turn.content for turn in sample.prompt.messages)]
 
 
-def _has_score(chosen: AnswerFilter, score: object) -> bool:
+def _has_score(chosen: OutcomeFilter, score: object) -> bool:
     low, high = chosen.min_score, chosen.max_score
     if low is None and high is None:
         return True
     return isinstance(score, float) and (low is None or score >= low) and (high is None or score <= high)
 
 
-def _has_length(chosen: AnswerFilter, one: ScoredOutcome) -> bool:
+def _has_length(chosen: OutcomeFilter, one: ScoredOutcome) -> bool:
     least, limit = chosen.min_characters, chosen.max_characters
     if least is None and limit is None:
         return True

@@ -155,8 +155,8 @@ class DatasetRunsParameters:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerConditions:
-    """Filter of answers; all given conditions must match."""
+class OutcomeConditions:
+    """Filter of outcomes; all given conditions must match."""
 
     row_id: Annotated[Text, Query(alias="id", description="Substring of the row's id")] = ""
     text: Annotated[Text, Query(description="Substring of the prompt or the answer")] = ""
@@ -187,9 +187,9 @@ class AnswerConditions:
 
 @dataclass(frozen=True, slots=True)
 class AnswerParameters:
-    """Filter of answers, also by status, with position and size of a page."""
+    """Filter of outcomes, also by status, with position and size of a page."""
 
-    conditions: Annotated[AnswerConditions, Depends()]
+    conditions: Annotated[OutcomeConditions, Depends()]
     status: Literal["answered", "scored", "unparsed", "failed"] | None = None
     limit: Annotated[int, Query(ge=1, le=1000, description="A page of large answers has fewer")] = 100
     cursor: Cursor = ""

@@ -16,7 +16,7 @@ from proctor.wire.enums import value_of
 from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.http.errors import DatasetRefused, FileFault
+from services.gateway.http.errors import DatasetFault, DatasetRefused
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, ProjectQuery, Text
 from services.gateway.http.paths import DATASETS, UPLOADS
 from services.gateway.http.presentation import Done, json_value, present
@@ -142,7 +142,7 @@ async def upload(
     async with aclosing(upload_requests(request, header)) as requests:
         response = await scheduler.datasets.UploadDataset(requests)
     if not response.HasField("dataset"):
-        faults = [FileFault(each.line, each.field, each.problem) for each in response.faults]
+        faults = [DatasetFault(each.line, each.field, each.problem) for each in response.faults]
         raise DatasetRefused(faults, response.fault_count)
     return present(DatasetUploaded, response.dataset, count=response.dataset.row_count)
 

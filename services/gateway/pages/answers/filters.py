@@ -1,4 +1,4 @@
-"""The filters of a run's answers, as the address of their page has them."""
+"""The filters of a run's outcomes, as the address of their page has them."""
 
 import math
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ _Text = Annotated[str, Query(max_length=_MAX_CHARACTERS)]
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerFilters:
+class OutcomeFilters:
     """Values that cannot be read are ignored, so that old links stay valid.
 
     `row_id` and `text` are substrings. `marked` is golden or wrong, and `failure` a class. `after` is a page

@@ -21,7 +21,7 @@ from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.http.parameters import JSON_INT_MAX, JobId
 from services.gateway.pages.answer_marks import GOLDEN, WRONG, MarkView
-from services.gateway.pages.answers.filters import AnswerFilters
+from services.gateway.pages.answers.filters import OutcomeFilters
 from services.gateway.pages.answers.view import answers_view
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.runs_table import run_row
@@ -43,7 +43,7 @@ async def show_answers(
     scheduler: SchedulerCalls,
     results: ResultsCalls,
     job_id: JobId,
-    filters: Annotated[AnswerFilters, Depends()],
+    filters: Annotated[OutcomeFilters, Depends()],
 ) -> Response:
     run, summary, (listed, fault) = await asyncio.gather(
         scheduler.run(job_id),

@@ -39,7 +39,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRow:
-    """A choice of a question, with its log-likelihood where the model gave one."""
+    """A choice of a sample, with its log-likelihood where the model gave one."""
 
     text: str
     logprob: float | None

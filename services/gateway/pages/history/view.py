@@ -93,9 +93,9 @@ class HistoryView:
 
     @property
     def answered_share(self) -> float | None:
-        """The share of the samples that were asked."""
-        asked = self.answered + self.failed
-        return self.answered / asked if asked else None
+        """The share of the recorded outcomes."""
+        recorded = self.answered + self.failed
+        return self.answered / recorded if recorded else None
 
 
 def history_view(

@@ -18,7 +18,7 @@ from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import optional
 from services.gateway.pages import text
 from services.gateway.pages.orders.form import OrderForm, faults_of_refusal
-from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, order_view, past_run
+from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, earlier_run, order_view
 from services.gateway.pages.page import Notice, PageOf
 
 _REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
@@ -112,15 +112,15 @@ async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimat
 
 
 async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> OfferedOptions:
-    models, suites, datasets, past, queue = await asyncio.gather(
+    models, suites, datasets, earlier, queue = await asyncio.gather(
         scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest()),
         scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
         _datasets(scheduler, form),
-        _past(scheduler, results, form),
+        _earlier_run(scheduler, results, form),
         # One entry is enough: only the length of the queue is shown.
         scheduler.queue.GetQueue(GetQueueRequest(page_size=1)),
     )
-    return OfferedOptions(models, suites, datasets, past, queue.pending_total)
+    return OfferedOptions(models, suites, datasets, earlier, queue.pending_total)
 
 
 async def _datasets(scheduler: Scheduler, form: OrderForm) -> ListDatasetsResponse:
@@ -140,7 +140,7 @@ async def _datasets(scheduler: Scheduler, form: OrderForm) -> ListDatasetsRespon
     return listed
 
 
-async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> EarlierRun | None:
+async def _earlier_run(scheduler: Scheduler, results: Results, form: OrderForm) -> EarlierRun | None:
     """None without a completed run of this model on this."""
     if not (form.get("model") and form.benchmark):
         return None
@@ -160,4 +160,4 @@ async def _past(scheduler: Scheduler, results: Results, form: OrderForm) -> Earl
         if error.kind is ErrorKind.UNAVAILABLE:
             raise
         return None
-    return past_run(runs[0], optional(summary, "cost"), summary.price.currency)
+    return earlier_run(runs[0], optional(summary, "cost"), summary.price.currency)

@@ -75,7 +75,7 @@ class OrderView:
     datasets: Sequence[tuple[str, str, int]]
     fields: Sequence[ParameterField]
     others: Mapping[str, str]
-    past: EarlierRun | None
+    earlier: EarlierRun | None
     pending: int
     faults: Faults
     request_id: str
@@ -124,7 +124,7 @@ class OfferedOptions:
     models: scheduler_pb2.ListModelsResponse
     suites: scheduler_pb2.ListSuitesResponse
     datasets: dataset_pb2.ListDatasetsResponse
-    past: EarlierRun | None
+    earlier: EarlierRun | None
     pending: int
 
 
@@ -144,7 +144,7 @@ def order_view(
         datasets=[(each.dataset_id, each.name, each.row_count) for each in listed.datasets.datasets],
         fields=fields_of(engine),
         others=others_of(engine),
-        past=listed.past,
+        earlier=listed.earlier,
         pending=listed.pending,
         faults=faults,
         request_id=request_id,
@@ -152,7 +152,7 @@ def order_view(
     )
 
 
-def past_run(run: run_pb2.Run, cost: float | None, currency: str) -> EarlierRun:
+def earlier_run(run: run_pb2.Run, cost: float | None, currency: str) -> EarlierRun:
     started, finished = moment(run.started_at), moment(run.finished_at)
     seconds = (finished - started).total_seconds() if started and finished else None
     return EarlierRun(run.run_id, run.progress.total, seconds, cost, currency)

@@ -47,7 +47,7 @@ def gemini_usage(document: Json) -> TokenUsage:
 
 
 def ollama_usage(document: Json) -> TokenUsage:
-    """Ollama counts reasoning as generated tokens and reports neither reasoning nor cached tokens."""
+    """Ollama counts reasoning as completion tokens and reports neither reasoning nor cached tokens."""
     return TokenUsage(
         prompt_tokens=tokens_of(document.get("prompt_eval_count")),
         completion_tokens=tokens_of(document.get("eval_count")),

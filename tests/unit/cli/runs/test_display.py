@@ -163,7 +163,7 @@ def test_summary_shows_all_that_one_must_know_to_read_it() -> None:
         "loglikelihood",
         "rate limit 3 (of 400 samples; never scored)",
         "Unparsed answers: 1",
-        "1000 of prompts, 200 generated",
+        "1000 prompt, 200 completion",
         "8.0 s in all",
         "Stand-in rows, not the official split: sst2 (nyu-mll/glue sst2)",
         "Undefined: mcc of sst2 cannot be computed: ZeroDivisionError.",

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.results.answers import list_outcomes
-from services.results.answers.answer_filter import AnswerFilter
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.answers.marks import GoldenAnswer, latest_golden_answers
+from services.results.answers.outcome_filter import OutcomeFilter
 from services.results.answers.side_by_side import (
     MAX_SAME,
     Placed,
@@ -76,7 +76,7 @@ async def test_a_call_ends_in_time_and_says_where_the_next_goes_on(monkeypatch: 
     rows = MemoryRows()
     plan, answers = await said_run(rows, 100), MemoryAnswers(rows)
     found, calls = await listed_in_pages(
-        rows, answers, OutcomeQuery(plan.run_id, 5, filter=AnswerFilter(text="ANSWER 99."))
+        rows, answers, OutcomeQuery(plan.run_id, 5, filter=OutcomeFilter(text="ANSWER 99."))
     )
     assert found == [(99, 0)]
     # Each looks at 2, 8, 8 and 8 answers before its time is over.
@@ -87,7 +87,7 @@ async def test_a_call_ends_in_time_and_says_where_the_next_goes_on(monkeypatch: 
 async def test_list_begins_at_a_sample_and_its_later_pages_where_they_say(text: str) -> None:
     rows = MemoryRows()
     plan, answers = await said_run(rows, 9), MemoryAnswers(rows)
-    query = OutcomeQuery(plan.run_id, 2, filter=AnswerFilter(text=text), first=(4, 0))
+    query = OutcomeQuery(plan.run_id, 2, filter=OutcomeFilter(text=text), first=(4, 0))
     found, _ = await listed_in_pages(rows, answers, query)
     assert found == [(at, 0) for at in range(4, 9)]
 
@@ -99,7 +99,7 @@ async def test_a_full_page_goes_on_behind_its_last_answer_whatever_is_read_at_a_
     rows = MemoryRows()
     plan, answers = await said_run(rows, 9), MemoryAnswers(rows)
     found, _ = await listed_in_pages(
-        rows, answers, OutcomeQuery(plan.run_id, 2, filter=AnswerFilter(text="answer"))
+        rows, answers, OutcomeQuery(plan.run_id, 2, filter=OutcomeFilter(text="answer"))
     )
     assert found == [(at, 0) for at in range(9)]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from services.results.answers.answer_filter import AnswerFilter, AnswerMatch, AnswerSort, SortValue
+from services.results.answers.outcome_filter import OutcomeFilter, OutcomeMatch, OutcomeSort, SortValue
 from services.results.answers.ports import SortedScan
 from services.results.answers.sorted_keys_cache import (
     CACHED_KEYS,
@@ -13,9 +13,9 @@ from services.results.answers.sorted_keys_cache import (
 )
 from services.results.runs.run_plan import RunPlan, RunRecord
 
-BY_TIME = AnswerSort(SortValue.TIME)
+BY_TIME = OutcomeSort(SortValue.TIME)
 SCAN = SortedScan("run", range(10_000), BY_TIME, None, 50)
-ALL = AnswerMatch(AnswerFilter(), ["acc"])
+ALL = OutcomeMatch(OutcomeFilter(), ["acc"])
 
 
 def record(*, is_frozen: bool = True) -> RunRecord:
@@ -52,12 +52,12 @@ def test_a_short_list_is_cached_whole() -> None:
 
 def test_what_may_change_or_is_judged_by_texts_is_not_cached() -> None:
     assert cache_key(record(is_frozen=False), SCAN, ALL) is None
-    for chosen in (AnswerFilter(is_golden=True), AnswerFilter(text="a"), AnswerFilter(row_id="a")):
-        assert cache_key(record(), SCAN, AnswerMatch(chosen, ["acc"])) is None
+    for chosen in (OutcomeFilter(is_golden=True), OutcomeFilter(text="a"), OutcomeFilter(row_id="a")):
+        assert cache_key(record(), SCAN, OutcomeMatch(chosen, ["acc"])) is None
     others = (
-        cache_key(record(), replace(SCAN, sort=AnswerSort(SortValue.TIME, is_descending=True)), ALL),
+        cache_key(record(), replace(SCAN, sort=OutcomeSort(SortValue.TIME, is_descending=True)), ALL),
         cache_key(record(), replace(SCAN, samples=range(5)), ALL),
-        cache_key(record(), SCAN, AnswerMatch(AnswerFilter(min_score=0.5), ["acc"])),
+        cache_key(record(), SCAN, OutcomeMatch(OutcomeFilter(min_score=0.5), ["acc"])),
         cache_key(replace(record(), epoch=4), SCAN, ALL),
     )
     assert len({key(), *others}) == 5

@@ -21,7 +21,7 @@ class Pool:
         self.work: dict[str, ModelWork] = {}
         self.peer_workers: list[PeerWorker] = []
         # Switches of peers that come between a look at the pool and the report of an own switch.
-        self.rivals: list[PeerWorker] = []
+        self.faster_peers: list[PeerWorker] = []
         self.switches: int | None = 0
         engine = ScriptedEngine(loadable=(A, B, C))
         self.loader = ModelLoader(engine, ((A,), (B,), (C,)), self, retry_seconds=60)
@@ -53,8 +53,8 @@ class Pool:
     async def report_switch(self, *, after: int) -> bool:
         assert self.loader.switching_to
         assert self.switches is not None
-        if self.rivals:
-            self.peer_workers.append(self.rivals.pop(0))
+        if self.faster_peers:
+            self.peer_workers.append(self.faster_peers.pop(0))
             self.switches += 1
         if self.switches != after:
             return False
@@ -137,10 +137,10 @@ async def test_work_of_a_worker_that_died_is_taken_over_though_it_was_delivered(
     assert await pool.selector.select(is_idle=True) == B
 
 
-async def test_model_that_a_rival_took_first_is_left_to_it() -> None:
+async def test_model_that_a_peer_took_first_is_left_to_it() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=0)
-    pool.rivals = [PeerWorker((A,), B)]
+    pool.faster_peers = [PeerWorker((A,), B)]
     assert await pool.selector.claim(is_idle=True) is None
     assert pool.loader.switching_to is None
     assert pool.switches == 1
@@ -150,7 +150,7 @@ async def test_who_was_late_takes_the_next_model() -> None:
     pool = await pool_at_a()
     pool.wait_for(B, since=0)
     pool.wait_for(C, since=1)
-    pool.rivals = [PeerWorker((A,), B)]
+    pool.faster_peers = [PeerWorker((A,), B)]
     assert await pool.selector.claim(is_idle=True) == C
     assert pool.loader.switching_to == C
     assert pool.switches == 2
@@ -160,7 +160,7 @@ async def test_worker_among_many_peers_waits_until_its_next_look() -> None:
     pool = await pool_at_a()
     pool.seconds = 10
     pool.wait_for(B, since=0, undelivered=100)
-    pool.rivals = [PeerWorker((A,), B)] * 5
+    pool.faster_peers = [PeerWorker((A,), B)] * 5
     assert await pool.selector.claim(is_idle=True) is None
     assert await pool.selector.claim(is_idle=True) == B
 

@@ -152,9 +152,9 @@ async def test_address_with_a_row_shows_it_in_full(harness: GatewayHarness) -> N
     assert shown.html.count("An example.") == 400
     assert 'aria-selected="true"' in shown.html
     assert "expected" in shown.html
-    [question] = [line for line in shown.html.splitlines() if 'scope="row"><a' in line]
-    assert "What is asked" in question
-    assert "An example." not in question
+    [row] = [line for line in shown.html.splitlines() if 'scope="row"><a' in line]
+    assert "What is asked" in row
+    assert "An example." not in row
 
 
 async def test_row_that_is_not_on_the_page_is_said_to_be_elsewhere(harness: GatewayHarness) -> None:
@@ -193,7 +193,7 @@ async def test_failure_has_its_class_and_reason(harness: GatewayHarness) -> None
         recorded(3, scores={"f1": 0.5}, is_golden=True),
     )
     shown = await show(harness, f"{RESULTS}?row=0.0")
-    for mark in ("rate limit", "not parsed", "answered", "50.0"):
+    for mark in ("rate limit", "unparsed", "answered", "50.0"):
         assert f">{mark}</span>" in shown.html
     assert shown.html.count("The provider answered 429.") == 2
     assert "★" in shown.html

@@ -1,4 +1,4 @@
-"""The answers of a run that are asked for, by its tasks and metrics, and how long one call searches."""
+"""The outcomes of a run that are asked for, by its tasks and metrics, and how long one call searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
 from services.results.statistics.metric_names import METRICS_BY_WORD, has_numbers
 
-# A call that looks through answers ends soon after; the last window may take a little longer.
+# A call that looks through outcomes ends soon after; the last window may take a little longer.
 SCAN_SECONDS = 0.4
 # Maximum bytes of the texts searched at a time.
 WINDOW_BYTES = 4 * 1024 * 1024
@@ -19,8 +19,8 @@ WINDOW_GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerFilter:
-    """A filter of answers; all conditions that are set have to match. Lengths are in characters.
+class OutcomeFilter:
+    """A filter of outcomes; all conditions that are set have to match. Lengths are of answers, in characters.
 
     `metric`: what the scores are of; "" for the first one of each task.
     """
@@ -47,16 +47,16 @@ class AnswerFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerMatch:
+class OutcomeMatch:
     """A filter on one run. `metrics`: by the index of a task the key of its score, None where it has none."""
 
-    filter: AnswerFilter
+    filter: OutcomeFilter
     metrics: Sequence[str | None]
     status: OutcomeStatus | None = None
 
 
 class SortValue(ContractEnum):
-    """The value that answers are sorted by. Answers without it are left out: failures have only a sample."""
+    """The value that outcomes are sorted by. Those without it are left out: failures have only a sample."""
 
     SAMPLE = "sample", 1
     SCORE = "score", 2
@@ -65,12 +65,12 @@ class SortValue(ContractEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerSort:
+class OutcomeSort:
     value: SortValue
     is_descending: bool = False
 
 
-NO_FILTER = AnswerFilter()
+NO_FILTER = OutcomeFilter()
 
 
 def task_index(plan: RunPlan, name: str) -> int:
@@ -82,7 +82,7 @@ def task_index(plan: RunPlan, name: str) -> int:
     return index
 
 
-def check_filter(wanted: AnswerFilter) -> None:
+def check_filter(wanted: OutcomeFilter) -> None:
     """Raises InvalidParameter for what nothing can match."""
     low, high = wanted.min_score, wanted.max_score
     if any(bound is not None and bound != bound for bound in (low, high)):  # noqa: PLR0124  # not a number
@@ -99,7 +99,7 @@ def check_filter(wanted: AnswerFilter) -> None:
 
 
 def score_keys(
-    plans: Sequence[RunPlan], wanted: AnswerFilter, sort: AnswerSort | None = None
+    plans: Sequence[RunPlan], wanted: OutcomeFilter, sort: OutcomeSort | None = None
 ) -> list[list[str | None]]:
     """Keys by run and task: what the score of an answer is kept as.
 
