@@ -175,14 +175,14 @@ class LocalStack:
             nats_url=self.nats_url,
             environment=self.environment,
             children={name: child.snapshot() for name, child in self.children.items()},
-            stop_limit_seconds=self._stop_limit_seconds(),
+            stop_timeout_seconds=self._stop_timeout_seconds(),
         )
         write_stack_state(self.options.state_dir, snapshot)
 
-    def _stop_limit_seconds(self) -> float:
+    def _stop_timeout_seconds(self) -> float:
         """Roles stop one after the other, and the children of a role at once."""
         return sum(
-            max((child.spec.stop_limit_seconds for child in self._children_of(role)), default=0.0)
+            max((child.spec.stop_timeout_seconds for child in self._children_of(role)), default=0.0)
             for role in STOP_ORDER
         )
 

@@ -62,9 +62,9 @@ class PostgresServer:
             program=Program(self._command(), ENVIRONMENT, self.home.user, death_signal=signal.SIGQUIT),
             is_ready=self._is_ready,
             # After a crash Postgres replays its log first, which takes as long as it takes.
-            ready_limit_seconds=120.0,
+            ready_timeout_seconds=120.0,
             stop_signal=signal.SIGINT,
-            stop_limit_seconds=30.0,
+            stop_timeout_seconds=30.0,
         )
 
     def _command(self) -> tuple[str, ...]:

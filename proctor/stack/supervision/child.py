@@ -36,9 +36,9 @@ class ChildSpec:
     name: str
     program: Program
     is_ready: Probe
-    ready_limit_seconds: float = 30.0
+    ready_timeout_seconds: float = 30.0
     stop_signal: signal.Signals = signal.SIGTERM
-    stop_limit_seconds: float = 10.0
+    stop_timeout_seconds: float = 10.0
     metrics_address: str = ""
 
 
@@ -100,9 +100,9 @@ class SupervisedChild:
 
     async def _stop_process(self, process: asyncio.subprocess.Process) -> None:
         self._become("stopping")
-        limit = self.spec.stop_limit_seconds
-        if not await terminate(process, self.spec.stop_signal, limit):
-            self._around.report(f"{self.name} did not stop within {limit:g} s and was killed")
+        timeout = self.spec.stop_timeout_seconds
+        if not await terminate(process, self.spec.stop_signal, timeout):
+            self._around.report(f"{self.name} did not stop within {timeout:g} s and was killed")
 
     async def _supervise(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -114,7 +114,7 @@ class SupervisedChild:
                 failures = 0 if lived_seconds > STEADY_AFTER_SECONDS else failures + 1
             else:
                 failures += 1
-                is_late = clock() - began >= self.spec.ready_limit_seconds
+                is_late = clock() - began >= self.spec.ready_timeout_seconds
                 if not self.first_ready.done() and (is_late or failures >= GIVE_UP_AFTER_FAILURES):
                     self._give_up(reason)
                     return
@@ -137,13 +137,13 @@ class SupervisedChild:
             return None
         if self._process.returncode is not None:
             return _describe_exit(self._bury(self._process))
-        await terminate(self._process, self.spec.stop_signal, self.spec.stop_limit_seconds)
+        await terminate(self._process, self.spec.stop_signal, self.spec.stop_timeout_seconds)
         self._process = None
-        return f"did not answer within {self.spec.ready_limit_seconds:g} s"
+        return f"did not answer within {self.spec.ready_timeout_seconds:g} s"
 
     async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> bool:
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self.spec.ready_limit_seconds
+        deadline = clock() + self.spec.ready_timeout_seconds
         pause = FIRST_POLL_SECONDS
         while process.returncode is None and clock() < deadline:
             # The process is checked again: another program may have taken the port and answered.

@@ -122,7 +122,7 @@ def test_a_service_is_killed_only_after_the_time_that_it_may_drain(
 ) -> None:
     chosen = {} if given is None else {f"PROCTOR_{service.upper()}_DRAIN_SECONDS": given}
     children = service_children(options(**chosen), WIRING)
-    assert {each.stop_limit_seconds for each in children if each.name.startswith(service)} == {
+    assert {each.stop_timeout_seconds for each in children if each.name.startswith(service)} == {
         drains * seconds + 10
     }
 
