@@ -1,4 +1,4 @@
-"""`proctor up`, `down`, `status`, `doctor` and `nats-users`: the local stack, and rights in another NATS."""
+"""`proctor up`, `down`, `status`, `doctor` and `nats-users`: the local stack, and users of another NATS."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from proctor.stack.doctor.examine import examine
 from proctor.stack.doctor.finding import Finding, Severity
 from proctor.stack.errors import PoolsFileUnusable, StackError
 from proctor.stack.options import default_state_dir
-from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of
+from proctor.stack.servers.nats_permissions import authorization_block, password_variable, permissions_of
 from proctor.stack.state import StackState
 from proctor.values import messaging
 from proctor.values.providers.errors import InvalidPools
@@ -167,7 +167,7 @@ def nats_users(
     pools_file: Annotated[Path, typer.Argument(help="The pools file of the installation.")],
     as_json: AsJson = False,
 ) -> None:
-    """Print the users of NATS with their rights, as a block of the configuration of nats-server."""
+    """Print the users of NATS with their permissions, as a block of the configuration of nats-server."""
     terminal = Terminal(as_json)
     try:
         pools = [pool.name for pool in parse_pools(pools_file.read_text(encoding="utf-8")).pools]
@@ -175,7 +175,7 @@ def nats_users(
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         raise typer.Exit(complain_of(terminal, PoolsFileUnusable(file=pools_file, reason=reason))) from None
     if as_json:
-        variables: dict[str, JsonValue] = {user: password_variable(user) for user in rights_of(pools)}
+        variables: dict[str, JsonValue] = {user: password_variable(user) for user in permissions_of(pools)}
         workers: dict[str, JsonValue] = {pool: messaging.worker_user(pool) for pool in pools}
         terminal.emit({"password_variables": variables, "worker_users": workers})
     else:

@@ -1,6 +1,7 @@
 """Postgres of the local stack: its cluster is made on first use and kept; loopback only, with passwords.
 
-A service that keeps something has a role without rights over the server, and a schema that only it may use.
+A service that keeps something has a role without privileges over the server, and a schema that only it
+may use.
 """
 
 import contextlib

@@ -11,13 +11,13 @@ from modal.container_process import ContainerProcess
 
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost, SandboxNotOpened
-from services.worker.sandboxes.modal.programs import BEAT, kill, prepare, relay, without_rights
+from services.worker.sandboxes.modal.programs import BEAT, kill, prepare, relay, without_privileges
 from services.worker.sandboxes.sandbox import KILLED, SandboxLimits
 
 # Modal refuses, is away or hangs; a TimeoutError is an OSError. Its package raises ValueError for
 # answers that it does not expect.
 MODAL_ERRORS = (modal.exception.Error, GRPCError, StreamTerminatedError, OSError, ValueError)
-# Modal's own limit, with room for the program that gives up rights.
+# Modal's own limit, with room for the program that gives up privileges.
 _MAX_COMMAND_BYTES = 60 * 1024
 _START_SECONDS, _END_SECONDS, _ASK_SECONDS = 300.0, 15.0, 30.0
 _AGAIN_SECONDS, _NOTICE_SECONDS = 0.25, 3.0
@@ -151,7 +151,7 @@ class HostedContainer:
         self.python = shown
 
     async def execute(self, argv: Sequence[str], *, has_input: bool) -> StartedCommand:  # noqa: ARG002  # the port
-        return await self._start(without_rights(self.python, argv, self.limits))
+        return await self._start(without_privileges(self.python, argv, self.limits))
 
     async def kill_processes(self) -> None:
         try:
