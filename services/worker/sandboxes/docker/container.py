@@ -30,7 +30,7 @@ def lost(error: Exception) -> SandboxLost:
     return SandboxLost(problem=f"the container engine does not answer ({type(error).__name__}).")
 
 
-class StreamExecution:
+class StreamCommand:
     """The streams of a command, or of a container's first process, which has no exit code."""
 
     def __init__(self, stream: Stream, started: Exec | None = None) -> None:
@@ -88,7 +88,7 @@ class Complaint:
 @dataclass(frozen=True, slots=True)
 class EngineRelay:
     container: DockerContainer
-    connection: StreamExecution
+    connection: StreamCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class EngineContainer:
             return Complaint(error.message.encode())
         except (aiohttp.ClientError, OSError) as error:
             raise lost(error) from error
-        return StreamExecution(stream, made)
+        return StreamCommand(stream, made)
 
     async def kill_processes(self) -> None:
         await self.first.kill_others()

@@ -34,7 +34,7 @@ def lost(error: Exception) -> SandboxLost:
     return SandboxLost(problem=problem_of(error))
 
 
-class ProcessExecution:
+class ProcessCommand:
     """Both streams of a command in one. Each has its own order; either may come later than the other."""
 
     def __init__(self, process: ContainerProcess[bytes]) -> None:
@@ -185,11 +185,11 @@ class HostedContainer:
                 await self.sandbox.terminate.aio()
                 await self.sandbox.detach.aio()  # type: ignore[no-untyped-call]  # it has none
 
-    async def _start(self, argv: Sequence[str]) -> ProcessExecution:
+    async def _start(self, argv: Sequence[str]) -> ProcessCommand:
         if sum(len(part.encode()) for part in argv) > _MAX_COMMAND_BYTES:
             raise CommandRefused(problem="its arguments and variables are too long; use standard input.")
         try:
-            return ProcessExecution(await self.sandbox.exec.aio(*argv, text=False))
+            return ProcessCommand(await self.sandbox.exec.aio(*argv, text=False))
         except MODAL_ERRORS as error:
             raise lost(error) from error
 
