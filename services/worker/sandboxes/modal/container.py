@@ -11,7 +11,7 @@ from modal.container_process import ContainerProcess
 
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost, SandboxNotOpened
-from services.worker.sandboxes.modal.programs import BEAT, kill, prepare, relay, without_privileges
+from services.worker.sandboxes.modal.programs import HEARTBEAT, kill, prepare, relay, without_privileges
 from services.worker.sandboxes.sandbox import KILLED, SandboxLimits
 
 # Modal refuses, is away or hangs; a TimeoutError is an OSError. Its package raises ValueError for
@@ -122,19 +122,19 @@ class ProcessCommand:
 
 @dataclass(slots=True)
 class HostedContainer:
-    """`beat_seconds`: time between two signs of life for its first process."""
+    """`heartbeat_seconds`: time between two heartbeats, which its first process reads."""
 
     sandbox: modal.Sandbox
     limits: SandboxLimits
-    beat_seconds: float
+    heartbeat_seconds: float
     python: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     relays: list[StartedCommand] = field(default_factory=list)
-    beating: asyncio.Task[None] | None = None
+    sending_heartbeats: asyncio.Task[None] | None = None
 
     async def hold(self, folders: Sequence[str]) -> None:
         """Waits until it runs, and makes its folders. Raises SandboxNotOpened."""
-        self.beating = asyncio.create_task(self._beat(), name="hold a sandbox")
+        self.sending_heartbeats = asyncio.create_task(self._send_heartbeats(), name="hold a sandbox")
         try:
             async with asyncio.timeout(_START_SECONDS):
                 code, output = await (await self._start(prepare(folders))).finish()
@@ -176,8 +176,8 @@ class HostedContainer:
         return started
 
     async def remove(self) -> None:
-        if self.beating:
-            self.beating.cancel()
+        if self.sending_heartbeats:
+            self.sending_heartbeats.cancel()
         for each in self.relays:
             await each.close()
         with suppress(*MODAL_ERRORS):
@@ -193,10 +193,10 @@ class HostedContainer:
         except MODAL_ERRORS as error:
             raise lost(error) from error
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while True:
             with suppress(*MODAL_ERRORS):
                 async with asyncio.timeout(_ASK_SECONDS):
-                    self.sandbox.stdin.write(BEAT)
+                    self.sandbox.stdin.write(HEARTBEAT)
                     await self.sandbox.stdin.drain.aio()
-            await asyncio.sleep(self.beat_seconds)
+            await asyncio.sleep(self.heartbeat_seconds)

@@ -9,12 +9,12 @@ from services.worker.sandboxes.container.programs import relay_process
 from services.worker.sandboxes.sandbox import SandboxLimits
 
 USER = 10_000
-BEAT = b"."
+HEARTBEAT = b"."
 _OPEN_FILES, _CORE_BYTES = 1024, 0
 # Python reads no variables, no packages and no files of the sandbox's own folders.
 _ALONE = ("-I", "-S", "-c")
 
-# The sandbox ends with it: at the end of its lifetime, and when no sign of life comes any more. Streams of
+# The sandbox ends with it: at the end of its lifetime, and when no heartbeat comes any more. Streams of
 # Modal's do not end with the worker.
 _HOLD = """
 import os, select, signal, sys, time
@@ -80,7 +80,7 @@ except (ProcessLookupError, PermissionError):
 
 
 def hold(lifetime_seconds: float, silence_seconds: float) -> Sequence[str]:
-    """The first process. It reads beats, and ends after a silence."""
+    """The first process. It reads heartbeats, and ends after a silence."""
     return ("python3", *_ALONE, _HOLD, f"{lifetime_seconds:g}", f"{silence_seconds:g}")
 
 
