@@ -43,7 +43,7 @@ class Reading:
         return int(report) if report.endswith(b"\n") and report.strip().isdigit() else None
 
     @property
-    def complaint(self) -> bytes:
+    def error_output(self) -> bytes:
         """Output that came instead of a start."""
         return (bytes(self._control) + bytes(self.kept.head)).strip()
 

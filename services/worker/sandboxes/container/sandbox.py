@@ -142,7 +142,7 @@ class ContainerSandbox:
         await self._check_alive()
         await reading.is_ended_within(_END_SECONDS)
         return CommandResult(
-            _NOT_STARTED, reading.complaint, total_bytes=len(reading.complaint), seconds=seconds
+            _NOT_STARTED, reading.error_output, total_bytes=len(reading.error_output), seconds=seconds
         )
 
     async def _finish(self, reading: Reading, command: Command) -> bool:

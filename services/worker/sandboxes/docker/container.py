@@ -65,7 +65,7 @@ class StreamCommand:
             await self._stream.close()
 
 
-class Complaint:
+class FailedStart:
     """A command that the engine did not start, in a container that has no room for a process."""
 
     def __init__(self, message: bytes) -> None:
@@ -125,7 +125,7 @@ class EngineContainer:
         except DockerError as error:
             if error.status in _GONE:
                 raise lost(error) from error
-            return Complaint(error.message.encode())
+            return FailedStart(error.message.encode())
         except (aiohttp.ClientError, OSError) as error:
             raise lost(error) from error
         return StreamCommand(stream, made)
