@@ -14,7 +14,7 @@ from proctor.cli.gateway import api_key, find_gateway, local_stack
 from proctor.cli.options import AsJson, Gateway
 from proctor.cli.queue import print_queue
 from proctor.cli.render.table import Cell, table, texts
-from proctor.cli.render.terminal import Terminal, complain_of, execute, say
+from proctor.cli.render.terminal import Terminal, execute, report_error, say
 from proctor.cli.render.words import JsonValue, document
 from proctor.cli.stack.child_figures import ChildFigures, read_figures
 from proctor.cli.stack.document import stack_document
@@ -53,10 +53,10 @@ def up(  # noqa: PLR0917  # options of a command, given by name
     try:
         from proctor.cli.stack import start  # noqa: PLC0415  # needs the extra `stack`, other commands do not
     except ModuleNotFoundError:
-        terminal.complain("The local stack is not installed: pip install 'proctor[stack]'.")
+        terminal.print_error("The local stack is not installed: pip install 'proctor[stack]'.")
         raise typer.Exit(ExitCode.REFUSED) from None
     if as_json and not detach:
-        terminal.complain("--json needs --detach: in the foreground `up` prints as it goes.")
+        terminal.print_error("--json needs --detach: in the foreground `up` prints as it goes.")
         raise typer.Exit(ExitCode.REFUSED)
     request = start.StackRequest(model or [], alias or [], http_port=port, grpc_port=grpc_port)
     raise typer.Exit((start.start_detached if detach else start.serve)(request, terminal))
@@ -71,7 +71,7 @@ def down(as_json: AsJson = False) -> None:
     try:
         was_running = stop_stack(state_dir)
     except StackError as error:
-        raise typer.Exit(complain_of(terminal, error)) from None
+        raise typer.Exit(report_error(terminal, error)) from None
     sentence = "The stack was stopped." if was_running else f"No stack runs on {state_dir}."
     terminal.report({"stopped": was_running}, sentence)
 
@@ -173,7 +173,7 @@ def nats_users(
         pools = [pool.name for pool in parse_pools(pools_file.read_text(encoding="utf-8")).pools]
     except (OSError, UnicodeDecodeError, InvalidPools) as error:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        raise typer.Exit(complain_of(terminal, PoolsFileUnusable(file=pools_file, reason=reason))) from None
+        raise typer.Exit(report_error(terminal, PoolsFileUnusable(file=pools_file, reason=reason))) from None
     if as_json:
         variables: dict[str, JsonValue] = {user: password_variable(user) for user in permissions_of(pools)}
         workers: dict[str, JsonValue] = {pool: messaging.worker_user(pool) for pool in pools}
