@@ -148,7 +148,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _cells(finding: Finding) -> tuple[Cell, ...]:
-    found = Text(finding.says)
+    found = Text(finding.message)
     if finding.advice:
         found.append(f"\n→ {finding.advice}", style="bold")
     return Text(finding.severity.value, style=_STYLES[finding.severity]), finding.name, found
