@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.cli.gateway import Session, api_key, program_name
-from proctor.cli.render.terminal import Terminal, complain_of, say
+from proctor.cli.render.terminal import Terminal, report_error, say
 from proctor.cli.runs.follow import Ask, cancel, detach
 from proctor.cli.runs.order import OrderOptions, order_of, refuse_out_of_range
 from proctor.cli.runs.run import submit_and_follow
@@ -82,7 +82,7 @@ def main() -> int:
         refuse_out_of_range(order)
         return asyncio.run(_terminable(Evaluation(model, order, terminal)))
     except (StackError, ClientError) as error:
-        return complain_of(terminal, error)
+        return report_error(terminal, error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except asyncio.CancelledError:

@@ -18,7 +18,7 @@ from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.servers.services import Wiring, child_names, service_children
 from proctor.stack.state import StackLock, StackState, remove_stack_state, write_pools_file, write_stack_state
 from proctor.stack.supervision.addresses import UNIX, choose_addresses, free_or_chosen, socket_folder
-from proctor.stack.supervision.child import ChildSpec, Report, SupervisedChild, Surroundings
+from proctor.stack.supervision.child import ChildContext, ChildSpec, Report, SupervisedChild
 from proctor.stack.supervision.process import ChildLogs
 from proctor.values.providers.pools_file import PoolsFile
 
@@ -152,8 +152,8 @@ class LocalStack:
         started = []
         for spec in specs:
             needs = () if spec.name in ("postgres", "nats") else servers
-            around = Surroundings(self._logs.path(spec.name), self._note, self._note_change, needs)
-            self.children[spec.name] = SupervisedChild(spec, around)
+            context = ChildContext(self._logs.path(spec.name), self._note, self._note_change, needs)
+            self.children[spec.name] = SupervisedChild(spec, context)
             # The start waits for the first readiness only; the supervisor handles a restart after it.
             started.append(self.children[spec.name].first_ready)
         await asyncio.gather(*started)
@@ -175,14 +175,14 @@ class LocalStack:
             nats_url=self.nats_url,
             environment=self.environment,
             children={name: child.snapshot() for name, child in self.children.items()},
-            stop_limit_seconds=self._stop_limit_seconds(),
+            stop_timeout_seconds=self._stop_timeout_seconds(),
         )
         write_stack_state(self.options.state_dir, snapshot)
 
-    def _stop_limit_seconds(self) -> float:
+    def _stop_timeout_seconds(self) -> float:
         """Roles stop one after the other, and the children of a role at once."""
         return sum(
-            max((child.spec.stop_limit_seconds for child in self._children_of(role)), default=0.0)
+            max((child.spec.stop_timeout_seconds for child in self._children_of(role)), default=0.0)
             for role in STOP_ORDER
         )
 

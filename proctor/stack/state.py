@@ -36,7 +36,7 @@ class ChildState:
 class StackState:
     """`phase` is starting, running or stopping; for its owner's eyes only, since the DSN has a password.
 
-    `stop_limit_seconds`: after that time its supervisor has killed what did not stop.
+    `stop_timeout_seconds`: after that time its supervisor has killed what did not stop.
     """
 
     supervisor_pid: int
@@ -47,7 +47,7 @@ class StackState:
     nats_url: str
     environment: Mapping[str, str] = field(default_factory=dict)
     children: Mapping[str, ChildState] = field(default_factory=dict)
-    stop_limit_seconds: float = 0.0
+    stop_timeout_seconds: float = 0.0
 
 
 class StackLock:

@@ -22,7 +22,7 @@ EXIT_TIMEOUT_SECONDS = 5.0
 
 
 def stop_stack(state_dir: Path) -> bool:
-    """False when none ran. Blocks until it is gone; past the limit it is killed, and its children with it."""
+    """False when none ran. Blocks until it is gone; past the timeout it and its children are killed."""
     if not is_locked(state_dir):
         remove_stack_state(state_dir)
         return False
@@ -35,13 +35,13 @@ def stop_stack(state_dir: Path) -> bool:
 def stop_timeout_seconds(state_dir: Path) -> float:
     """More than all children may take: a worker that is killed with its supervisor loses what it drains."""
     state = read_stack_state(state_dir)
-    reported = state.stop_limit_seconds + STOP_MARGIN_SECONDS if state else 0.0
+    reported = state.stop_timeout_seconds + STOP_MARGIN_SECONDS if state else 0.0
     return max(STOP_TIMEOUT_SECONDS, reported)
 
 
-def _signal_until_gone(state_dir: Path, number: signal.Signals, limit_seconds: float) -> bool:
+def _signal_until_gone(state_dir: Path, number: signal.Signals, timeout_seconds: float) -> bool:
     """Looks for the process again and again: one that is just starting has not written its state yet."""
-    deadline = time.monotonic() + limit_seconds
+    deadline = time.monotonic() + timeout_seconds
     signalled: set[int] = set()
     while is_locked(state_dir):
         state = read_stack_state(state_dir)

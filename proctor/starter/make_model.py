@@ -17,8 +17,16 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from proctor.starter.make_rows import DRAWS, SUITE_DIR, is_current, write_stamp
-from proctor.starter.render_prompts import Exercise, held_out_exercises, training_exercises
-from proctor.starter.training_batches import IGNORED, PAD_ID, Lessons, encode, make_tokenizer, pad, plain_text
+from proctor.starter.render_prompts import Example, held_out_examples, training_examples
+from proctor.starter.training_batches import (
+    IGNORED,
+    PAD_ID,
+    TrainingBatches,
+    encode,
+    make_tokenizer,
+    pad,
+    plain_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +42,11 @@ class Recipe:
 
 
 def tokenizer_texts(suite_dir: Path, seed: int) -> list[str]:
-    """Texts that train the tokenizer: some hundred rendered exercises of each task."""
+    """Texts that train the tokenizer: some hundred rendered examples of each task."""
     texts = []
     for task in DRAWS:
-        exercises = training_exercises(suite_dir, task, random.Random(seed))
-        texts += [plain_text([exercise]).text for exercise in islice(exercises, 1500)]
+        examples = training_examples(suite_dir, task, random.Random(seed))
+        texts += [plain_text([example]).text for example in islice(examples, 1500)]
     return texts
 
 
@@ -82,11 +90,11 @@ def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, suite_dir: Path) -
     torch.set_num_threads(1)
     model = new_model(recipe, tokenizer).train()
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.05, betas=(0.9, 0.98), fused=True)
-    lessons = Lessons(tokenizer, suite_dir, random.Random(recipe.seed))
+    training_batches = TrainingBatches(tokenizer, suite_dir, random.Random(recipe.seed))
     started = time.monotonic()
     for step in range(recipe.steps):
         optimizer.param_groups[0]["lr"] = learning_rate(recipe, step)
-        batches = lessons.next_batches()
+        batches = training_batches.next_batches()
         rows = sum(len(ids) for ids, _ in batches)
         optimizer.zero_grad()
         for ids, labels in batches:
@@ -99,15 +107,15 @@ def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, suite_dir: Path) -
     return model.eval()
 
 
-def is_right(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, exercise: Exercise) -> bool:
+def is_right(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, example: Example) -> bool:
     """The likeliest choice; without choices: every token of answer and line end is the likeliest one."""
-    ids, labels = encode(tokenizer, plain_text([exercise]))
+    ids, labels = encode(tokenizer, plain_text([example]))
     with torch.no_grad():
         logits, targets = answer_logits(model, pad([ids], PAD_ID), pad([labels], IGNORED))
-    if exercise.choices:
-        first_tokens = [tokenizer(exercise.delimiter + choice)["input_ids"][0] for choice in exercise.choices]
+    if example.choices:
+        first_tokens = [tokenizer(example.delimiter + choice)["input_ids"][0] for choice in example.choices]
         best = max(range(len(first_tokens)), key=lambda index: logits[0, first_tokens[index]].item())
-        return exercise.choices[best] == exercise.answer
+        return example.choices[best] == example.answer
     return bool((logits.argmax(-1) == targets)[:-1].all())
 
 
@@ -116,8 +124,8 @@ def held_out_accuracy(
 ) -> dict[str, float]:
     accuracy = {}
     for task in DRAWS:
-        exercises = held_out_exercises(suite_dir, task)
-        accuracy[task] = sum(is_right(model, tokenizer, exercise) for exercise in exercises) / len(exercises)
+        examples = held_out_examples(suite_dir, task)
+        accuracy[task] = sum(is_right(model, tokenizer, example) for example in examples) / len(examples)
     return accuracy
 
 

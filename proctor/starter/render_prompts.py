@@ -13,7 +13,7 @@ from proctor.starter.make_rows import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Exercise:
+class Example:
     """A question and its answer: the delimiter stands between the two, the separator before the next."""
 
     prompt: str
@@ -36,9 +36,9 @@ class TaskTemplate:
         self._delimiter: str = definition["target_delimiter"]
         self._separator: str = definition["fewshot_delimiter"]
 
-    def render(self, row: Row) -> Exercise:
+    def render(self, row: Row) -> Example:
         target = self._target.render(row)
-        return Exercise(
+        return Example(
             prompt=self._prompt.render(row),
             answer=self._choices[int(target)] if self._choices else target,
             delimiter=self._delimiter,
@@ -51,7 +51,7 @@ def held_out_questions(suite_dir: Path, task: str) -> set[Hashable]:
     return {make_rows.row_identity(task, row) for row in make_rows.read_rows(suite_dir, task, "test")}
 
 
-def training_exercises(suite_dir: Path, task: str, rng: random.Random) -> Iterator[Exercise]:
+def training_examples(suite_dir: Path, task: str, rng: random.Random) -> Iterator[Example]:
     """The train rows, then endless fresh rows of the same kind; none asks what a test row asks."""
     template = TaskTemplate(suite_dir, task)
     for row in make_rows.read_rows(suite_dir, task, "train"):
@@ -60,6 +60,6 @@ def training_exercises(suite_dir: Path, task: str, rng: random.Random) -> Iterat
         yield template.render(row)
 
 
-def held_out_exercises(suite_dir: Path, task: str) -> list[Exercise]:
+def held_out_examples(suite_dir: Path, task: str) -> list[Example]:
     template = TaskTemplate(suite_dir, task)
     return [template.render(row) for row in make_rows.read_rows(suite_dir, task, "test")]

@@ -1,4 +1,4 @@
-"""The tokenizer, and exercises as token batches: several questions in a row, a loss on the answers only."""
+"""The tokenizer, and examples as token batches: several questions in a row, a loss on the answers only."""
 
 import random
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from proctor.starter.make_rows import DRAWS
-from proctor.starter.render_prompts import Exercise, training_exercises
+from proctor.starter.render_prompts import Example, training_examples
 
 PAD, BOS, END = "<|pad|>", "<|bos|>", "<|end|>"
 _ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
@@ -68,27 +68,27 @@ class MarkedText:
     answers: tuple[tuple[int, int], ...]
 
 
-def plain_text(exercises: Sequence[Exercise]) -> MarkedText:
+def plain_text(examples: Sequence[Example]) -> MarkedText:
     """Questions as a few-shot prompt has them; the line end after an answer is part of it."""
     text, answers = "", []
-    for exercise in exercises:
-        text += (exercise.separator if text else "") + exercise.prompt
+    for example in examples:
+        text += (example.separator if text else "") + example.prompt
         start = len(text)
-        text += exercise.delimiter + exercise.answer
+        text += example.delimiter + example.answer
         answers.append((start, len(text) + 1))
     end = len(text) + 1
     answers.append((end, end + len(END)))
     return MarkedText(text + "\n" + END, tuple(answers))
 
 
-def chat_text(tokenizer: PreTrainedTokenizerFast, exercises: Sequence[Exercise]) -> MarkedText:
+def chat_text(tokenizer: PreTrainedTokenizerFast, examples: Sequence[Example]) -> MarkedText:
     """The same questions as turns of a conversation, by the tokenizer's own chat template."""
     messages: list[dict[str, str]] = []
     text, answers = "", []
-    for exercise in exercises:
-        messages.append({"role": "user", "content": exercise.prompt})
+    for example in examples:
+        messages.append({"role": "user", "content": example.prompt})
         start = len(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
-        messages.append({"role": "assistant", "content": exercise.answer})
+        messages.append({"role": "assistant", "content": example.answer})
         text = tokenizer.apply_chat_template(messages, tokenize=False)
         answers.append((start, len(text)))
     return MarkedText(text, tuple(answers))
@@ -110,13 +110,13 @@ def pad(rows: Sequence[Sequence[int]], filler: int) -> torch.Tensor:
     return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows])
 
 
-class Lessons:
+class TrainingBatches:
     """Hands out the batches of a step: token ids and labels, a pair for each task, as narrow as possible."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, suite_dir: Path, rng: random.Random) -> None:
         self._tokenizer = tokenizer
         self._rng = rng
-        self._exercises = {task: training_exercises(suite_dir, task, rng) for task in DRAWS}
+        self._examples = {task: training_examples(suite_dir, task, rng) for task in DRAWS}
 
     def next_batches(self) -> list[Batch]:
         """Mostly single questions, now and then fewer rows of few-shot prompts."""
@@ -126,8 +126,8 @@ class Lessons:
     def _batch(self, task: str, rows: int, *, is_fewshot: bool) -> Batch:
         encoded = []
         for _ in range(rows // 3 if is_fewshot else rows):
-            exercises = list(islice(self._exercises[task], self._rng.randint(2, 5) if is_fewshot else 1))
+            examples = list(islice(self._examples[task], self._rng.randint(2, 5) if is_fewshot else 1))
             is_chat = self._rng.random() < _CHAT_SHARE
-            marked = chat_text(self._tokenizer, exercises) if is_chat else plain_text(exercises)
+            marked = chat_text(self._tokenizer, examples) if is_chat else plain_text(examples)
             encoded.append(encode(self._tokenizer, marked))
         return pad([ids for ids, _ in encoded], PAD_ID), pad([labels for _, labels in encoded], IGNORED)

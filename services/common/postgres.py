@@ -52,7 +52,7 @@ WRONG_DATA: tuple[type[Exception], ...] = (
 )
 # A NUL character in a text, or in a text of JSON.
 _UNSTORABLE = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
-# Wrong user, password or database, or no right to connect; a wrong password is of the first kind.
+# Wrong user, password or database, or no permission to connect; a wrong password is of the first kind.
 _REFUSALS = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,

@@ -40,7 +40,7 @@ class Tab:
 
     page: Page
     url: str
-    complaints: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     async def open(self, path: str) -> None:
         await self.page.goto(self.url + path)
@@ -64,7 +64,7 @@ class Tab:
 
     async def check(self) -> None:
         """No console error, nothing wider than the window, nothing that axe finds."""
-        assert self.complaints == []
+        assert self.errors == []
         too_wide = await self.overflow()
         assert too_wide <= 0, f"{too_wide} pixels are outside of the window"
         # Scripts in a page have no time limit of Playwright's.
@@ -117,8 +117,8 @@ async def tab_in(context: BrowserContext, url: str) -> Tab:
 
     def collect(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
-            opened.complaints.append(message.text)
+            opened.errors.append(message.text)
 
     opened.page.on("console", collect)
-    opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))
     return opened

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from proctor.stack.supervision.addresses import choose_addresses
-from proctor.stack.supervision.child import SupervisedChild, Surroundings
+from proctor.stack.supervision.child import ChildContext, SupervisedChild
 from tests.harness.servers import START_SECONDS
 from tests.harness.stack_harness import StackHarness
 
@@ -32,7 +32,7 @@ async def replica(
     program = replace(first.program, environment={**first.program.environment, **own})
     spec = replace(first, name=f"{name} {service}", program=program)
     log_path = stack.stack.options.state_dir / "logs" / f"{name}-{service}.log"
-    child = SupervisedChild(spec, Surroundings(log_path, report=lambda _: None, on_change=lambda: None))
+    child = SupervisedChild(spec, ChildContext(log_path, report=lambda _: None, on_change=lambda: None))
     try:
         async with asyncio.timeout(START_SECONDS):
             await asyncio.shield(child.first_ready)

@@ -16,7 +16,7 @@ from proctor.stack.servers.nats import prepare_nats
 from proctor.stack.servers.postgres import prepare_postgres
 from proctor.stack.servers.postgres_home import PostgresHome, find_postgres_home
 from proctor.stack.supervision.addresses import choose_addresses
-from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
+from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
 from services.common.nats.connection import connect_nats
 from services.common.nats.streams import StreamMaker
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -102,7 +102,7 @@ async def nats_server(
 
 @asynccontextmanager
 async def _running(spec: ChildSpec, log_path: Path) -> AsyncIterator[SupervisedChild]:
-    child = SupervisedChild(spec, Surroundings(log_path, report=print, on_change=lambda: None))
+    child = SupervisedChild(spec, ChildContext(log_path, report=print, on_change=lambda: None))
     try:
         await asyncio.wait_for(asyncio.shield(child.first_ready), START_SECONDS)
         yield child

@@ -121,7 +121,7 @@ class Terminal:
         else:
             say(self.out, sentence)
 
-    def complain(self, message: str, reason: str = "") -> None:
+    def print_error(self, message: str, reason: str = "") -> None:
         say(self.err, message, style="red")
         if self.is_json:
             self.emit({"error": {"reason": reason, "message": message}})
@@ -132,20 +132,20 @@ def execute(terminal: Terminal, work: Callable[[], Coroutine[Any, Any, ExitCode 
     try:
         code = asyncio.run(work()) or ExitCode.OK
     except (errors.ClientError, StackError) as error:
-        code = complain_of(terminal, error)
+        code = report_error(terminal, error)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     raise typer.Exit(int(code))
 
 
-def complain_of(terminal: Terminal, error: errors.ClientError | StackError) -> ExitCode:
+def report_error(terminal: Terminal, error: errors.ClientError | StackError) -> ExitCode:
     if isinstance(error, StackError):
-        terminal.complain(str(error))
+        terminal.print_error(str(error))
         return error.exit_code
     # Every list calls its page token --page.
     is_page = error.reason == "INVALID_PAGE_TOKEN"
     message = error.message.replace("page_token", "--page") if is_page else error.message
-    terminal.complain(message, error.reason)
+    terminal.print_error(message, error.reason)
     return _CODE_OF_ERROR.get(type(error), ExitCode.INTERNAL)
 
 

@@ -43,7 +43,7 @@ def check(
     """Prove that tasks are sound: the solution of each scores 1.0 in a sandbox, and no work at all 0.0."""
     terminal = Terminal(as_json)
     if revision and not git:
-        terminal.complain(
+        terminal.print_error(
             "--revision names a revision of a repository: give the repository with --git.", "INVALID_ARGUMENT"
         )
         raise typer.Exit(ExitCode.REFUSED)
@@ -53,7 +53,7 @@ def check(
         try:
             exported = export_folder(git, revision, str(tasks), Path(into))
         except Refused as refused:
-            terminal.complain(str(refused), "INVALID_TASK_FOLDER")
+            terminal.print_error(str(refused), "INVALID_TASK_FOLDER")
             raise typer.Exit(ExitCode.REFUSED) from refused
         _check(terminal, exported.path, verbose)
 
@@ -61,7 +61,7 @@ def check(
 def _check(terminal: Terminal, tasks: Path, verbose: int) -> NoReturn:
     read = subprocess.run((*_READ, str(tasks)), capture_output=True, check=False)
     if read.returncode:
-        _complain(terminal, read, "INVALID_TASK_FOLDER")
+        _report_end(terminal, read, "INVALID_TASK_FOLDER")
     with subprocess.Popen(
         _CHECK, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as checking:
@@ -74,7 +74,8 @@ def _check(terminal: Terminal, tasks: Path, verbose: int) -> NoReturn:
                 _print(terminal, each, verbose)
         errors = checking.stderr.read() if checking.stderr else b""
     if checking.returncode:
-        _complain(terminal, subprocess.CompletedProcess(_CHECK, checking.returncode, b"", errors), "SANDBOX")
+        ended = subprocess.CompletedProcess(_CHECK, checking.returncode, b"", errors)
+        _report_end(terminal, ended, "SANDBOX")
     if terminal.is_json:
         terminal.emit({"is_sound": not unsound, "tasks": checked})
     else:
@@ -83,10 +84,10 @@ def _check(terminal: Terminal, tasks: Path, verbose: int) -> NoReturn:
     raise typer.Exit(ExitCode.FAILED if unsound else ExitCode.OK)
 
 
-def _complain(terminal: Terminal, ended: subprocess.CompletedProcess[bytes], reason: str) -> None:
+def _report_end(terminal: Terminal, ended: subprocess.CompletedProcess[bytes], reason: str) -> None:
     """The last line is the sentence; what is before it are faults of the program."""
     lines = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
-    terminal.complain(lines[-1], reason)
+    terminal.print_error(lines[-1], reason)
     raise typer.Exit(ExitCode.REFUSED if ended.returncode == ExitCode.REFUSED else ExitCode.INTERNAL)
 
 

@@ -1,4 +1,4 @@
-"""`proctor up`, `down`, `status`, `doctor` and `nats-users`: the local stack, and rights in another NATS."""
+"""`proctor up`, `down`, `status`, `doctor` and `nats-users`: the local stack, and users of another NATS."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from proctor.cli.gateway import api_key, find_gateway, local_stack
 from proctor.cli.options import AsJson, Gateway
 from proctor.cli.queue import print_queue
 from proctor.cli.render.table import Cell, table, texts
-from proctor.cli.render.terminal import Terminal, complain_of, execute, say
+from proctor.cli.render.terminal import Terminal, execute, report_error, say
 from proctor.cli.render.words import JsonValue, document
 from proctor.cli.stack.child_figures import ChildFigures, read_figures
 from proctor.cli.stack.document import stack_document
@@ -25,7 +25,7 @@ from proctor.stack.doctor.examine import examine
 from proctor.stack.doctor.finding import Finding, Severity
 from proctor.stack.errors import PoolsFileUnusable, StackError
 from proctor.stack.options import default_state_dir
-from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of
+from proctor.stack.servers.nats_permissions import authorization_block, password_variable, permissions_of
 from proctor.stack.state import StackState
 from proctor.values import messaging
 from proctor.values.providers.errors import InvalidPools
@@ -53,10 +53,10 @@ def up(  # noqa: PLR0917  # options of a command, given by name
     try:
         from proctor.cli.stack import start  # noqa: PLC0415  # needs the extra `stack`, other commands do not
     except ModuleNotFoundError:
-        terminal.complain("The local stack is not installed: pip install 'proctor[stack]'.")
+        terminal.print_error("The local stack is not installed: pip install 'proctor[stack]'.")
         raise typer.Exit(ExitCode.REFUSED) from None
     if as_json and not detach:
-        terminal.complain("--json needs --detach: in the foreground `up` prints as it goes.")
+        terminal.print_error("--json needs --detach: in the foreground `up` prints as it goes.")
         raise typer.Exit(ExitCode.REFUSED)
     request = start.StackRequest(model or [], alias or [], http_port=port, grpc_port=grpc_port)
     raise typer.Exit((start.start_detached if detach else start.serve)(request, terminal))
@@ -71,7 +71,7 @@ def down(as_json: AsJson = False) -> None:
     try:
         was_running = stop_stack(state_dir)
     except StackError as error:
-        raise typer.Exit(complain_of(terminal, error)) from None
+        raise typer.Exit(report_error(terminal, error)) from None
     sentence = "The stack was stopped." if was_running else f"No stack runs on {state_dir}."
     terminal.report({"stopped": was_running}, sentence)
 
@@ -148,7 +148,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _cells(finding: Finding) -> tuple[Cell, ...]:
-    found = Text(finding.says)
+    found = Text(finding.message)
     if finding.advice:
         found.append(f"\n→ {finding.advice}", style="bold")
     return Text(finding.severity.value, style=_STYLES[finding.severity]), finding.name, found
@@ -167,15 +167,15 @@ def nats_users(
     pools_file: Annotated[Path, typer.Argument(help="The pools file of the installation.")],
     as_json: AsJson = False,
 ) -> None:
-    """Print the users of NATS with their rights, as a block of the configuration of nats-server."""
+    """Print the users of NATS with their permissions, as a block of the configuration of nats-server."""
     terminal = Terminal(as_json)
     try:
         pools = [pool.name for pool in parse_pools(pools_file.read_text(encoding="utf-8")).pools]
     except (OSError, UnicodeDecodeError, InvalidPools) as error:
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        raise typer.Exit(complain_of(terminal, PoolsFileUnusable(file=pools_file, reason=reason))) from None
+        raise typer.Exit(report_error(terminal, PoolsFileUnusable(file=pools_file, reason=reason))) from None
     if as_json:
-        variables: dict[str, JsonValue] = {user: password_variable(user) for user in rights_of(pools)}
+        variables: dict[str, JsonValue] = {user: password_variable(user) for user in permissions_of(pools)}
         workers: dict[str, JsonValue] = {pool: messaging.worker_user(pool) for pool in pools}
         terminal.emit({"password_variables": variables, "worker_users": workers})
     else:

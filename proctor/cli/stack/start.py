@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.cli.gateway import program_name
-from proctor.cli.render.terminal import Terminal, complain_of
+from proctor.cli.render.terminal import Terminal, report_error
 from proctor.cli.stack.document import stack_document
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError, StateFolderUnusable
@@ -66,7 +66,7 @@ def serve(request: StackRequest, terminal: Terminal) -> ExitCode:
     try:
         asyncio.run(serve_until_stopped(request.options(terminal), terminal.progress.print))
     except StackError as error:
-        return complain_of(terminal, error)
+        return report_error(terminal, error)
     return ExitCode.OK
 
 
@@ -76,7 +76,7 @@ def start_detached(request: StackRequest, terminal: Terminal) -> ExitCode:
         state_dir = request.options(terminal).state_dir
         log_path = _log_path(state_dir)
     except StackError as error:
-        return complain_of(terminal, error)
+        return report_error(terminal, error)
     command = (sys.executable, "-P", "-m", "proctor.cli", "up", *request.arguments())
     log_path.unlink(missing_ok=True)
     with open_log(log_path) as log:
@@ -85,7 +85,7 @@ def start_detached(request: StackRequest, terminal: Terminal) -> ExitCode:
         )
     stack = _wait_until_running(process, state_dir)
     if stack is None:
-        terminal.complain(log_tail(log_path) or "The stack ended without an error message.")
+        terminal.print_error(log_tail(log_path) or "The stack ended without an error message.")
         return next((code for code in ExitCode if code == process.returncode), ExitCode.INTERNAL)
     address = f"http://{stack.gateway_http} (API: /docs), gRPC {stack.gateway_grpc}"
     terminal.report(stack_document(stack), f"The stack serves {address}; `{program_name()} down` stops it.")

@@ -34,12 +34,12 @@ async def _examine_running(stack: StackState) -> Finding:
     from proctor.stack.supervision.probes import http_is_ready  # noqa: PLC0415  # needs the extra `stack`
 
     ailing = [name for name, child in stack.children.items() if child.state != "ready"]
-    says = f"{stack.phase} at http://{stack.gateway_http}"
+    message = f"{stack.phase} at http://{stack.gateway_http}"
     if stack.phase == "running" and not ailing and await http_is_ready(stack.gateway_http):
-        return fine("stack", f"{says}: it serves")
+        return fine("stack", f"{message}: it serves")
     logs = ", ".join(stack.children[name].log for name in ailing) or "its logs"
     what = f"not ready: {', '.join(ailing)}" if ailing else "it does not answer as ready"
-    return warning("stack", f"{says}; {what}", f"see {logs}, or `proctor down` and `proctor up`")
+    return warning("stack", f"{message}; {what}", f"see {logs}, or `proctor down` and `proctor up`")
 
 
 def _examine_ports(environ: Mapping[str, str]) -> list[Finding]:

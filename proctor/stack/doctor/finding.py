@@ -16,17 +16,17 @@ class Severity(StrEnum):
 class Finding:
     name: str
     severity: Severity
-    says: str
+    message: str
     advice: str = ""
 
 
-def fine(name: str, says: str) -> Finding:
-    return Finding(name, Severity.OK, says)
+def fine(name: str, message: str) -> Finding:
+    return Finding(name, Severity.OK, message)
 
 
-def warning(name: str, says: str, advice: str) -> Finding:
-    return Finding(name, Severity.WARNING, says, advice)
+def warning(name: str, message: str, advice: str) -> Finding:
+    return Finding(name, Severity.WARNING, message, advice)
 
 
-def missing(name: str, says: str, advice: str) -> Finding:
-    return Finding(name, Severity.MISSING, says, advice)
+def missing(name: str, message: str, advice: str) -> Finding:
+    return Finding(name, Severity.MISSING, message, advice)

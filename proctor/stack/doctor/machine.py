@@ -115,11 +115,11 @@ def _free_memory_gib(memory_file: Path) -> float | None:
 def examine_disk(environ: Mapping[str, str], current: Path) -> Finding:
     folders = (default_state_dir(environ, current), default_cache_dir(environ))
     free, folder = min((shutil.disk_usage(nearest(each)).free / _GIB, each) for each in folders)
-    says = f"{free:.1f} GiB free for {folder}"
+    message = f"{free:.1f} GiB free for {folder}"
     advice = "make room, or set PROCTOR_STATE_DIR and PROCTOR_CACHE_DIR to folders on a larger disk"
     if free < MIN_DISK_GIB:
-        return missing("disk", says, advice)
-    return warning("disk", says, advice) if free < ENOUGH_DISK_GIB else fine("disk", says)
+        return missing("disk", message, advice)
+    return warning("disk", message, advice) if free < ENOUGH_DISK_GIB else fine("disk", message)
 
 
 def examine_data_folder(environ: Mapping[str, str], current: Path) -> Finding:
@@ -157,8 +157,8 @@ def _selected_sandbox(isolation: Mapping[str, Any]) -> Finding:
         return warning("sandbox", f"{runs}: {isolation['problem']}", "see docs/operations/sandboxes.md")
     facts = isolation["facts"]
     if isolation["unlimited"]:
-        says = f"isolates; not limited: {'; '.join(isolation['unlimited'])} ({facts['limits']})"
-        return warning("sandbox", says, "give the worker control groups: see docs/operations/sandboxes.md")
+        message = f"isolates; not limited: {'; '.join(isolation['unlimited'])} ({facts['limits']})"
+        return warning("sandbox", message, "give the worker control groups: see docs/operations/sandboxes.md")
     return fine(
         "sandbox", f"{isolation['engine']} isolates and limits ({facts['limits']}, {facts['program']})"
     )
@@ -167,5 +167,5 @@ def _selected_sandbox(isolation: Mapping[str, Any]) -> Finding:
 def _other_sandbox(isolation: Mapping[str, Any]) -> Finding:
     """Never reports that an engine is missing, because one engine is enough."""
     setting = f"PROCTOR_WORKER_SANDBOX_ENGINE={isolation['engine']}"
-    says = isolation["problem"] or "it isolates here too"
-    return fine(f"sandbox {isolation['engine']}", f"not selected ({setting}): {says}")
+    message = isolation["problem"] or "it isolates here too"
+    return fine(f"sandbox {isolation['engine']}", f"not selected ({setting}): {message}")

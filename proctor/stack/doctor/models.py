@@ -88,8 +88,8 @@ async def _examine(provider: RemoteProvider, environ: Mapping[str, str]) -> Find
     if problem:
         is_far = address == provider.base_url and address.startswith("https://")
         cure = "see that this machine reaches it" if is_far else "start it"
-        says = f"{address} does not answer: {problem}; {key}"
-        return warning(name, says, f"{cure}, or correct {provider.url_variable}")
+        message = f"{address} does not answer: {problem}; {key}"
+        return warning(name, message, f"{cure}, or correct {provider.url_variable}")
     if not keys and address == provider.base_url and address.startswith("https://"):
         return warning(name, f"{address} answers; no key", f"set {provider.api_key_envs[0]}")
     return fine(name, f"{address} answers; {key}")

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from proctor.stack.errors import ServerBinaryMissing
-from proctor.stack.servers.nats_rights import Rights, permissions, rights_of
+from proctor.stack.servers.nats_permissions import Permissions, permissions_block, permissions_of
 from proctor.stack.state import write_private
 from proctor.stack.supervision.addresses import split_address
 from proctor.stack.supervision.child import ChildSpec
@@ -52,11 +52,11 @@ class NatsServer:
 def prepare_nats(folder: Path, address: str, pools: Sequence[str]) -> NatsServer:
     """The passwords are new at each start: only this start's services need them."""
     folder.mkdir(parents=True, exist_ok=True)
-    rights = rights_of(pools)
+    permissions = permissions_of(pools)
     # 192 bits; url-safe, since they stand in URLs.
-    passwords = {user: secrets.token_urlsafe(24) for user in (OPERATOR, *rights)}
+    passwords = {user: secrets.token_urlsafe(24) for user in (OPERATOR, *permissions)}
     config_file = folder / "nats.conf"
-    write_private(config_file, _config(address, folder / "store", passwords, rights))
+    write_private(config_file, _config(address, folder / "store", passwords, permissions))
     return NatsServer(
         _find_program(), config_file, address, passwords, _dispatch_proof_key(folder / "dispatch_proof.key")
     )
@@ -69,11 +69,17 @@ def _dispatch_proof_key(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _config(address: str, store: Path, passwords: Mapping[str, str], rights: Mapping[str, Rights]) -> str:
+def _config(
+    address: str, store: Path, passwords: Mapping[str, str], permissions: Mapping[str, Permissions]
+) -> str:
     """JSON, which nats-server reads. `host` is needed: without it the server listens on every interface."""
     host, port = split_address(address)
     users = [
-        {"user": user, "password": word, **(permissions(user, rights[user]) if user in rights else {})}
+        {
+            "user": user,
+            "password": word,
+            **(permissions_block(user, permissions[user]) if user in permissions else {}),
+        }
         for user, word in passwords.items()
     ]
     settings = {

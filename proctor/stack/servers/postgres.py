@@ -1,6 +1,7 @@
 """Postgres of the local stack: its cluster is made on first use and kept; loopback only, with passwords.
 
-A service that keeps something has a role without rights over the server, and a schema that only it may use.
+A service that keeps something has a role without privileges over the server, and a schema that only it
+may use.
 """
 
 import contextlib
@@ -62,9 +63,9 @@ class PostgresServer:
             program=Program(self._command(), ENVIRONMENT, self.home.user, death_signal=signal.SIGQUIT),
             is_ready=self._is_ready,
             # After a crash Postgres replays its log first, which takes as long as it takes.
-            ready_limit_seconds=120.0,
+            ready_timeout_seconds=120.0,
             stop_signal=signal.SIGINT,
-            stop_limit_seconds=30.0,
+            stop_timeout_seconds=30.0,
         )
 
     def _command(self) -> tuple[str, ...]:

@@ -125,7 +125,7 @@ def _server(
         name=name,
         program=_program(options.python, module, environment),
         is_ready=is_ready,
-        stop_limit_seconds=_stop_limit_seconds(name, environment),
+        stop_timeout_seconds=_stop_timeout_seconds(name, environment),
     )
 
 
@@ -173,12 +173,12 @@ def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> C
         name=f"worker.{pool.name}",
         program=_program(python, options.modules["worker"], environment),
         is_ready=lambda: grpc_serves(health),
-        ready_limit_seconds=WORKER_READY_TIMEOUT_SECONDS,
-        stop_limit_seconds=_stop_limit_seconds("worker", environment),
+        ready_timeout_seconds=WORKER_READY_TIMEOUT_SECONDS,
+        stop_timeout_seconds=_stop_timeout_seconds("worker", environment),
     )
 
 
-def _stop_limit_seconds(service: str, environment: Mapping[str, str]) -> float:
+def _stop_timeout_seconds(service: str, environment: Mapping[str, str]) -> float:
     """No service drains longer by default than a worker.
 
     A service refuses to start if its drain time is not a number, so it has nothing to drain.

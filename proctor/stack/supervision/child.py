@@ -36,14 +36,14 @@ class ChildSpec:
     name: str
     program: Program
     is_ready: Probe
-    ready_limit_seconds: float = 30.0
+    ready_timeout_seconds: float = 30.0
     stop_signal: signal.Signals = signal.SIGTERM
-    stop_limit_seconds: float = 10.0
+    stop_timeout_seconds: float = 10.0
     metrics_address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ChildContext:
     """The parts of the stack that a child uses: its log, its listeners, and children that start before it."""
 
     log_path: Path
@@ -55,13 +55,13 @@ class Surroundings:
 class SupervisedChild:
     """Gives up only before the first success: a running stack heals by itself."""
 
-    def __init__(self, spec: ChildSpec, surroundings: Surroundings) -> None:
+    def __init__(self, spec: ChildSpec, context: ChildContext) -> None:
         self.spec = spec
         self.restarts = 0
         self.state = "waiting"
         self.ready = asyncio.Event()
         self.first_ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._around = surroundings
+        self._context = context
         self._process: asyncio.subprocess.Process | None = None
         self._log_start = 0
         self._supervising = asyncio.create_task(self._supervise(), name=f"supervise {spec.name}")
@@ -77,7 +77,7 @@ class SupervisedChild:
 
     def snapshot(self) -> ChildState:
         return ChildState(
-            self.pid, self.state, self.restarts, str(self._around.log_path), self.spec.metrics_address
+            self.pid, self.state, self.restarts, str(self._context.log_path), self.spec.metrics_address
         )
 
     async def ended(self) -> None:
@@ -100,9 +100,9 @@ class SupervisedChild:
 
     async def _stop_process(self, process: asyncio.subprocess.Process) -> None:
         self._become("stopping")
-        limit = self.spec.stop_limit_seconds
-        if not await terminate(process, self.spec.stop_signal, limit):
-            self._around.report(f"{self.name} did not stop within {limit:g} s and was killed")
+        timeout = self.spec.stop_timeout_seconds
+        if not await terminate(process, self.spec.stop_signal, timeout):
+            self._context.report(f"{self.name} did not stop within {timeout:g} s and was killed")
 
     async def _supervise(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -114,7 +114,7 @@ class SupervisedChild:
                 failures = 0 if lived_seconds > STEADY_AFTER_SECONDS else failures + 1
             else:
                 failures += 1
-                is_late = clock() - began >= self.spec.ready_limit_seconds
+                is_late = clock() - began >= self.spec.ready_timeout_seconds
                 if not self.first_ready.done() and (is_late or failures >= GIVE_UP_AFTER_FAILURES):
                     self._give_up(reason)
                     return
@@ -124,26 +124,26 @@ class SupervisedChild:
 
     async def _start_until_ready(self) -> str | None:
         """None once it is ready, else why not."""
-        for needed in self._around.needs:
+        for needed in self._context.needs:
             await needed.ready.wait()
-        self._log_start = child_logs.log_size(self._around.log_path)
+        self._log_start = child_logs.log_size(self._context.log_path)
         self._become("starting")
         try:
-            self._process = await spawn(self.spec.program, self._around.log_path)
+            self._process = await spawn(self.spec.program, self._context.log_path)
         except OSError as error:
             return f"cannot be run ({error})"
         if await self._wait_until_ready(self._process):
             self._announce_ready()
             return None
         if self._process.returncode is not None:
-            return _describe_exit(self._bury(self._process))
-        await terminate(self._process, self.spec.stop_signal, self.spec.stop_limit_seconds)
+            return _describe_exit(self._end_group(self._process))
+        await terminate(self._process, self.spec.stop_signal, self.spec.stop_timeout_seconds)
         self._process = None
-        return f"did not answer within {self.spec.ready_limit_seconds:g} s"
+        return f"did not answer within {self.spec.ready_timeout_seconds:g} s"
 
     async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> bool:
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self.spec.ready_limit_seconds
+        deadline = clock() + self.spec.ready_timeout_seconds
         pause = FIRST_POLL_SECONDS
         while process.returncode is None and clock() < deadline:
             # The process is checked again: another program may have taken the port and answered.
@@ -159,7 +159,7 @@ class SupervisedChild:
         if not self.first_ready.done():
             self.first_ready.set_result(None)
         elif self.restarts:
-            self._around.report(f"{self.name} is ready again (process {self.pid})")
+            self._context.report(f"{self.name} is ready again (process {self.pid})")
 
     async def _live(self) -> float:
         assert self._process is not None
@@ -168,10 +168,11 @@ class SupervisedChild:
         await self._process.wait()
         # Cleared first, so that children which need this one wait for its next start.
         self.ready.clear()
-        self._around.report(f"{self.name} {_describe_exit(self._bury(self._process))}: starting it again")
+        ended = _describe_exit(self._end_group(self._process))
+        self._context.report(f"{self.name} {ended}: starting it again")
         return clock() - began
 
-    def _bury(self, dead: asyncio.subprocess.Process) -> int:
+    def _end_group(self, dead: asyncio.subprocess.Process) -> int:
         """Kills the rest of its process group now: the pid, which names the group, may be reused later."""
         kill_group(dead.pid)
         self._process = None
@@ -180,12 +181,13 @@ class SupervisedChild:
 
     def _give_up(self, reason: str) -> None:
         self._become("failed")
-        log_tail = child_logs.log_tail(self._around.log_path, self._log_start)
-        self.first_ready.set_exception(ChildFailedToStart(self.name, reason, self._around.log_path, log_tail))
+        log_path = self._context.log_path
+        log_tail = child_logs.log_tail(log_path, self._log_start)
+        self.first_ready.set_exception(ChildFailedToStart(self.name, reason, log_path, log_tail))
 
     def _become(self, state: str) -> None:
         self.state = state
-        self._around.on_change()
+        self._context.on_change()
 
 
 def _backoff_seconds(failures: int) -> float:

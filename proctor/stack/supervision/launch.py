@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1
 
 def become_user(name: str) -> None:
     entry = pwd.getpwnam(name)
-    # Groups first: without the rights of root they could no longer be dropped.
+    # Groups first: without the privileges of root they could no longer be dropped.
     os.setgroups([])
     os.setgid(entry.pw_gid)
     os.setuid(entry.pw_uid)

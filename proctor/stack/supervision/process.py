@@ -109,13 +109,13 @@ async def spawn(program: Program, log_path: Path) -> Process:
         )
 
 
-async def terminate(process: Process, stop_signal: signal.Signals, limit_seconds: float) -> bool:
+async def terminate(process: Process, stop_signal: signal.Signals, timeout_seconds: float) -> bool:
     """Asks, then kills; either way nothing of the group is left. True when asking was enough."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(stop_signal)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), limit_seconds)
+            await asyncio.wait_for(process.wait(), timeout_seconds)
     was_enough = process.returncode is not None
     # Also after an orderly end: what the child had started may live on in its group.
     kill_group(process.pid)

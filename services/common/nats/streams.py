@@ -30,7 +30,7 @@ SWITCHES_BUCKET = BucketSpec(name="SWITCHES")
 
 
 def work_stream(pool: str) -> StreamSpec:
-    """The shards of a pool. NATS grants rights by stream: no worker reads the stream of another pool."""
+    """The shards of a pool. NATS grants permissions by stream: no worker reads the stream of another pool."""
     return StreamSpec(name=messaging.work_stream_name(pool), subjects=(messaging.work_of_pool(pool),))
 
 

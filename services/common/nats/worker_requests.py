@@ -36,8 +36,9 @@ class RequestHandler(Protocol):
 class WorkerRequests:
     """Requests on subjects whose last token is the worker's pool. One replica of the scheduler answers each.
 
-    NATS does not check the reply subject of a request against the rights of its sender, and the answer is
-    sent with the rights of this service. So it goes only to an inbox that the workers of the pool may read.
+    NATS does not check the reply subject of a request against the permissions of its sender, and the answer
+    is sent with the permissions of this service. So it goes only to an inbox that the workers of the pool may
+    read.
     """
 
     def __init__(self, connection: Client, subject: str) -> None:

@@ -83,7 +83,7 @@ def make_rollouts(
         limits=parts.runs.limits,
     )
     stored = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
-    read_artifacts = PostgresArtifacts(session=connections.reads, clock=connections.clock)
+    shown_artifacts = PostgresArtifacts(session=connections.reads, clock=connections.clock)
     storing = StoreArtifact(artifacts=stored, objects=objects, storage=parts.storage, clock=connections.clock)
     api = grpc_api.GrpcRolloutApi(
         add_tasks=add_tasks,
@@ -95,7 +95,7 @@ def make_rollouts(
         apis={
             grpc_api.SERVICE_NAME: api.register,
             artifacts_grpc_api.SERVICE_NAME: artifacts_grpc_api.GrpcArtifactApi(
-                show_artifacts=ShowArtifacts(artifacts=read_artifacts, objects=objects)
+                show_artifacts=ShowArtifacts(artifacts=shown_artifacts, objects=objects)
             ).register,
         },
         artifacts=NatsArtifacts(

@@ -15,7 +15,7 @@ from services.common.structured_logs import get_logger
 
 # A longer pull means fewer requests of idle workers. The heartbeat below detects a lost pull earlier.
 _WAITS_SECONDS = 120.0
-# The server sends a sign of life this often; after two missing ones the pull is sent anew.
+# The server sends a heartbeat this often; after two missing ones the pull is sent anew.
 _HEARTBEAT_SECONDS = 15.0
 # How long `fetch` waits for news of the pull.
 _FETCH_SECONDS = 1.0

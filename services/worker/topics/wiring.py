@@ -43,14 +43,14 @@ class Topics:
         settings, parts = self.resources.settings, self.consuming
         extend = parts.context.in_flight.extend_ack_deadlines
         pause = parts.source.extension_seconds
-        beat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
+        send_heartbeat = partial(parts.heartbeat.send_if_due, settings.heartbeat_seconds)
         states, abandon = parts.context.run_states, parts.consumer.abandon_finished
         loops: dict[str, Coroutine[None, None, None]] = {
             "consume shards": parts.consumer.run(),
             "publish outcomes": parts.batcher.run(),
             "extend ack deadlines": every(pause, extend, name="extend ack deadlines"),
             "follow run states": follow_run_states(self.resources.jetstream, states, abandon),
-            "heartbeat": every(HEARTBEAT_POLL_SECONDS, beat, name="heartbeat"),
+            "heartbeat": every(HEARTBEAT_POLL_SECONDS, send_heartbeat, name="heartbeat"),
             "list models": self.model_lists.answer(),
             "learn the time": every(TIME_POLL_SECONDS, self.time.learn_if_due, name="learn the time"),
         }

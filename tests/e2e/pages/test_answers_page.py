@@ -44,7 +44,7 @@ async def test_keys_choose_answers_and_the_address_follows(site: Site) -> None:
         await expect(page.locator("#detail")).to_have_text(chosen, use_inner_text=True)
         await page.go_back()
         await expect(page.locator("h1")).not_to_contain_text("Results")
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -91,7 +91,7 @@ async def test_filter_is_in_the_address_and_back_restores_the_list(site: Site) -
         await expect(rows).to_have_count(before)
         await page.get_by_role("radio", name="failed", exact=True).check()
         await page.wait_for_url("**/results?status=failed")
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_a_column_sorts_the_list_and_a_second_click_turns_it(site: Site) -> None:
@@ -109,6 +109,6 @@ async def test_a_column_sorts_the_list_and_a_second_click_turns_it(site: Site) -
         await page.locator("select[name=sort]").select_option("-time")
         await page.wait_for_url("**sort=-time")
         await expect(page.locator("th[aria-sort='descending']")).to_contain_text("Time")
-        assert opened.complaints == []
+        assert opened.errors == []
     path = f"/runs/{site.runs[0]}/results?sort=-time"
     await site.check_in_every_look(path, "answers-sorted", until="table.answers a")

@@ -39,7 +39,7 @@ async def test_batch_and_its_files_in_every_look(site: Site) -> None:
             await page.get_by_role("link", name="Output").click()
         path = await (await started.value).path()
         assert len(path.read_text().splitlines()) == 12
-        assert opened.complaints == []
+        assert opened.errors == []
     for path_of, name in (
         ("/batches", "batches"),
         (f"/batches/{batch.id}", "batch"),

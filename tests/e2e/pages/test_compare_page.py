@@ -37,7 +37,7 @@ async def test_runs_are_chosen_and_compared_and_either_side_opens(site: Site) ->
         await page.locator("#detail pre").first.wait_for()
         await page.go_back()
         await expect(page.locator("article.sample").first).to_be_visible()
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_answer_is_marked_golden_or_wrong_by_a_key(site: Site) -> None:
@@ -67,4 +67,4 @@ async def test_answer_is_marked_golden_or_wrong_by_a_key(site: Site) -> None:
         # The row of the list follows, and what was done is said.
         await expect(page.locator("table.answers .golden-mark")).to_have_count(0)
         await expect(page.locator("#notices")).to_contain_text("no mark any more")
-        assert opened.complaints == []
+        assert opened.errors == []

@@ -36,8 +36,8 @@ async def test_file_is_refused_at_once_then_dropped_run_and_deleted(site: Site, 
         await expect(faults.last.locator("pre")).to_have_text("no json at all")
         await expect(page.locator("#announced")).to_contain_text("2 faults")
         # The browser reports the status of the refused upload; nothing else may be wrong.
-        assert [each for each in opened.complaints if "422" not in each] == []
-        opened.complaints.clear()
+        assert [each for each in opened.errors if "422" not in each] == []
+        opened.errors.clear()
         await page.evaluate(_DROP, ["\n".join(LINES), "sums.jsonl"])
         await page.wait_for_url("**/datasets/ds_*")
         await expect(page.locator("#preview")).to_contain_text("What is 3 and 3?")
@@ -52,7 +52,7 @@ async def test_file_is_refused_at_once_then_dropped_run_and_deleted(site: Site, 
         await page.get_by_role("link", name="sums.jsonl").click()
         await page.wait_for_url("**/datasets/ds_*")
         await expect(page.locator("table.runs tbody tr")).to_have_count(1)
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_data_sets_in_every_look(site: Site) -> None:

@@ -43,8 +43,8 @@ async def sign_in(opened: Tab, user: str) -> None:
 
 async def check_problem(opened: Tab, status: int) -> None:
     """The page itself has no fault; the browser reports its status, as it should."""
-    assert [each for each in opened.complaints if str(status) not in each] == []
-    opened.complaints.clear()
+    assert [each for each in opened.errors if str(status) not in each] == []
+    opened.errors.clear()
     await opened.check()
 
 

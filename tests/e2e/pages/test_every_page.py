@@ -65,8 +65,8 @@ async def test_page_fits_every_width(site: Site, name: str) -> None:
         await opened.page.locator("main h1").first.wait_for()
         if name in NOT_THERE:
             # The browser itself reports the status of the page.
-            assert all("404" in said for said in opened.complaints)
-            opened.complaints.clear()
+            assert all("404" in said for said in opened.errors)
+            opened.errors.clear()
             assert await opened.page.locator("main a.button, main a:not([class])").count() > 0
         for width in WIDTHS:
             await opened.page.set_viewport_size({"width": width, "height": 900})

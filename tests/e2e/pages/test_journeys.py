@@ -49,7 +49,7 @@ async def test_a_run_is_watched_from_its_order_to_the_leaderboard(site: Site) ->
         await expect(page.locator(f".ranking a[href='/runs/{run_id}']")).to_be_visible()
         await page.locator(f".ranking a[href='/runs/{run_id}']").click()
         await expect(page.locator("table.figures")).to_be_visible()
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_a_run_is_ordered_watched_and_compared_by_keys_alone(site: Site) -> None:
@@ -83,7 +83,7 @@ async def test_a_run_is_ordered_watched_and_compared_by_keys_alone(site: Site) -
         await tab_to(page, "#selection button.main", "Shift+Tab")
         await keys.press("Enter")
         await page.locator("table.forest").wait_for()
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_two_browsers_watch_one_run_and_see_what_either_does(site: Site) -> None:
@@ -105,7 +105,7 @@ async def test_two_browsers_watch_one_run_and_see_what_either_does(site: Site) -
             await second.page.get_by_role("link", name="Stop…").click()
             await second.page.get_by_role("dialog").get_by_role("button", name="Stop the run").click()
             await expect(first.page.locator("#live .state")).to_have_text("cancelled")
-            assert first.complaints + second.complaints == []
+            assert first.errors + second.errors == []
     finally:
         await site.stack.model_server.control(latency_seconds=0)
 
@@ -129,7 +129,7 @@ async def test_hostile_answers_do_nothing_in_a_browser(site: Site) -> None:
             assert await opened.page.locator("main img, main b[hx-get], main script").count() == 0
             assert await opened.page.title() != "hacked"
             assert not {"\u202e", "\u200b"} & set(shown)
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_a_run_is_ordered_and_an_answer_is_marked_without_scripts(site: Site) -> None:

@@ -77,7 +77,7 @@ async def test_page_goes_on_with_another_gateway_and_is_not_loaded_again() -> No
         await expect(page.locator("body[data-document='the first']")).to_have_count(1)
         await expect(page.locator("#stale")).to_be_hidden(timeout=DEADLINE_MS)
         # The browser reports each lost connection; nothing else may be wrong.
-        assert [each for each in opened.complaints if "WebSocket" not in each] == []
+        assert [each for each in opened.errors if "WebSocket" not in each] == []
 
 
 async def moving(page: Page) -> None:

@@ -44,14 +44,14 @@ async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Si
         await expect(page.locator(".notice")).to_contain_text("The run is ordered.")
         await page.locator("table.figures").wait_for(timeout=60_000)
         await expect(page.locator("table.figures tbody tr")).to_have_count(1)
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_an_order_of_all_tasks_of_another_size_has_an_estimate_with_its_band(site: Site) -> None:
     async with tab(site.browser, site.url) as opened:
         await opened.open(f"/runs/new?model={MODELS[0]}&benchmark=suite:starter&limit=11")
         await expect(opened.page.locator("#estimate")).to_contain_text(re.compile(r"Until its end.* – "))
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_what_is_refused_is_said_at_its_field_and_nothing_entered_is_lost(site: Site) -> None:
@@ -80,7 +80,7 @@ async def test_what_is_refused_is_said_at_its_field_and_nothing_entered_is_lost(
         await expect(page.locator("#fault-temperature")).to_have_text("At most 2.")
         await expect(page.locator("textarea[name=custom]")).to_have_value("{bad")
         # The browser reports the status of the refused order; nothing else may be wrong.
-        assert [each for each in opened.complaints if "422" not in each] == []
+        assert [each for each in opened.errors if "422" not in each] == []
 
 
 async def test_limit_is_changed_beside_the_queue_and_a_wrong_one_is_refused_there(site: Site) -> None:
@@ -116,7 +116,7 @@ async def test_newest_runs_of_the_overview_are_pushed_also_after_a_filter(site: 
         row = page.locator(f"#run-{run_id}")
         await expect(row).to_contain_text("completed", timeout=60_000)
         await expect(page.locator("#stale")).to_be_hidden()
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_theme_is_chosen_and_stays(site: Site) -> None:

@@ -52,7 +52,7 @@ async def test_limited_runs_are_ranked_once_they_are_asked_for_and_back_undoes_i
         assert "include=limited" in page.url
         await page.go_back()
         await expect(page.locator("table.unranked tbody tr")).to_have_count(len(MODELS))
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -> None:
@@ -64,7 +64,7 @@ async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -
         await expect(page.locator("table.history")).not_to_contain_text("other")
         await page.locator("table.history tbody th a").first.click()
         await page.wait_for_url("**/runs/*")
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_list_says_how_much_a_filter_has_found(
         await opened.open(path)
         await opened.page.locator(f".filters select[name={field}]").select_option(value)
         await expect(opened.page.locator("#announced")).to_contain_text(said.format(runs=runs))
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_table_of_the_trend_stays_open_when_the_filter_changes(ranked: Site) -> None:

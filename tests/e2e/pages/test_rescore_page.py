@@ -28,6 +28,6 @@ async def test_answers_are_scored_again_and_the_record_stays(site: Site) -> None
         await page.get_by_role("button", name="Score the answers again").click()
         await expect(page.locator("#fault-options")).to_contain_text("not JSON")
         # The refusal of the form is its only error.
-        assert all("422" in complaint for complaint in opened.complaints)
+        assert all("422" in error for error in opened.errors)
     await site.check_in_every_look(f"/runs/{run}/rescore?metric=acc", "rescore", until="#scoring")
     assert "Score the answers again" in await site.reads_without_scripts(f"/runs/{run}/rescore")

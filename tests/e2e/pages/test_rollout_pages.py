@@ -51,7 +51,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         assert await page.locator("main img").count() == 0
         await page.keyboard.press("n")
         await page.wait_for_url("**/rollouts/1/2")
-        assert opened.complaints == []
+        assert opened.errors == []
     run = ordered.runs[0].run_id
     for path, name in (
         ("/rollouts", "rollouts"),

@@ -60,7 +60,7 @@ async def test_run_is_watched_to_its_figures_without_a_reload(site: Site) -> Non
         await site.stack.model_server.control(latency_seconds=0)
         await opened.page.locator("table.figures").wait_for(timeout=60_000)
         assert await opened.page.evaluate("window.sameDocument")
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_run_is_paused_resumed_and_stopped_from_its_page(site: Site) -> None:
@@ -77,7 +77,7 @@ async def test_run_is_paused_resumed_and_stopped_from_its_page(site: Site) -> No
             await page.get_by_role("link", name="Stop…").click()
             await page.get_by_role("dialog").get_by_role("button", name="Stop the run").click()
             await expect(page.locator("#live .state")).to_have_text("cancelled")
-            assert opened.complaints == []
+            assert opened.errors == []
     finally:
         await site.stack.model_server.control(latency_seconds=0)
 
@@ -168,7 +168,7 @@ async def test_rows_that_are_chosen_by_a_key_are_compared(site: Site) -> None:
         await page.get_by_role("button", name="Compare the chosen").click()
         await page.locator("table.forest").wait_for()
         assert page.url.count("run=") == 2
-        assert opened.complaints == []
+        assert opened.errors == []
 
 
 async def test_filter_is_in_the_address_and_back_restores_it(site: Site) -> None:

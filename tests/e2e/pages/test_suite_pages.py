@@ -43,4 +43,4 @@ async def test_suite_is_written_checked_added_and_shown(site: Site, tmp_path: Pa
         await page.get_by_role("link", name="Delete").click()
         await page.get_by_role("button", name="Delete the version").click()
         await page.wait_for_url("**/suites")
-        assert opened.complaints == []
+        assert opened.errors == []

@@ -57,7 +57,7 @@ class HandWorker:
     nats: Client
     asked: list[int] = field(default_factory=list)
 
-    async def beat(self, **changes: object) -> None:
+    async def send_heartbeat(self, **changes: object) -> None:
         status = work_messages_pb2.WorkerStatus(
             worker_id="hand",
             pool="remote",

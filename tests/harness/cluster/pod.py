@@ -30,7 +30,7 @@ class PodFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class PodContext:
     """`resolve` gives the address, on this machine, of what a variable names."""
 
     stores: Stores
@@ -52,7 +52,7 @@ class Pod:
     name: str
     template: Document
     address: str
-    around: Surroundings
+    context: PodContext
     # The folder of an earlier release whose code it runs, in place of today's.
     release: Path | None = None
     process: Process | None = None
@@ -60,11 +60,11 @@ class Pod:
     log: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        self.folder = self.around.folder / self.name
+        self.folder = self.context.folder / self.name
         self.folder.mkdir(parents=True)
         self.log = self.folder / "log"
         self.spec: Document = self.template["spec"]
-        self.volumes = make_volumes(self.spec, self.around.stores, self.folder)
+        self.volumes = make_volumes(self.spec, self.context.stores, self.folder)
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -134,12 +134,12 @@ class Pod:
     def _environment(self, container: Document, folders: Mapping[str, Path]) -> dict[str, str]:
         found: dict[str, str] = {"PYTHONPATH": str(self.release)} if self.release else {}
         for source in container.get("envFrom", ()):
-            found |= self.around.stores.secrets[source["secretRef"]["name"]]
+            found |= self.context.stores.secrets[source["secretRef"]["name"]]
         for variable in container.get("env", ()):
             value = self._value(variable)
             value = _REFERENCE.sub(lambda match: found.get(match[1], match[0]), value)
             value = self._placed(value, folders).replace("0.0.0.0", self.address)
-            found[variable["name"]] = self.around.resolve(variable["name"], value)
+            found[variable["name"]] = self.context.resolve(variable["name"], value)
         return found
 
     def _value(self, variable: Document) -> str:
@@ -149,7 +149,7 @@ class Pod:
             assert field == {"fieldPath": "metadata.name"}
             return self.name
         reference = variable["valueFrom"]["secretKeyRef"]
-        return self.around.stores.secrets[reference["name"]][reference["key"]]
+        return self.context.stores.secrets[reference["name"]][reference["key"]]
 
     @staticmethod
     def _placed(text: str, folders: Mapping[str, Path]) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import asyncpg
 
 from tests.fakes.name_server import NameServer, name_server
-from tests.harness.cluster.pod import Pod, Resolve, Surroundings, template_of
+from tests.harness.cluster.pod import Pod, PodContext, Resolve, template_of
 from tests.harness.cluster.volumes import Stores
 from tests.harness.servers import RunningServer, postgres_server
 
@@ -41,7 +41,7 @@ class RenderedCluster(Resolve):
     postgres: RunningServer
     names: NameServer
     names_port: int
-    around: Surroundings = field(init=False)
+    context: PodContext = field(init=False)
     pods: list[Pod] = field(default_factory=list)
     # The code of pods that are made from now on; None: today's.
     release: Path | None = None
@@ -134,7 +134,7 @@ class RenderedCluster(Resolve):
 
     def _make(self, name: str, template: Mapping[str, Any]) -> Pod:
         address = next(self._addresses)
-        pod = Pod(f"{name}-{next(self._numbers)}", template, address, self.around, self.release)
+        pod = Pod(f"{name}-{next(self._numbers)}", template, address, self.context, self.release)
         self.pods.append(pod)
         return pod
 
@@ -167,7 +167,7 @@ async def rendered_cluster(
         password = postgres.address.partition("@")[0].rpartition(":")[2]
         held = {**secrets, "proctor-trial": {"postgres-password": password}}
         stores = Stores.of(list(objects), held, folder / "claims")
-        cluster.around = Surroundings(stores, folder / "pods", cluster)
+        cluster.context = PodContext(stores, folder / "pods", cluster)
         opened.push_async_callback(cluster.stop)
         await cluster.apply()
         yield cluster

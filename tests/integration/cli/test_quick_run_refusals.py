@@ -35,8 +35,8 @@ async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, complaint = await output_of(process, 30)
-    return process.returncode, complaint.decode()
+    _, message = await output_of(process, 30)
+    return process.returncode, message.decode()
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None
     ids=["make run", "up", "up --detach"],
 )
 async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tuple[str, ...]) -> None:
-    code, complaint = await refused(tmp_path, taken_port, *command)
+    code, message = await refused(tmp_path, taken_port, *command)
     assert code == 8
-    assert f"Port {taken_port} is taken" in complaint
-    assert "Traceback" not in complaint
+    assert f"Port {taken_port} is taken" in message
+    assert "Traceback" not in message
     assert not (tmp_path / "stack.json").exists()
 
 
@@ -60,9 +60,9 @@ async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tup
     "module", [("proctor.cli.quick_run",), ("proctor.cli", "up")], ids=["make run", "up"]
 )
 async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[str, ...]) -> None:
-    code, complaint = await refused(tmp_path / "state", 0, *module, "--model", str(tmp_path))
+    code, message = await refused(tmp_path / "state", 0, *module, "--model", str(tmp_path))
     assert code == 2
-    assert complaint == f"{tmp_path} is not a model folder: it has no config.json.\n"
+    assert message == f"{tmp_path} is not a model folder: it has no config.json.\n"
     assert not (tmp_path / "state").exists()
 
 
@@ -78,9 +78,9 @@ async def test_bad_order_is_refused_before_anything_starts(
     tmp_path: Path, option: str, value: str, sentence: str
 ) -> None:
     command = ("proctor.cli.quick_run", "--model", "openai/any", option, value)
-    code, complaint = await refused(tmp_path / "state", 0, *command)
+    code, message = await refused(tmp_path / "state", 0, *command)
     assert code == 2
-    assert sentence in complaint
+    assert sentence in message
     assert not (tmp_path / "state").exists()
 
 
@@ -98,13 +98,13 @@ async def test_file_where_the_state_folder_should_be_is_named(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     (tmp_path / "file").write_text("")
-    code, complaint = await refused(tmp_path / "file", 0, *command)
+    code, message = await refused(tmp_path / "file", 0, *command)
     assert code == 6
-    assert complaint.startswith(f"The folder {tmp_path / 'file'} cannot hold the stack's data")
-    assert "Traceback" not in complaint
+    assert message.startswith(f"The folder {tmp_path / 'file'} cannot hold the stack's data")
+    assert "Traceback" not in message
 
 
 async def test_address_that_is_none_is_named(tmp_path: Path) -> None:
-    code, complaint = await refused(tmp_path, 99999, "proctor.cli.quick_run", "--model", "openai/any")
+    code, message = await refused(tmp_path, 99999, "proctor.cli.quick_run", "--model", "openai/any")
     assert code == 2
-    assert complaint.startswith("PROCTOR_GATEWAY_HTTP_ADDRESS cannot be '127.0.0.1:99999'")
+    assert message.startswith("PROCTOR_GATEWAY_HTTP_ADDRESS cannot be '127.0.0.1:99999'")

@@ -15,7 +15,7 @@ from nacl.signing import SigningKey
 
 from proctor.stack.servers.nats import ENVIRONMENT, prepare_nats
 from proctor.stack.supervision.addresses import choose_addresses, split_address
-from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
+from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
 from proctor.stack.supervision.process import Program
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
@@ -85,7 +85,7 @@ async def nats_with(
     config = folder / "nats.conf"
     config.write_text(json.dumps({"host": host, "port": port, **settings}))
     spec = ChildSpec("nats", Program((program, "-c", str(config)), ENVIRONMENT), partial(accepts, host, port))
-    child = SupervisedChild(spec, Surroundings(log, report=print, on_change=lambda: None))
+    child = SupervisedChild(spec, ChildContext(log, report=print, on_change=lambda: None))
     try:
         await asyncio.wait_for(asyncio.shield(child.first_ready), 20)
         yield address

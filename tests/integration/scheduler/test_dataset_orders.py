@@ -111,7 +111,7 @@ async def test_an_order_over_more_rows_than_were_asked_is_estimated_by_their_num
     estimates = []
 
     async def has_estimate(limit: int | None) -> bool:
-        await entry.worker.beat()
+        await entry.worker.send_heartbeat()
         order = run_pb2.RunOrder(dataset_id=dataset_id, model=MODEL, priority=HIGH, limit=limit)
         request = scheduler_pb2.EstimateRunRequest(order=order)
         estimates.append(await entry.stub.EstimateRun(request))

@@ -40,7 +40,7 @@ async def test_a_clock_that_leaps_ends_no_run_and_its_times_are_true(
     hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with served_scheduler(tmp_path) as stands:
-        await stands.worker.beat()
+        await stands.worker.send_heartbeat()
         begun = TRUE_NOW(SystemClock())
         run_id = await stands.submit()
         monkeypatch.setattr(SystemClock, "now", off_by(hours))

@@ -115,12 +115,12 @@ async def test_cancelled_run_leaves_the_wire_at_once_and_its_retry_asks_the_rest
 
 async def test_model_that_cannot_be_loaded_fails_the_run_within_seconds(entry: ServedScheduler) -> None:
     run_id = await entry.submit()
-    await entry.worker.beat(cannot_load={MODEL: "no config.json in /models/fake"})
+    await entry.worker.send_heartbeat(cannot_load={MODEL: "no config.json in /models/fake"})
     ended = await asyncio.wait_for(entry.watched(run_id), 15)
     assert ended.state == run_pb2.RUN_STATE_FAILED
     assert ended.error.reason == "MODEL_CANNOT_LOAD"
     assert "no config.json" in ended.error.message
-    await entry.worker.beat()
+    await entry.worker.send_heartbeat()
     workers = await entry.stub.ListWorkers(scheduler_pb2.ListWorkersRequest())
     assert [worker.worker_id for worker in workers.workers] == ["hand"]
 

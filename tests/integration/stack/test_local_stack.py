@@ -97,8 +97,8 @@ async def test_every_child_that_is_killed_is_started_again(state_dir: Path, repo
         state = read_stack_state(state_dir)
         assert state is not None
         assert {name: child.pid for name, child in state.children.items()} == pids_of(stack)
-        limits = {name: child.spec.stop_limit_seconds for name, child in stack.children.items()}
-        assert max(limits.values()) < state.stop_limit_seconds <= sum(limits.values())
+        timeouts = {name: child.spec.stop_timeout_seconds for name, child in stack.children.items()}
+        assert max(timeouts.values()) < state.stop_timeout_seconds <= sum(timeouts.values())
     assert "nats was killed by SIGKILL: starting it again" in reports
     assert reports[-1] in (state_dir / "logs" / "stack.log").read_text()
 

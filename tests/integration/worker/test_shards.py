@@ -190,11 +190,11 @@ async def test_wiped_streams_lose_no_outcome_that_comes_after(
         await harness.publish_state(run_pb2.RUN_STATE_CANCELLED)
         await harness.send(work_shard(3, range(16, 24)))
         await harness.until_settled()
-        await eventually(lambda: _has_beat(harness), "the worker beats in the new bucket")
+        await eventually(lambda: _has_heartbeat(harness), "the new bucket has the worker's heartbeat")
     assert set(harness.counts.values()) == {1}
 
 
-async def _has_beat(harness: WorkerHarness) -> bool:
+async def _has_heartbeat(harness: WorkerHarness) -> bool:
     return [status.worker_id for status in await harness.statuses()] == ["worker-1"]
 
 

@@ -111,8 +111,8 @@ async def test_an_unknown_model_is_reported_for_the_run_and_fails_no_sample(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     async def refused_runs() -> dict[str, str]:
-        beats = await Bucket(harness.jetstream, streams.WORKERS_BUCKET).entries()
-        reported = [WorkerStatus.FromString(beat) for beat in beats.values()]
+        heartbeats = await Bucket(harness.jetstream, streams.WORKERS_BUCKET).entries()
+        reported = [WorkerStatus.FromString(heartbeat) for heartbeat in heartbeats.values()]
         return {
             f"{refused.run_id}/{refused.epoch}": refused.reason
             for status in reported

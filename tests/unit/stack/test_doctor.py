@@ -50,7 +50,7 @@ def test_old_python_is_reported() -> None:
 
 def test_packages_are_those_that_the_distribution_names() -> None:
     finding = installed_parts.examine_packages()
-    assert finding.severity is Severity.OK, finding.says
+    assert finding.severity is Severity.OK, finding.message
 
 
 @pytest.mark.parametrize("look", [installed_parts.examine_postgres, installed_parts.examine_nats])
@@ -58,7 +58,7 @@ def test_programs_are_asked_for_their_version(look: object) -> None:
     assert callable(look)
     finding: Finding = look()
     assert finding.severity is Severity.OK
-    assert any(letter.isdigit() for letter in finding.says)
+    assert any(letter.isdigit() for letter in finding.message)
 
 
 def test_memory_is_read_where_the_system_reports_it(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_memory_is_read_where_the_system_reports_it(tmp_path: Path) -> None:
     assert machine.examine_memory(reported).severity is Severity.OK
     reported.write_text("MemTotal: 9000000 kB\nMemAvailable: 1048576 kB\n")
     finding = machine.examine_memory(reported)
-    assert (finding.severity, finding.says) == (Severity.WARNING, "1.0 GiB free")
+    assert (finding.severity, finding.message) == (Severity.WARNING, "1.0 GiB free")
 
 
 def test_data_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
@@ -80,12 +80,12 @@ def test_environment_without_vllm_is_a_warning_that_says_how_to_make_it(tmp_path
     assert finding.severity is Severity.WARNING
     assert "make vllm" in finding.advice
     absent = local_models.examine_vllm({"PROCTOR_VLLM_PYTHON": "/nowhere/python"}, tmp_path)
-    assert "/nowhere/python does not exist" in absent.says
+    assert "/nowhere/python does not exist" in absent.message
 
 
 def test_vllm_is_reported_with_the_build_it_has(tmp_path: Path) -> None:
     finding = local_models.examine_vllm(vllm_environment(tmp_path / "v", "0.32.0", "0.32.0+cpu"), tmp_path)
-    assert finding.says.startswith("vLLM 0.32.0+cpu")
+    assert finding.message.startswith("vLLM 0.32.0+cpu")
 
 
 def test_build_that_does_not_fit_the_machine_is_reported(
@@ -98,7 +98,7 @@ def test_build_that_does_not_fit_the_machine_is_reported(
     assert local_models.examine_gpu(for_gpu, tmp_path).severity is Severity.WARNING
     monkeypatch.setenv("PATH", os.defpath)
     with_gpu(tmp_path / "bin", monkeypatch)
-    assert "NVIDIA H100, 81559 MiB, but" in local_models.examine_gpu(for_cpu, tmp_path).says
+    assert "NVIDIA H100, 81559 MiB, but" in local_models.examine_gpu(for_cpu, tmp_path).message
     assert local_models.examine_gpu(for_gpu, tmp_path).severity is Severity.OK
 
 
@@ -120,11 +120,11 @@ async def test_providers_are_reported_by_the_names_of_their_keys_and_whether_the
             }
         )
     assert found["provider openai"].severity is Severity.OK
-    assert found["provider openai"].says.endswith("answers; key in OPENAI_API_KEY")
-    assert "no program listens there; no key" in found["provider ollama"].says
+    assert found["provider openai"].message.endswith("answers; key in OPENAI_API_KEY")
+    assert "no program listens there; no key" in found["provider ollama"].message
     assert found["provider remote"].advice == "set REMOTE_BASE_URL to its server"
     assert found["provider grok"].severity is Severity.WARNING
-    assert "gemini (GOOGLE_API_KEY)" in found["other providers"].says
+    assert "gemini (GOOGLE_API_KEY)" in found["other providers"].message
     assert PLANTED not in str(found)
 
 
@@ -153,9 +153,9 @@ async def test_stack_that_runs_and_does_not_serve_is_reported(environ: dict[str,
     finally:
         lock.release()
     assert ailing.severity is silent.severity is Severity.WARNING
-    assert "not ready: nats" in ailing.says
+    assert "not ready: nats" in ailing.message
     assert ailing.advice.startswith("see /n.log,")
-    assert "does not answer as ready" in silent.says
+    assert "does not answer as ready" in silent.message
 
 
 async def test_machine_with_nothing_that_serves_a_model_lacks_one(environ: dict[str, str]) -> None:
@@ -166,7 +166,7 @@ async def test_machine_with_nothing_that_serves_a_model_lacks_one(environ: dict[
 
 
 @pytest.mark.parametrize(
-    ("isolation", "severity", "says"),
+    ("isolation", "severity", "message"),
     [
         ({"problem": "no user namespaces."}, Severity.WARNING, "cannot be run here: no user namespaces."),
         ({"unlimited": ["CPU time"]}, Severity.WARNING, "not limited: CPU time (by watch)"),
@@ -178,7 +178,7 @@ def test_what_a_sandbox_cannot_hold_is_reported(
     tmp_path: Path,
     isolation: dict[str, object],
     severity: Severity,
-    says: str,
+    message: str,
 ) -> None:
     facts = {"limits": "by watch", "program": "/usr/bin/bwrap"}
     own = {"engine": "process", "is_selected": True, "problem": "", "unlimited": [], "facts": facts}
@@ -190,12 +190,12 @@ def test_what_a_sandbox_cannot_hold_is_reported(
     monkeypatch.setattr(sys, "executable", str(program))
     finding, another = machine.examine_sandboxes()
     assert finding.severity is severity
-    assert says in finding.says
+    assert message in finding.message
     assert (another.name, another.severity) == ("sandbox docker", Severity.OK)
-    assert another.says == "not selected (PROCTOR_WORKER_SANDBOX_ENGINE=docker): no engine answers."
+    assert another.message == "not selected (PROCTOR_WORKER_SANDBOX_ENGINE=docker): no engine answers."
 
 
 def test_this_machine_is_asked_by_the_worker_s_own_program() -> None:
     selected, *others = machine.examine_sandboxes()
-    assert "cannot be examined" not in selected.says
+    assert "cannot be examined" not in selected.message
     assert [each.name for each in others] == ["sandbox docker", "sandbox kubernetes", "sandbox modal"]

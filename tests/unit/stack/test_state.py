@@ -47,7 +47,7 @@ def test_who_stops_a_stack_waits_longer_than_its_children_may_take(
     tmp_path: Path, reported: float, seconds: float
 ) -> None:
     lock = StackLock.take(tmp_path)
-    write_stack_state(tmp_path, replace(STATE, stop_limit_seconds=reported))
+    write_stack_state(tmp_path, replace(STATE, stop_timeout_seconds=reported))
     assert stop_timeout_seconds(tmp_path) == seconds
     lock.release()
     assert stop_timeout_seconds(tmp_path) == 120

@@ -8,7 +8,7 @@ import pytest
 
 from proctor.starter import make_rows
 from proctor.starter.make_rows import SUITE_DIR, is_current, read_rows, row_file, row_identity, write_stamp
-from proctor.starter.render_prompts import held_out_exercises, held_out_questions, training_exercises
+from proctor.starter.render_prompts import held_out_examples, held_out_questions, training_examples
 
 TASKS = sorted(make_rows.DRAWS)
 
@@ -31,8 +31,8 @@ def test_no_test_question_is_asked_in_train(task: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_training_never_asks_a_test_prompt(task: str) -> None:
-    held_out = {exercise.prompt for exercise in held_out_exercises(SUITE_DIR, task)}
-    practised = {each.prompt for each in islice(training_exercises(SUITE_DIR, task, random.Random(0)), 3000)}
+    held_out = {example.prompt for example in held_out_examples(SUITE_DIR, task)}
+    practised = {each.prompt for each in islice(training_examples(SUITE_DIR, task, random.Random(0)), 3000)}
     assert not practised & held_out
 
 
@@ -41,10 +41,10 @@ def test_commuted_addition_is_the_same_question() -> None:
 
 
 def test_prompts_are_rendered_by_the_suites_own_templates() -> None:
-    exercise = held_out_exercises(SUITE_DIR, "addition")[0]
+    example = held_out_examples(SUITE_DIR, "addition")[0]
     row = read_rows(SUITE_DIR, "addition", "test")[0]
-    assert exercise.prompt == f"Question: What is {row['a']} + {row['b']}?\nAnswer:"
-    assert exercise.delimiter + exercise.answer == f" {row['sum']}"
+    assert example.prompt == f"Question: What is {row['a']} + {row['b']}?\nAnswer:"
+    assert example.delimiter + example.answer == f" {row['sum']}"
 
 
 def test_model_is_current_only_with_the_stamp_of_this_recipe(tmp_path: Path) -> None:

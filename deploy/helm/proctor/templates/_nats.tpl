@@ -1,4 +1,4 @@
-{{/* NATS for trying out. Its users and their rights are printed by Proctor itself, from the pools file. */}}
+{{/* NATS for trying out. Its users and their permissions are printed by Proctor itself, from the pools file. */}}
 
 {{/* One per pool. */}}
 {{- define "proctor.workerUsers" -}}

@@ -18,7 +18,7 @@ class FirstProcess:
         self._asking = asyncio.Lock()
 
     async def wait_started(self) -> None:
-        """Raises SandboxNotOpened, with the engine's own complaint where it wrote one."""
+        """Raises SandboxNotOpened, with the engine's own message where it wrote one."""
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await self._connection.write(KILL)

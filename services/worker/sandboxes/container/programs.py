@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from services.worker.sandboxes.sandbox import DEFAULT_PATH, Command
 
-# Programs of ours write it when they have started; what is written before is the engine's own complaint.
+# Programs of ours write it when they have started; what is written before is the engine's own message.
 STARTED = b"\0"
 KILL = b"\n"
 HOME = "/home"

@@ -21,9 +21,9 @@ class Reading:
     """
 
     def __init__(
-        self, execution: StartedCommand, kept: KeptOutput, content: bytes = b"", mark: bytes = b""
+        self, command: StartedCommand, kept: KeptOutput, content: bytes = b"", mark: bytes = b""
     ) -> None:
-        self.execution = execution
+        self.command = command
         self.kept = kept
         self._mark, self._is_marked = mark, False
         self._held = b""
@@ -43,7 +43,7 @@ class Reading:
         return int(report) if report.endswith(b"\n") and report.strip().isdigit() else None
 
     @property
-    def complaint(self) -> bytes:
+    def error_output(self) -> bytes:
         """Output that came instead of a start."""
         return (bytes(self._control) + bytes(self.kept.head)).strip()
 
@@ -66,11 +66,11 @@ class Reading:
         for task in (self._reading, self._writing):
             task.cancel()
         await asyncio.gather(self._reading, self._writing, return_exceptions=True)
-        await self.execution.close()
+        await self.command.close()
 
     async def _read(self) -> None:
         try:
-            while (part := await self.execution.read()) != END:
+            while (part := await self.command.read()) != END:
                 if not part.is_control:
                     self._keep(part.content)
                 elif len(self._control) < _MAX_CONTROL_BYTES:
@@ -100,7 +100,7 @@ class Reading:
 
     async def _write(self, content: bytes) -> None:
         for start in range(0, len(content), _WRITE_BYTES):
-            await self.execution.write(content[start : start + _WRITE_BYTES])
+            await self.command.write(content[start : start + _WRITE_BYTES])
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

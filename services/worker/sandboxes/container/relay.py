@@ -18,8 +18,8 @@ _MAX_FRAME_BYTES = 1024 * 1024
 class ModelRelay:
     """The relay's frames are read as those of a stranger: their size is bounded."""
 
-    def __init__(self, execution: StartedCommand) -> None:
-        self._execution = execution
+    def __init__(self, command: StartedCommand) -> None:
+        self._command = command
         self._buffer = bytearray()
         self._listening: socket.socket | None = None
         self._writers: dict[int, asyncio.StreamWriter] = {}
@@ -28,10 +28,10 @@ class ModelRelay:
 
     async def open(self, port: int) -> None:
         """Raises SandboxLost where the relay cannot listen on `port`."""
-        await self._execution.write(b"%d\n" % port)
+        await self._command.write(b"%d\n" % port)
         try:
             async with asyncio.timeout(_START_SECONDS):
-                answer = (await self._execution.read()).content
+                answer = (await self._command.read()).content
         except TimeoutError as error:
             raise SandboxLost(problem="its model port could not be opened in time.") from error
         if answer != STARTED:
@@ -57,7 +57,7 @@ class ModelRelay:
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
-        await self._execution.close()
+        await self._command.close()
 
     async def _run(self) -> None:
         with suppress(EOFError, SandboxLost):
@@ -96,7 +96,7 @@ class ModelRelay:
             await self._send(number, b"")
 
     async def _send(self, number: int, content: bytes) -> None:
-        await self._execution.write(_HEADER.pack(number, len(content)) + content)
+        await self._command.write(_HEADER.pack(number, len(content)) + content)
 
     async def _frame(self) -> tuple[int, bytes]:
         """Raises EOFError at the end, and where it is not a frame of the relay."""
@@ -111,7 +111,7 @@ class ModelRelay:
 
     async def _fill(self, size: int) -> None:
         while len(self._buffer) < size:
-            part = await self._execution.read()
+            part = await self._command.read()
             if part == END:
                 raise EOFError
             if not part.is_control:

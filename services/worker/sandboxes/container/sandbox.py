@@ -130,8 +130,8 @@ class ContainerSandbox:
         self._check_open()
         mark = secrets.token_hex(16)
         argv = start_of(command, command.cwd or self._spec.workdir, self._container.environment, mark)
-        execution = await self._container.execute(argv, has_input=bool(command.stdin))
-        reading = Reading(execution, kept, command.stdin, mark.encode())
+        started = await self._container.execute(argv, has_input=bool(command.stdin))
+        reading = Reading(started, kept, command.stdin, mark.encode())
         if not await reading.is_started_within(_START_SECONDS):
             await reading.close()
             raise SandboxLost(problem=f"a command did not start within {_START_SECONDS:g} s.")
@@ -142,7 +142,7 @@ class ContainerSandbox:
         await self._check_alive()
         await reading.is_ended_within(_END_SECONDS)
         return CommandResult(
-            _NOT_STARTED, reading.complaint, total_bytes=len(reading.complaint), seconds=seconds
+            _NOT_STARTED, reading.error_output, total_bytes=len(reading.error_output), seconds=seconds
         )
 
     async def _finish(self, reading: Reading, command: Command) -> bool:
@@ -165,7 +165,7 @@ class ContainerSandbox:
         try:
             async with asyncio.timeout(_END_SECONDS):
                 # The engine is asked: it has no call that waits.
-                while (code := await reading.execution.exit_code()) is None:  # noqa: ASYNC110  # the engine has no event for it
+                while (code := await reading.command.exit_code()) is None:  # noqa: ASYNC110  # the engine has no event for it
                     await asyncio.sleep(_AGAIN_SECONDS)
         except (TimeoutError, SandboxLost) as error:
             await self._check_alive()

@@ -30,7 +30,7 @@ def lost(error: Exception) -> SandboxLost:
     return SandboxLost(problem=f"the container engine does not answer ({type(error).__name__}).")
 
 
-class StreamExecution:
+class StreamCommand:
     """The streams of a command, or of a container's first process, which has no exit code."""
 
     def __init__(self, stream: Stream, started: Exec | None = None) -> None:
@@ -65,7 +65,7 @@ class StreamExecution:
             await self._stream.close()
 
 
-class Complaint:
+class FailedStart:
     """A command that the engine did not start, in a container that has no room for a process."""
 
     def __init__(self, message: bytes) -> None:
@@ -88,7 +88,7 @@ class Complaint:
 @dataclass(frozen=True, slots=True)
 class EngineRelay:
     container: DockerContainer
-    connection: StreamExecution
+    connection: StreamCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ class EngineContainer:
         except DockerError as error:
             if error.status in _GONE:
                 raise lost(error) from error
-            return Complaint(error.message.encode())
+            return FailedStart(error.message.encode())
         except (aiohttp.ClientError, OSError) as error:
             raise lost(error) from error
-        return StreamExecution(stream, made)
+        return StreamCommand(stream, made)
 
     async def kill_processes(self) -> None:
         await self.first.kill_others()

@@ -1,4 +1,4 @@
-"""The configuration of a container: no network, no rights, and limits of all that can be used up."""
+"""The configuration of a container: no network, no privileges, and limits of all that can be used up."""
 
 from collections.abc import Sequence
 from typing import Any

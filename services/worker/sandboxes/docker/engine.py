@@ -21,7 +21,7 @@ from services.worker.sandboxes.docker.container import (
     ENGINE_ERRORS,
     EngineContainer,
     EngineRelay,
-    StreamExecution,
+    StreamCommand,
     delete,
 )
 from services.worker.sandboxes.docker.container_config import (
@@ -50,7 +50,7 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "the number of processes", "CpuCfsQuota": "CPU time"}
 
 
-_Started = tuple[DockerContainer, StreamExecution]
+_Started = tuple[DockerContainer, StreamCommand]
 
 
 class DockerEngine:
@@ -199,7 +199,7 @@ class DockerEngine:
                 {**config, "Labels": dict(own_labels)}, name=name
             )
             stream = container.attach(stdin=True, stdout=True, stderr=True)
-            connection = StreamExecution(stream)
+            connection = StreamCommand(stream)
             await stream.__aenter__()
             await container.start()
         except BaseException as error:

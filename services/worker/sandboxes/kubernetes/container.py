@@ -28,7 +28,7 @@ def problem_of(error: ApiException) -> str:
     return str(error.reason or error.status)[:300]
 
 
-class SocketExecution:
+class SocketCommand:
     """One WebSocket of `exec` or `attach`: the first byte of a message names its stream."""
 
     def __init__(self, connection: aiohttp.ClientWebSocketResponse) -> None:
@@ -105,7 +105,7 @@ class Pod:
                 tty=False,
                 _preload_content=False,
             )
-            return SocketExecution(await waiting)  # type: ignore[misc]  # its types know no WebSocket
+            return SocketCommand(await waiting)  # type: ignore[misc]  # its types know no WebSocket
         except (aiohttp.ClientError, OSError) as error:
             raise _lost(error) from error
 
@@ -151,7 +151,7 @@ class Pod:
                 tty=False,
                 _preload_content=False,
             )
-            return SocketExecution(await waiting)  # type: ignore[misc]  # its types know no WebSocket
+            return SocketCommand(await waiting)  # type: ignore[misc]  # its types know no WebSocket
         except (aiohttp.ClientError, OSError) as error:
             raise _lost(error) from error
 

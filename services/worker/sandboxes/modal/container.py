@@ -11,13 +11,13 @@ from modal.container_process import ContainerProcess
 
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost, SandboxNotOpened
-from services.worker.sandboxes.modal.programs import BEAT, kill, prepare, relay, without_rights
+from services.worker.sandboxes.modal.programs import HEARTBEAT, kill, prepare, relay, without_privileges
 from services.worker.sandboxes.sandbox import KILLED, SandboxLimits
 
 # Modal refuses, is away or hangs; a TimeoutError is an OSError. Its package raises ValueError for
 # answers that it does not expect.
 MODAL_ERRORS = (modal.exception.Error, GRPCError, StreamTerminatedError, OSError, ValueError)
-# Modal's own limit, with room for the program that gives up rights.
+# Modal's own limit, with room for the program that gives up privileges.
 _MAX_COMMAND_BYTES = 60 * 1024
 _START_SECONDS, _END_SECONDS, _ASK_SECONDS = 300.0, 15.0, 30.0
 _AGAIN_SECONDS, _NOTICE_SECONDS = 0.25, 3.0
@@ -34,7 +34,7 @@ def lost(error: Exception) -> SandboxLost:
     return SandboxLost(problem=problem_of(error))
 
 
-class ProcessExecution:
+class ProcessCommand:
     """Both streams of a command in one. Each has its own order; either may come later than the other."""
 
     def __init__(self, process: ContainerProcess[bytes]) -> None:
@@ -122,19 +122,19 @@ class ProcessExecution:
 
 @dataclass(slots=True)
 class HostedContainer:
-    """`beat_seconds`: time between two signs of life for its first process."""
+    """`heartbeat_seconds`: time between two heartbeats, which its first process reads."""
 
     sandbox: modal.Sandbox
     limits: SandboxLimits
-    beat_seconds: float
+    heartbeat_seconds: float
     python: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     relays: list[StartedCommand] = field(default_factory=list)
-    beating: asyncio.Task[None] | None = None
+    sending_heartbeats: asyncio.Task[None] | None = None
 
     async def hold(self, folders: Sequence[str]) -> None:
         """Waits until it runs, and makes its folders. Raises SandboxNotOpened."""
-        self.beating = asyncio.create_task(self._beat(), name="hold a sandbox")
+        self.sending_heartbeats = asyncio.create_task(self._send_heartbeats(), name="hold a sandbox")
         try:
             async with asyncio.timeout(_START_SECONDS):
                 code, output = await (await self._start(prepare(folders))).finish()
@@ -151,7 +151,7 @@ class HostedContainer:
         self.python = shown
 
     async def execute(self, argv: Sequence[str], *, has_input: bool) -> StartedCommand:  # noqa: ARG002  # the port
-        return await self._start(without_rights(self.python, argv, self.limits))
+        return await self._start(without_privileges(self.python, argv, self.limits))
 
     async def kill_processes(self) -> None:
         try:
@@ -176,8 +176,8 @@ class HostedContainer:
         return started
 
     async def remove(self) -> None:
-        if self.beating:
-            self.beating.cancel()
+        if self.sending_heartbeats:
+            self.sending_heartbeats.cancel()
         for each in self.relays:
             await each.close()
         with suppress(*MODAL_ERRORS):
@@ -185,18 +185,18 @@ class HostedContainer:
                 await self.sandbox.terminate.aio()
                 await self.sandbox.detach.aio()  # type: ignore[no-untyped-call]  # it has none
 
-    async def _start(self, argv: Sequence[str]) -> ProcessExecution:
+    async def _start(self, argv: Sequence[str]) -> ProcessCommand:
         if sum(len(part.encode()) for part in argv) > _MAX_COMMAND_BYTES:
             raise CommandRefused(problem="its arguments and variables are too long; use standard input.")
         try:
-            return ProcessExecution(await self.sandbox.exec.aio(*argv, text=False))
+            return ProcessCommand(await self.sandbox.exec.aio(*argv, text=False))
         except MODAL_ERRORS as error:
             raise lost(error) from error
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while True:
             with suppress(*MODAL_ERRORS):
                 async with asyncio.timeout(_ASK_SECONDS):
-                    self.sandbox.stdin.write(BEAT)
+                    self.sandbox.stdin.write(HEARTBEAT)
                     await self.sandbox.stdin.drain.aio()
-            await asyncio.sleep(self.beat_seconds)
+            await asyncio.sleep(self.heartbeat_seconds)

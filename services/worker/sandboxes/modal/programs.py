@@ -9,12 +9,12 @@ from services.worker.sandboxes.container.programs import relay_process
 from services.worker.sandboxes.sandbox import SandboxLimits
 
 USER = 10_000
-BEAT = b"."
+HEARTBEAT = b"."
 _OPEN_FILES, _CORE_BYTES = 1024, 0
 # Python reads no variables, no packages and no files of the sandbox's own folders.
 _ALONE = ("-I", "-S", "-c")
 
-# The sandbox ends with it: at the end of its lifetime, and when no sign of life comes any more. Streams of
+# The sandbox ends with it: at the end of its lifetime, and when no heartbeat comes any more. Streams of
 # Modal's do not end with the worker.
 _HOLD = """
 import os, select, signal, sys, time
@@ -49,7 +49,7 @@ print(python, end="")
 # It gives up capabilities first, then its user; set-user-id programs give nothing back. Its environment has
 # Modal's own variables, which no later program gets. Of the signals that python3 ignores, that of a file over
 # its limit stays so, which makes it an error as on a full disk.
-_WITHOUT_RIGHTS = """
+_WITHOUT_PRIVILEGES = """
 import ctypes, os, resource, signal, sys
 user, *limits = map(int, sys.argv[1:6])
 kinds = (resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_CORE)
@@ -59,15 +59,15 @@ prctl = ctypes.CDLL(None, use_errno=True).prctl
 for capability in range(64):
     prctl(24, capability, 0, 0, 0)
 if prctl(38, 1, 0, 0, 0):
-    sys.exit("its rights cannot be given up")
+    sys.exit("its privileges cannot be given up")
 os.setgroups([])
 os.setresgid(user, user, user)
 os.setresuid(user, user, user)
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 os.execvpe(sys.argv[6], sys.argv[6:], {"PATH": os.defpath})
 """
-# By the rights of the user, so programs of ours stay. Who may send a signal goes by two users of each side:
-# nothing inside can end this one.
+# By the privileges of the user, so programs of ours stay. Who may send a signal goes by two users of each
+# side: nothing inside can end this one.
 _KILL = """
 import os, signal, sys
 user = int(sys.argv[1])
@@ -80,7 +80,7 @@ except (ProcessLookupError, PermissionError):
 
 
 def hold(lifetime_seconds: float, silence_seconds: float) -> Sequence[str]:
-    """The first process. It reads beats, and ends after a silence."""
+    """The first process. It reads heartbeats, and ends after a silence."""
     return ("python3", *_ALONE, _HOLD, f"{lifetime_seconds:g}", f"{silence_seconds:g}")
 
 
@@ -89,10 +89,10 @@ def prepare(folders: Sequence[str]) -> Sequence[str]:
     return ("python3", *_ALONE, _PREPARE, str(USER), *folders)
 
 
-def without_rights(python: str, argv: Sequence[str], limits: SandboxLimits) -> Sequence[str]:
-    """The command as a user without rights, within the limits that the kernel keeps for a process."""
+def without_privileges(python: str, argv: Sequence[str], limits: SandboxLimits) -> Sequence[str]:
+    """The command as a user without privileges, within the limits that the kernel keeps for a process."""
     kept = (limits.processes, limits.disk_bytes, _OPEN_FILES, _CORE_BYTES)
-    return (python, *_ALONE, _WITHOUT_RIGHTS, str(USER), *map(str, kept), *argv)
+    return (python, *_ALONE, _WITHOUT_PRIVILEGES, str(USER), *map(str, kept), *argv)
 
 
 def kill(python: str) -> Sequence[str]:

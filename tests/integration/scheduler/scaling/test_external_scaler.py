@@ -85,7 +85,7 @@ async def test_pool_goes_from_no_worker_to_some_and_back_with_its_runs(tmp_path:
         assert latest == 1
         assert scaler.replicas == 1
 
-        await leader.worker.beat()
+        await leader.worker.send_heartbeat()
         await leader.finish(run_id)
 
         async def is_idle() -> bool:

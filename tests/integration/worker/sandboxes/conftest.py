@@ -33,7 +33,8 @@ SMALL = SandboxSpec(
 )
 _PACKAGE = ("services", "worker", "sandboxes", "bubblewrap", "launcher")
 _PLAIN_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
-_WITHOUT_RIGHTS = ("setpriv", "--reuid=200500", "--regid=200500", "--clear-groups", _PLAIN_PYTHON)
+_UNPRIVILEGED = "process without privileges"
+_WITHOUT_PRIVILEGES = ("setpriv", "--reuid=200500", "--regid=200500", "--clear-groups", _PLAIN_PYTHON)
 
 
 @pytest.fixture(scope="session")
@@ -50,17 +51,17 @@ def readable_root() -> Iterator[str]:
 
 def make_engine(kind: str, root: str) -> BubblewrapEngine:
     program = find_bubblewrap()
-    if kind == "process without rights" and os.geteuid() == 0:
-        return BubblewrapEngine(program, launcher=LauncherClient(_WITHOUT_RIGHTS, root))
+    if kind == _UNPRIVILEGED and os.geteuid() == 0:
+        return BubblewrapEngine(program, launcher=LauncherClient(_WITHOUT_PRIVILEGES, root))
     return BubblewrapEngine(program)
 
 
-PROCESS_ENGINES = ("process", "process without rights") if os.geteuid() == 0 else ("process without rights",)
+PROCESS_ENGINES = ("process", _UNPRIVILEGED) if os.geteuid() == 0 else (_UNPRIVILEGED,)
 ENGINES = PROCESS_ENGINES if problem() else (*PROCESS_ENGINES, "docker")
 # Pods of the fake cluster and sandboxes of the fake cloud show the contract; what holds code there is the
 # runtime of a real one.
 CONTRACT_ENGINES = ENGINES if problem() else (*ENGINES, "kubernetes", "modal")
-# What gives up the rights of a command at Modal is a program of ours, which the fake cloud executes.
+# What gives up the privileges of a command at Modal is a program of ours, which the fake cloud executes.
 ESCAPED_ENGINES = ENGINES if problem() else (*ENGINES, "modal")
 _ENGINES_OF = {"test_sandbox_contract": CONTRACT_ENGINES, "test_escapes": ESCAPED_ENGINES}
 

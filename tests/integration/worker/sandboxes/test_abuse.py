@@ -132,7 +132,7 @@ async def test_a_memory_bomb_is_ended(sandbox: Sandbox) -> None:
     assert await _is_usable(sandbox)
 
 
-@pytest.mark.parametrize("engine", ["process without rights"], indirect=True)
+@pytest.mark.parametrize("engine", ["process without privileges"], indirect=True)
 async def test_a_command_after_a_memory_bomb_is_not_killed_for_it(sandbox: Sandbox) -> None:
     """Here the watch of the launcher kills; elsewhere the kernel does."""
     for _ in range(15):

@@ -86,7 +86,7 @@ def _machine() -> str:
 
 
 @needs_podman
-async def test_a_container_has_no_rights(podman: Podman, docker: DockerEngine) -> None:
+async def test_a_container_has_no_privileges(podman: Podman, docker: DockerEngine) -> None:
     before = containers(podman)
     sandbox = await docker.open(replace(SMALL, labels={"proctor.run": "one"}))
     status = (await sandbox.run(Command(("cat", "/proc/self/status")))).text

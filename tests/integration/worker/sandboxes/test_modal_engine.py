@@ -1,4 +1,4 @@
-"""The modal engine alone: its orders, rights inside, and sandboxes that end without their worker."""
+"""The modal engine alone: its orders, privileges inside, and sandboxes that end without their worker."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ async def test_a_sandbox_is_ordered_with_limits_and_without_a_network_and_secret
     assert made.tags == {"proctor.run": "one-two", LABEL: "true", OWNER: owners.own()}
 
 
-async def test_commands_have_no_rights_and_cannot_end_what_holds_the_sandbox(hosted: ModalEngine) -> None:
+async def test_commands_have_no_privileges_and_cannot_end_what_holds_the_sandbox(hosted: ModalEngine) -> None:
     sandbox = await hosted.open(SMALL)
     status = (await sandbox.run(Command(("cat", "/proc/self/status")))).text
     facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)

@@ -1,4 +1,4 @@
-"""Rights of the process that reads a hostile file: it has the scheduler store its own parts, no more."""
+"""Permissions of the process that reads a hostile file: it has the scheduler store its own parts, no more."""
 
 import asyncio
 import io

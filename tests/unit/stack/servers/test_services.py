@@ -7,7 +7,7 @@ import yaml
 
 from proctor.stack.options import StackOptions, remote_pool, vllm_pool
 from proctor.stack.servers.nats import OPERATOR, NatsServer
-from proctor.stack.servers.nats_rights import rights_of
+from proctor.stack.servers.nats_permissions import permissions_of
 from proctor.stack.servers.postgres import PostgresServer
 from proctor.stack.servers.postgres_home import PostgresHome
 from proctor.stack.servers.services import Wiring, server_environment, service_children, worker_environment
@@ -19,7 +19,7 @@ NATS = NatsServer(
     "nats-server",
     Path("nats.conf"),
     "127.0.0.1:1",
-    dict.fromkeys((OPERATOR, *rights_of(("local", "remote"))), "word"),
+    dict.fromkeys((OPERATOR, *permissions_of(("local", "remote"))), "word"),
 )
 WIRING = Wiring(
     postgres=PostgresServer(PostgresHome(Path("bin"), Path("data")), "127.0.0.1:9", "owner's word"),
@@ -122,7 +122,7 @@ def test_a_service_is_killed_only_after_the_time_that_it_may_drain(
 ) -> None:
     chosen = {} if given is None else {f"PROCTOR_{service.upper()}_DRAIN_SECONDS": given}
     children = service_children(options(**chosen), WIRING)
-    assert {each.stop_limit_seconds for each in children if each.name.startswith(service)} == {
+    assert {each.stop_timeout_seconds for each in children if each.name.startswith(service)} == {
         drains * seconds + 10
     }
 

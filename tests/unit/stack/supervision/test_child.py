@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proctor.stack.errors import ChildFailedToStart
-from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
+from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
 from proctor.stack.supervision.process import Program
 from tests.fakes.eventually import eventually
 
@@ -33,7 +33,7 @@ class Stack:
 
     def child(self, *command: str, probe: Callable[[], Awaitable[bool]] = is_ready) -> SupervisedChild:
         spec = ChildSpec("child", Program(command, ENVIRONMENT), probe, 0.3, signal.SIGTERM, 0.3)
-        return SupervisedChild(spec, Surroundings(self.log_path, self.reports.append, lambda: None))
+        return SupervisedChild(spec, ChildContext(self.log_path, self.reports.append, lambda: None))
 
 
 @pytest.fixture

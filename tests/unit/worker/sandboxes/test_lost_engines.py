@@ -12,7 +12,7 @@ from kubernetes_asyncio.client import CoreV1Api
 from services.worker.sandboxes.container.first_process import FirstProcess
 from services.worker.sandboxes.container.ports import Container
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
-from services.worker.sandboxes.docker.container import Complaint, EngineContainer
+from services.worker.sandboxes.docker.container import EngineContainer, FailedStart
 from services.worker.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.kubernetes.container import Pod
 from services.worker.sandboxes.sandbox import SandboxSpec
@@ -35,14 +35,14 @@ class Away:
 
 
 def docker_of(error: Exception) -> Container:
-    first = FirstProcess(Complaint(b""))
+    first = FirstProcess(FailedStart(b""))
     container = cast("DockerContainer", Away(error))
     return EngineContainer(container, first, {}, None, [])  # type: ignore[arg-type]  # no relay is started
 
 
 def kubernetes_of(error: Exception) -> Container:
     api = cast("CoreV1Api", Away(error))
-    return Pod(api, api, "namespace", "name", first=FirstProcess(Complaint(b"")))
+    return Pod(api, api, "namespace", "name", first=FirstProcess(FailedStart(b"")))
 
 
 @pytest.mark.parametrize("error", AWAY, ids=repr)

@@ -91,12 +91,12 @@ def test_only_workers_of_pools_with_sandboxes_may_make_pods_and_only_there() -> 
     # Policies add up: who may make one may open the network of a sandbox.
     [of_policies] = [rule for rule in role["rules"] if "networkpolicies" in rule["resources"]]
     assert of_policies["verbs"] == ["get"]
-    with_rights = {
+    with_permissions = {
         pod_name
         for pod_name, pod in pods(name)
         if pod["spec"]["serviceAccountName"] == subject["name"] and subject["namespace"] == "proctor"
     }
-    assert with_rights == {"proctor-worker-code"}
+    assert with_permissions == {"proctor-worker-code"}
     [container] = dict(pods(name))["proctor-worker-code"]["spec"]["containers"]
     env = {each["name"]: each.get("value", "") for each in container["env"]}
     assert env["PROCTOR_WORKER_SANDBOX_ENGINE"] == "kubernetes"

@@ -1,4 +1,4 @@
-"""Rights in NATS: one user for the scheduler, one for results, and one for the workers of each pool.
+"""Permissions in NATS: one user for the scheduler, one for results, and one for the workers of each pool.
 
 A worker reads and acknowledges the shards of its own pool only, because each pool has a stream of its own.
 `proctor nats-users` prints the same list for a server that is not the local stack's.
@@ -13,7 +13,7 @@ from proctor.values import messaging
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class Permissions:
     """Subjects that a user may send to and receive from, beside its own inboxes."""
 
     publish: tuple[str, ...]
@@ -29,7 +29,7 @@ def _consumers(stream: str, *verbs: str) -> tuple[str, ...]:
 
 
 def _pulled(stream: str) -> tuple[str, ...]:
-    """Rights to make durable consumers of a stream and pulls from them. No purge and no deletion.
+    """Permissions to make durable consumers of a stream and pulls from them. No purge and no deletion.
 
     No direct get: it sends a message as it is to any reply subject.
     """
@@ -39,13 +39,13 @@ def _pulled(stream: str) -> tuple[str, ...]:
 
 
 def _watched(bucket: str) -> tuple[str, ...]:
-    """Rights to read the keys of a bucket and their changes: an ephemeral consumer of its stream."""
+    """Permissions to read the keys of a bucket and their changes: an ephemeral consumer of its stream."""
     stream = f"KV_{bucket}"
     made = (f"$JS.API.CONSUMER.CREATE.{stream}", *_consumers(stream, "CREATE", "INFO", "DELETE"))
     return (*_stream(stream, "INFO"), *made, f"$JS.FC.{stream}.>")
 
 
-_SCHEDULER = Rights(
+_SCHEDULER = Permissions(
     (
         messaging.ALL_WORK,
         messaging.STATES_OF_ALL_RUNS,
@@ -64,12 +64,12 @@ _SCHEDULER = Rights(
         messaging.ALL_BUDGETS,
     ),
 )
-_RESULTS = Rights((messaging.PROGRESS_OF_ALL_RUNS, *_pulled("OUTCOMES")))
+_RESULTS = Permissions((messaging.PROGRESS_OF_ALL_RUNS, *_pulled("OUTCOMES")))
 
 
-def _worker_rights(pool: str) -> Rights:
+def _worker_permissions(pool: str) -> Permissions:
     """A shard that is cut goes back into the stream of the pool."""
-    return Rights(
+    return Permissions(
         (
             messaging.work_of_pool(pool),
             messaging.OUTCOMES_OF_ALL_RUNS,
@@ -89,13 +89,13 @@ def _worker_rights(pool: str) -> Rights:
     )
 
 
-def rights_of(pools: Iterable[str]) -> Mapping[str, Rights]:
-    """The rights of each user, by its name."""
-    workers = {messaging.worker_user(pool): _worker_rights(pool) for pool in pools}
+def permissions_of(pools: Iterable[str]) -> Mapping[str, Permissions]:
+    """The permissions of each user, by its name."""
+    workers = {messaging.worker_user(pool): _worker_permissions(pool) for pool in pools}
     return {messaging.SCHEDULER_USER: _SCHEDULER, "results": _RESULTS, **workers}
 
 
-def permissions(user: str, rights: Rights) -> dict[str, object]:
+def permissions_block(user: str, permissions: Permissions) -> dict[str, object]:
     """Permissions as nats-server reads them.
 
     A user that receives a request may send the answer to the inbox of its sender.
@@ -103,8 +103,8 @@ def permissions(user: str, rights: Rights) -> dict[str, object]:
     inboxes = f"{messaging.inbox_prefix(user)}.>"
     return {
         "permissions": {
-            "publish": {"allow": [*rights.publish, "$JS.API.INFO"]},
-            "subscribe": {"allow": [*rights.subscribe, inboxes]},
+            "publish": {"allow": [*permissions.publish, "$JS.API.INFO"]},
+            "subscribe": {"allow": [*permissions.subscribe, inboxes]},
             # A list of models goes out in a few messages; nothing else is answered.
             "allow_responses": {"max": 8, "expires": "1m"},
         }
@@ -114,8 +114,8 @@ def permissions(user: str, rights: Rights) -> dict[str, object]:
 def authorization_block(pools: Iterable[str]) -> str:
     """A block of a configuration of nats-server, which reads passwords from variables of its environment."""
     users = [
-        {"user": user, "password": f"${password_variable(user)}", **permissions(user, rights)}
-        for user, rights in rights_of(pools).items()
+        {"user": user, "password": f"${password_variable(user)}", **permissions_block(user, permissions)}
+        for user, permissions in permissions_of(pools).items()
     ]
     quoted = json.dumps({"users": users}, indent=2)
     return "authorization: " + re.sub(r'"password": "(\$\w+)"', r'"password": \1', quoted) + "\n"

@@ -1,4 +1,4 @@
-"""Rights in the NATS of a local stack, of another account of the machine and of each service."""
+"""Permissions in the NATS of a local stack, of another account of the machine and of each service."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,9 +13,9 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
 from proctor.stack.servers.nats import NatsServer, prepare_nats
-from proctor.stack.servers.nats_rights import authorization_block, password_variable, rights_of
+from proctor.stack.servers.nats_permissions import authorization_block, password_variable, permissions_of
 from proctor.stack.supervision.addresses import choose_addresses, split_address
-from proctor.stack.supervision.child import ChildSpec, SupervisedChild, Surroundings
+from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
 from proctor.stack.supervision.process import Program
 from proctor.v1.work_messages_pb2 import ReadBundleResponse
 from proctor.values import messaging
@@ -52,8 +52,8 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Nats
     folder = tmp_path_factory.mktemp("nats")
     [address] = choose_addresses(1)
     made = prepare_nats(folder, address, POOLS)
-    around = Surroundings(folder / "log", report=print, on_change=lambda: None)
-    child = SupervisedChild(made.child(), around)
+    context = ChildContext(folder / "log", report=print, on_change=lambda: None)
+    child = SupervisedChild(made.child(), context)
     try:
         await child.first_ready
         scheduler = await connect_nats(made.url("scheduler"), "scheduler")
@@ -241,7 +241,7 @@ async def test_the_printed_users_are_those_of_the_local_stack(server: NatsServer
     [address] = choose_addresses(1)
     block = tmp_path / "users.conf"
     block.write_text(authorization_block(POOLS))
-    passwords = {user: f"of-{user}" for user in rights_of(POOLS)}
+    passwords = {user: f"of-{user}" for user in permissions_of(POOLS)}
     variables = {password_variable(user): word for user, word in passwords.items()}
     program = (server.program, "-a", "127.0.0.1", "-p", address.rpartition(":")[2], "-c", str(block))
     made = replace(server, address=address, passwords=passwords)
@@ -256,7 +256,7 @@ async def test_the_printed_users_are_those_of_the_local_stack(server: NatsServer
 
     child = SupervisedChild(
         ChildSpec("nats", Program(program, variables), lets_in),
-        Surroundings(tmp_path / "log", report=print, on_change=lambda: None),
+        ChildContext(tmp_path / "log", report=print, on_change=lambda: None),
     )
     try:
         await child.first_ready
