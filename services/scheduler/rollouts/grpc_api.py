@@ -23,9 +23,9 @@ from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
-from services.scheduler.rollouts.rollouts_order import RolloutsOrder
+from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, RolloutsOrder
+from services.scheduler.rollouts.rollouts_submission import RolloutsSubmission
 from services.scheduler.rollouts.show_orders import OrderView, ShowOrders
-from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
 from services.scheduler.rollouts.submit_rollouts import ARCHIVE, SubmitRollouts
 from services.scheduler.runs.reads.proto import brief_to_proto, snapshot_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
@@ -38,7 +38,7 @@ SERVICE_NAME = rollout_service_pb2.DESCRIPTOR.services_by_name["RolloutService"]
 MAX_PAGE_SIZE = 100
 # The name of the list in its page tokens.
 _ORDERS = "rollouts"
-_ORDER = Codec(StoredOrder, rollout_service_pb2.RolloutsOrder, unpaired={"run_ids", "runs"})
+_ORDER = Codec(RolloutsOrder, rollout_service_pb2.RolloutsOrder, unpaired={"run_ids", "runs"})
 
 
 def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
@@ -60,12 +60,12 @@ def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
     )
 
 
-def order_from_proto(request: rollout_service_pb2.OrderRolloutsRequest) -> RolloutsOrder:
+def submission_from_proto(request: rollout_service_pb2.OrderRolloutsRequest) -> RolloutsSubmission:
     try:
         params = PARAMS.from_proto(request.params)
     except UnknownNumber as error:
         raise InvalidParameter(field=f"params.{error.field}", sentence=f"{error}.") from error
-    return RolloutsOrder(
+    return RolloutsSubmission(
         suite=request.suite,
         tasks=request.tasks,
         tasks_digest=request.tasks_digest,
@@ -110,7 +110,7 @@ class GrpcRolloutApi(rollout_grpc.RolloutServiceServicer):
     async def OrderRollouts(
         self, request: rollout_service_pb2.OrderRolloutsRequest, context: RpcContext
     ) -> rollout_service_pb2.OrderRolloutsResponse:
-        ordered = await self.submit.submit(order_from_proto(request))
+        ordered = await self.submit.submit(submission_from_proto(request))
         runs = [snapshot_to_proto(await self.show_run.show(run.run_id)) for run in ordered.runs]
         return rollout_service_pb2.OrderRolloutsResponse(
             suite=ordered.suite, task_ids=ordered.task_ids, runs=runs, order_id=ordered.order_id
@@ -178,7 +178,7 @@ def _filter(request: rollout_service_pb2.ListRolloutsOrdersRequest) -> OrderFilt
     )
 
 
-def _token_behind(order: StoredOrder, total: int) -> str:
+def _token_behind(order: RolloutsOrder, total: int) -> str:
     return list_token(_ORDERS, order.created_at, order.order_id, total)
 
 

@@ -10,7 +10,7 @@ from proctor.values.rollout import RolloutAgent
 from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
-from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, OrderPage, StoredOrder
+from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, OrderPage, RolloutsOrder
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, run_from_row, to_json
 from services.scheduler.runs.lifecycle.run import Run
@@ -25,7 +25,7 @@ class PostgresRolloutsOrders:
         self._session = session
         self._runs = runs
 
-    async def add(self, order: StoredOrder, runs: Sequence[Run]) -> Sequence[Run]:
+    async def add(self, order: RolloutsOrder, runs: Sequence[Run]) -> Sequence[Run]:
         values = (
             order.order_id,
             order.user,
@@ -51,13 +51,13 @@ class PostgresRolloutsOrders:
             suite = versioned_name(order.suite, order.suite_version)
             raise UnknownSuite(suite=suite, supported=f"other versions of {order.suite}") from error
 
-    async def get(self, order_id: str) -> StoredOrder:
+    async def get(self, order_id: str) -> RolloutsOrder:
         row = await self._session.fetchrow("read_rollouts_order", order_id)
         if row is None:
             raise RolloutsOrderNotFound(order_id=order_id)
         return _order(row)
 
-    async def of_run(self, run_id: RunId) -> StoredOrder:
+    async def of_run(self, run_id: RunId) -> RolloutsOrder:
         row = await self._session.fetchrow("read_order_of_run", run_id)
         if row is None:
             raise RolloutsOrderOfRunNotFound(run_id=run_id)
@@ -83,13 +83,13 @@ class PostgresRolloutsOrders:
 
         return await self._session.run(page)
 
-    async def runs(self, orders: Sequence[StoredOrder]) -> Sequence[Run]:
+    async def runs(self, orders: Sequence[RolloutsOrder]) -> Sequence[Run]:
         run_ids = [run_id for order in orders for run_id in order.run_ids]
         return [run_from_row(row) for row in await self._session.fetch("list_runs_of_orders", run_ids)]
 
 
-def _order(row: asyncpg.Record) -> StoredOrder:
-    return StoredOrder(
+def _order(row: asyncpg.Record) -> RolloutsOrder:
+    return RolloutsOrder(
         order_id=str(row["order_id"]),
         suite=row["suite"],
         suite_version=row["suite_version"],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from proctor.values.run import RunId
 from services.scheduler.rollouts.ports import RolloutsOrderStore
-from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
+from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, RolloutsOrder
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
 
@@ -14,7 +14,7 @@ from services.scheduler.runs.reads.run_snapshot import RunSnapshot
 class OrderView:
     """`runs` are those that are not deleted, in the order of the models."""
 
-    order: StoredOrder
+    order: RolloutsOrder
     runs: Sequence[RunSnapshot]
 
 
@@ -45,7 +45,7 @@ class ShowOrders:
         page = await self.orders.page(wanted, size, after)
         return OrderViews(await self._with_runs(page.orders), page.total)
 
-    async def _with_runs(self, orders: Sequence[StoredOrder]) -> Sequence[OrderView]:
+    async def _with_runs(self, orders: Sequence[RolloutsOrder]) -> Sequence[OrderView]:
         snapshots = await self.list_runs.show_brief(await self.orders.runs(orders))
         by_id = {snapshot.run.run_id: snapshot for snapshot in snapshots}
         return [

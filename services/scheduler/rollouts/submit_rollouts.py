@@ -12,8 +12,12 @@ from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.rollouts.ports import RolloutsOrderStore, WriteSuite
-from services.scheduler.rollouts.rollouts_order import OrderedRollouts, RolloutsOrder, check_order
-from services.scheduler.rollouts.stored_order import StoredOrder
+from services.scheduler.rollouts.rollouts_order import RolloutsOrder
+from services.scheduler.rollouts.rollouts_submission import (
+    OrderedRollouts,
+    RolloutsSubmission,
+    check_submission,
+)
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
@@ -37,61 +41,63 @@ class SubmitRollouts:
     submit_run: SubmitRun
     limits: LimitStore
 
-    async def submit(self, order: RolloutsOrder) -> OrderedRollouts:
+    async def submit(self, submission: RolloutsSubmission) -> OrderedRollouts:
         """Every run is checked before the first is stored. All of them are stored, or none."""
-        check_order(order)
-        refuse(user_problem(order.user))
-        digest = order.tasks_digest or await self._added(order)
-        tasks = await self.find_tasks.find(digest, order.user)
-        document = await asyncio.to_thread(self.write, order.suite, tasks, order.agent)
-        await self.find_tasks.keep_for_suite(digest, order.user, document.digest)
-        added = await self.suites.add(document, SuiteOwner(order.user, order.project_id))
+        check_submission(submission)
+        refuse(user_problem(submission.user))
+        digest = submission.tasks_digest or await self._added(submission)
+        tasks = await self.find_tasks.find(digest, submission.user)
+        document = await asyncio.to_thread(self.write, submission.suite, tasks, submission.agent)
+        await self.find_tasks.keep_for_suite(digest, submission.user, document.digest)
+        added = await self.suites.add(document, SuiteOwner(submission.user, submission.project_id))
         suite = versioned_name(added.suite.name, added.suite.version)
-        highest = (await self.limits.limits()).highest_priority(order.user)
+        highest = (await self.limits.limits()).highest_priority(submission.user)
         priority = default_priority(is_background=True).limited_to(highest)
-        submissions = [_submission(order, suite, model, priority) for model in order.models]
-        prepared = [await self.submit_run.prepare(submission) for submission in submissions]
+        prepared = [
+            await self.submit_run.prepare(_run_submission(submission, suite, model, priority))
+            for model in submission.models
+        ]
         for run in prepared:
             # Refused without a price, as a run's own max_cost is.
-            self.submit_run.pricing.price_of(run.order.model, run.order.base_url, order.agent.max_cost)
+            self.submit_run.pricing.price_of(run.order.model, run.order.base_url, submission.agent.max_cost)
         task_ids = tuple(task.task_id for task in tasks)
-        runs = await self.orders.add(_stored(order, task_ids, prepared), prepared)
+        runs = await self.orders.add(_stored(submission, task_ids, prepared), prepared)
         for run in runs:
             await self.submit_run.controls.announce(run)
-        return OrderedRollouts(order.request_id, suite, task_ids, tuple(runs))
+        return OrderedRollouts(submission.request_id, suite, task_ids, tuple(runs))
 
-    async def _added(self, order: RolloutsOrder) -> str:
-        header = TasksHeader(ARCHIVE, order.user, order.overrides_json)
-        return (await self.add_tasks.add(header, _chunks(order.tasks))).digest
+    async def _added(self, submission: RolloutsSubmission) -> str:
+        header = TasksHeader(ARCHIVE, submission.user, submission.overrides_json)
+        return (await self.add_tasks.add(header, _chunks(submission.tasks))).digest
 
 
-def _submission(order: RolloutsOrder, suite: str, model: str, priority: Priority) -> Submission:
-    run_id = order.id_for(model)
+def _run_submission(submission: RolloutsSubmission, suite: str, model: str, priority: Priority) -> Submission:
+    run_id = submission.id_for(model)
     run_order = RunOrder(
         suite=suite,
         model=model,
         priority=priority,
-        project_id=order.project_id,
-        rollouts=order.rollouts,
-        params=order.params,
+        project_id=submission.project_id,
+        rollouts=submission.rollouts,
+        params=submission.params,
         prompt_form=PromptForm.CHAT,
-        max_cost=order.max_cost,
-        parallel_group=order.parallel_group_of_user,
-        parallel=order.parallel,
+        max_cost=submission.max_cost,
+        parallel_group=submission.parallel_group_of_user,
+        parallel=submission.parallel,
     )
-    return Submission(RunId(run_id), run_order, order.user, request_id=run_id)
+    return Submission(RunId(run_id), run_order, submission.user, request_id=run_id)
 
 
-def _stored(order: RolloutsOrder, task_ids: tuple[str, ...], runs: Sequence[Run]) -> StoredOrder:
+def _stored(submission: RolloutsSubmission, task_ids: tuple[str, ...], runs: Sequence[Run]) -> RolloutsOrder:
     """The order before its first run is stored."""
-    return StoredOrder(
-        order_id=order.request_id,
+    return RolloutsOrder(
+        order_id=submission.request_id,
         suite=runs[0].order.suite,
         suite_version=runs[0].suite_version,
-        user=order.user,
-        project_id=order.project_id,
-        agent=order.agent,
-        rollouts=order.rollouts,
+        user=submission.user,
+        project_id=submission.project_id,
+        agent=submission.agent,
+        rollouts=submission.rollouts,
         task_ids=task_ids,
         models=tuple(run.order.model for run in runs),
         run_ids=tuple(run.run_id for run in runs),

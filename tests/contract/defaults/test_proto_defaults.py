@@ -51,7 +51,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
 AGENT = rollouts.agent_from_proto(RolloutAgentMessage())
 ORDER = order_from_proto(run_pb2.RunOrder(suite="glue", model="vllm/starter"))
 DATASET_ORDER = order_from_proto(run_pb2.RunOrder(dataset_id="ds_1", model="vllm/starter"))
-ROLLOUTS = rollouts.order_from_proto(OrderRolloutsRequest(suite="mine", models=["vllm/starter"]))
+ROLLOUTS = rollouts.submission_from_proto(OrderRolloutsRequest(suite="mine", models=["vllm/starter"]))
 PLAN = plan_from_proto(run_record_pb2.OpenRunRequest())
 LOCAL = f'empty means "{LOCAL_USER}".'
 # The sentence of other fields, with the value that the code takes.

@@ -12,7 +12,7 @@ from services.results.comparison.comparison import Comparison, Difference
 from services.results.statistics.paired.estimate import DifferenceEstimate
 from services.results.summaries.run_summary import GroupSummary, RunSummary, TaskSummary
 from services.scheduler.limits.queue_limits import QueueLimits
-from services.scheduler.rollouts.stored_order import StoredOrder
+from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.runs.lifecycle.run import Run
 from tests.contract.test_code_budgets import ROOT, SOURCE, own_files
 from tests.fakes.full_values import empty_value, full_value
@@ -20,7 +20,7 @@ from tests.fakes.full_values import empty_value, full_value
 # They are answered and never read: a part of each stands in its message in another form.
 WRITTEN_ONLY = {
     *(Comparison, Difference, DifferenceEstimate, GroupSummary, QueueLimits, Run, RunSummary),
-    *(StoredOrder, TaskSummary),
+    *(RolloutsOrder, TaskSummary),
 }
 
 

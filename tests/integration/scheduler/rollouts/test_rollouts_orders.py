@@ -16,7 +16,7 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
 from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
-from services.scheduler.rollouts.stored_order import OrderCursor, OrderFilter, StoredOrder
+from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, RolloutsOrder
 from services.scheduler.runs.lifecycle.errors import QueueFull
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.suites.errors import UnknownSuite
@@ -60,10 +60,10 @@ def orders_in(pool: asyncpg.Pool, **limits: int) -> PostgresRolloutsOrders:
     )
 
 
-async def ordered(orders: PostgresRolloutsOrders, age: int = 0, **changes: object) -> StoredOrder:
+async def ordered(orders: PostgresRolloutsOrders, age: int = 0, **changes: object) -> RolloutsOrder:
     """An order of two models, whose runs are stored."""
     runs = [new_run(age, model=model) for model in ("openai/fake", "openai/other")]
-    order = StoredOrder(
+    order = RolloutsOrder(
         order_id=str(uuid4()),
         suite="mine",
         suite_version=1,
@@ -118,7 +118,7 @@ async def test_a_repeated_order_changes_nothing(orders: PostgresRolloutsOrders) 
 async def test_an_order_without_a_run_is_not_shown_and_can_be_ordered_anew(
     orders: PostgresRolloutsOrders,
 ) -> None:
-    refused = StoredOrder(
+    refused = RolloutsOrder(
         str(uuid4()), "mine", 1, "ann", 0, AGENT, 1, ("one",), ("openai/fake",), (new_run().run_id,), START
     )
     await orders.add(refused, [])
@@ -152,7 +152,7 @@ async def test_pages_are_by_keys_and_newest_first(orders: PostgresRolloutsOrders
     # Two of one time: the id decides.
     known = [await ordered(orders, age) for age in (1, 2, 2, 3, 4)]
     expected = sorted(known, key=lambda order: (order.created_at, order.order_id), reverse=True)
-    seen: list[StoredOrder] = []
+    seen: list[RolloutsOrder] = []
     after = None
     while len(page := (await orders.page(OrderFilter(), 2, after)).orders):
         seen += page
