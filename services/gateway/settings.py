@@ -77,10 +77,10 @@ class GatewaySettings(ServiceSettings):
     max_suite_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
     """Largest body of a request with a suite, or with tasks for rollouts."""
     # The scheduler's limit for a data set, and the form around it.
-    max_upload_body_bytes: int = Field(default=8 * 1024**3 + 1024 * 1024, ge=1024)
+    max_dataset_body_bytes: int = Field(default=8 * 1024**3 + 1024 * 1024, ge=1024)
     """Largest body of an upload of a data set."""
     # 200 MB, the scheduler's limit for a file of a batch, and the form around it.
-    max_file_body_bytes: int = Field(default=201 * 1024**2, ge=1024)
+    max_batch_file_body_bytes: int = Field(default=201 * 1024**2, ge=1024)
     """Largest body of an upload of a file of a batch."""
     # The scheduler's limit for a set of tasks, which gives the better refusal, is below it.
     max_tasks_body_bytes: int = Field(default=257 * 1024**2, ge=1024)

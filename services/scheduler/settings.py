@@ -103,9 +103,9 @@ class SchedulerSettings(SchemaServiceSettings):
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
     """A run without progress and without messages in flight for this time is searched for lost shards."""
 
-    max_upload_bytes: int = Field(default=8 * 1024**3, ge=1)
+    max_dataset_bytes: int = Field(default=8 * 1024**3, ge=1)
     """Largest file of a data set, as uploaded."""
-    max_unpacked_bytes: int = Field(default=64 * 1024**3, ge=1)
+    max_decompressed_dataset_bytes: int = Field(default=64 * 1024**3, ge=1)
     """Largest file of a data set, decompressed."""
     max_dataset_rows: int = Field(default=50_000_000, ge=1)
     """Most rows of a data set."""

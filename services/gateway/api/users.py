@@ -30,7 +30,7 @@ async def me(caller: CallerOf) -> Me:
 
 
 class StorageAmount(BaseModel):
-    bytes: int = Field(description="As stored: rows are packed")
+    bytes: int = Field(description="As stored: rows are compressed")
     files: int = Field(description="Data sets, files, batch outputs and versions of suites")
     rows: int = Field(description="Rows of data sets and files")
 

@@ -114,9 +114,9 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
         ROLLOUTS: settings.max_suite_body_bytes,
         ROLLOUT_TASKS: settings.max_tasks_body_bytes,
         **dict.fromkeys(SUITE_PAGES, settings.max_suite_body_bytes),
-        UPLOADS: settings.max_upload_body_bytes,
-        DATASETS_PAGE: settings.max_upload_body_bytes,
-        FILES: settings.max_file_body_bytes,
+        UPLOADS: settings.max_dataset_body_bytes,
+        DATASETS_PAGE: settings.max_dataset_body_bytes,
+        FILES: settings.max_batch_file_body_bytes,
         **dict.fromkeys(PUBLIC_FORMS, _PUBLIC_FORM_BYTES),
     }
     return BodyLimit(

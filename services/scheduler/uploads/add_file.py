@@ -80,7 +80,7 @@ class CheckBatchFile:
         try:
             return self.check_file.check(as_dataset, chunks, rows_prefix(file_id), quota)
         except DatasetTooLarge as error:
-            raise FileTooLarge(name=header.name, limit=self.max_bytes, when=" unpacked") from error
+            raise FileTooLarge(name=header.name, limit=self.max_bytes, when=" decompressed") from error
 
 
 def _within(quota: StorageQuota, chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -52,7 +52,7 @@ class RowFacts:
 class DatasetContent:
     """Rows stored under `prefix` in the object store, shared by data sets and files with the same content.
 
-    `digest` is the SHA-256 of the `size_bytes` uploaded bytes. The rows take `stored_bytes`, packed.
+    `digest` is the SHA-256 of the `size_bytes` uploaded bytes. The rows take `stored_bytes`, compressed.
     """
 
     digest: str

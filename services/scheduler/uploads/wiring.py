@@ -122,8 +122,8 @@ def _upload_limits(settings: SchedulerSettings) -> UploadLimits:
 
 def _dataset_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckFile:
     limits = SizeLimits(
-        uploaded_bytes=settings.max_upload_bytes,
-        unpacked_bytes=settings.max_unpacked_bytes,
+        uploaded_bytes=settings.max_dataset_bytes,
+        decompressed_bytes=settings.max_decompressed_dataset_bytes,
         rows=settings.max_dataset_rows,
     )
     return CheckFile(readers=DATASET_READERS, objects=objects, limits=limits)
@@ -132,7 +132,7 @@ def _dataset_check(settings: SchedulerSettings, objects: ObstoreObjects) -> Chec
 def _file_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckBatchFile:
     max_bytes = settings.max_batch_file_bytes
     # Its lines are counted by the rules: one too many is a fault, and the file is kept.
-    limits = SizeLimits(uploaded_bytes=max_bytes, unpacked_bytes=max_bytes, rows=sys.maxsize)
+    limits = SizeLimits(uploaded_bytes=max_bytes, decompressed_bytes=max_bytes, rows=sys.maxsize)
     checking = CheckFile(
         readers={DatasetFormat.JSONL: read_jsonl},
         objects=objects,

@@ -98,9 +98,10 @@ CELLS: Mapping[tuple[str, str], str] = {
     (DATASETS, "values in lists and objects of a Parquet row; in lists of a row group"): (
         f"{MAX_ROW_VALUES:,}; {MAX_GROUP_VALUES:,}"
     ),
-    (DATASETS, f"a packed file that unpacks to more than {mib(check_file.FREE_UNPACKED_BYTES)}"): (
-        f"{check_file.MAX_EXPANSION} times its size"
-    ),
+    (
+        DATASETS,
+        f"a compressed file that decompresses to more than {mib(check_file.FREE_DECOMPRESSED_BYTES)}",
+    ): (f"{check_file.MAX_EXPANSION} times its size"),
     (ROLLOUTS, "kind"): f"`{AGENT.kind}`",
     (ROLLOUTS, "max_steps"): f"{AGENT.max_steps}",
     (ROLLOUTS, "max_tokens"): f"{AGENT.max_tokens:,}",
@@ -196,8 +197,8 @@ def test_a_form_has_room_for_the_largest_file() -> None:
     """The gateway's own limits include the form around a file."""
     gateway, scheduler = GatewaySettings.model_fields, SchedulerSettings.model_fields
     for outer, inner in (
-        ("max_upload_body_bytes", "max_upload_bytes"),
-        ("max_file_body_bytes", "max_batch_file_bytes"),
+        ("max_dataset_body_bytes", "max_dataset_bytes"),
+        ("max_batch_file_body_bytes", "max_batch_file_bytes"),
         ("max_tasks_body_bytes", "max_tasks_bytes"),
     ):
         assert gateway[outer].default > scheduler[inner].default

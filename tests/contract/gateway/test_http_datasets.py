@@ -208,7 +208,7 @@ async def test_refusal_in_the_middle_is_answered_without_the_rest(
 
 
 async def test_upload_has_a_limit_of_its_own() -> None:
-    async with gateway_harness(max_body_bytes=1024, max_upload_body_bytes=2_000_000) as harness:
+    async with gateway_harness(max_body_bytes=1024, max_dataset_body_bytes=2_000_000) as harness:
         headers = {"Content-Type": "text/csv"}
         path = f"{UPLOAD}?name=x"
         below = io.BytesIO(b"x" * 1_900_000)

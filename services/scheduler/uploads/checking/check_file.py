@@ -26,19 +26,19 @@ from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageQuota, StorageUse
 from services.scheduler.uploads.storage.store_parts import StoreRows
 
-# A packed file may expand to so much, or to so many times its size.
-FREE_UNPACKED_BYTES = 64 * 1024 * 1024
-# Text packs to a tenth or so, repeated rows to a hundredth: more is a bomb.
+# A compressed file may expand to so much, or to so many times its size.
+FREE_DECOMPRESSED_BYTES = 64 * 1024 * 1024
+# Text compresses to a tenth or so, repeated rows to a hundredth: more is a bomb.
 MAX_EXPANSION = 200
 _NUL = rb"\u0000"
 
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """Bytes as uploaded, bytes unpacked (also of the stored rows), and rows."""
+    """Bytes as uploaded, bytes decompressed (also of the stored rows), and rows."""
 
     uploaded_bytes: int
-    unpacked_bytes: int
+    decompressed_bytes: int
     rows: int
 
 
@@ -81,20 +81,20 @@ class CheckFile:
         """
         digest = hashlib.sha256()
         uploaded = _Measured(_hashed(chunks, digest), self.limits.uploaded_bytes)
-        unpacked = _Measured(
-            _no_bomb(decompressed_chunks(uploaded), uploaded), self.limits.unpacked_bytes, " unpacked"
+        decompressed = _Measured(
+            _no_bomb(decompressed_chunks(uploaded), uploaded), self.limits.decompressed_bytes, " decompressed"
         )
         rows = _QuotaRows(StoreRows(self.objects, prefix), quota)
         checking = _Checking(rows, self.limits, self.rules)
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
-            first, rest = beginning(unpacked, PEEKED_BYTES)
+            first, rest = beginning(decompressed, PEEKED_BYTES)
             form = header.format or detect_format(header.name, first)
             check_beginning(form, first)
             whole: Iterable[bytes] = chain((first,), rest)
             if form is DatasetFormat.PARQUET:
                 # It is spooled to disk. It compresses itself, so it may expand to the upload limit only.
-                whole = _Measured(whole, self.limits.uploaded_bytes, " unpacked")
+                whole = _Measured(whole, self.limits.uploaded_bytes, " decompressed")
             facts = checking.run(self.readers[form](iter(whole)))
         except BrokenFile as broken:
             checking.faults.add(0, LineFault("", str(broken), broken.kind))
@@ -140,8 +140,10 @@ def _no_bomb(chunks: Iterable[bytes], uploaded: _Measured) -> Iterator[bytes]:
     size = 0
     for chunk in chunks:
         size += len(chunk)
-        if size > FREE_UNPACKED_BYTES and size > MAX_EXPANSION * uploaded.size:
-            raise BrokenFile(f"It unpacks to more than {MAX_EXPANSION} times its size. Upload it unpacked.")
+        if size > FREE_DECOMPRESSED_BYTES and size > MAX_EXPANSION * uploaded.size:
+            raise BrokenFile(
+                f"It decompresses to more than {MAX_EXPANSION} times its size. Upload it uncompressed."
+            )
         yield chunk
 
 
@@ -193,8 +195,10 @@ class _Checking:
                 continue
             size += len(line)
             # In Parquet, many rows can share one long text.
-            if size > self._limits.unpacked_bytes:
-                raise DatasetTooLarge(limit=self._limits.unpacked_bytes, unit="bytes", when=" unpacked")
+            if size > self._limits.decompressed_bytes:
+                raise DatasetTooLarge(
+                    limit=self._limits.decompressed_bytes, unit="bytes", when=" decompressed"
+                )
             if not self.faults:
                 self._rows.add(line)
         self._add_duplicates()

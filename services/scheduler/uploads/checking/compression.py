@@ -13,7 +13,7 @@ from services.scheduler.uploads.checking.text_readers import BOM
 from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.errors import BrokenFile
 
-# Unpacked at a time, whatever the packed chunk holds.
+# Decompressed at a time, whatever the compressed chunk holds.
 CHUNK_BYTES = 1024 * 1024
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -26,7 +26,7 @@ _ZSTD_INPUT_BYTES = 1024
 PEEKED_BYTES = 64
 _PARQUET = b"PAR1"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_PACKED = (".gz", ".zst", ".zstd")
+_COMPRESSED = (".gz", ".zst", ".zstd")
 _ENDINGS = {
     ".jsonl": DatasetFormat.JSONL,
     ".ndjson": DatasetFormat.JSONL,
@@ -43,7 +43,7 @@ def decompressed_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     if first.startswith(_GZIP):
         return _cut(_gunzipped(whole), CHUNK_BYTES)
     if first.startswith(_ZSTD):
-        return _cut(_unpacked_zstd(whole), CHUNK_BYTES)
+        return _cut(_decompressed_zstd(whole), CHUNK_BYTES)
     return _cut(whole, CHUNK_BYTES)
 
 
@@ -77,15 +77,15 @@ def _gunzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise BrokenFile("It ends in the middle of its gzip data. Upload it again, whole.")
 
 
-def _unpacked_zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    unpacker = ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
-    engine = unpacker.decompressobj()
+def _decompressed_zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    decompressor = ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    engine = decompressor.decompressobj()
     try:
         for chunk in _cut(chunks, _ZSTD_INPUT_BYTES):
             left = chunk
             while left:
                 if engine.eof:
-                    engine = unpacker.decompressobj()
+                    engine = decompressor.decompressobj()
                 yield engine.decompress(left)
                 left = engine.unused_data
     except ZstdError as error:
@@ -98,8 +98,8 @@ def detect_format(name: str, first: bytes) -> DatasetFormat:
     if first.startswith(_PARQUET):
         return DatasetFormat.PARQUET
     name = name.lower()
-    for packed in _PACKED:
-        name = name.removesuffix(packed)
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
     for ending, form in _ENDINGS.items():
         if name.endswith(ending):
             return form

@@ -13,7 +13,7 @@ from services.scheduler.uploads.faults import shown
 
 # Some programs write this mark before UTF-8.
 BOM = b"\xef\xbb\xbf"
-# A file of line feeds packs to nothing and would be read for minutes.
+# A file of line feeds compresses to nothing and would be read for minutes.
 MAX_BLANK_LINES = 100_000
 
 # A line number with its value, or with the `LineFault` of the line.

@@ -17,7 +17,7 @@ from services.scheduler.uploads.ports import ObjectStore
 PART_BYTES = 8 * 1024 * 1024
 # Smaller chunks are joined: an object of two bytes takes fifty.
 _SMALL_BYTES = 4096
-# A frame is unpacked whole to read one of its rows.
+# A frame is decompressed whole to read one of its rows.
 FRAME_ROWS = 1000
 FRAME_BYTES = 1024 * 1024
 # Fastest: level 2 saves a twentieth of the space, and costs as much as a third of the whole check.
@@ -202,8 +202,8 @@ class LoadRows:
         index = index_from_json(self.objects.get(index_key(content.prefix)))
         for frame in index.frames[index.position(first_doc_id) :]:
             key = part_key(content.prefix, frame.part)
-            packed = self.objects.get_range(key, frame.start, frame.length)
-            lines = ZstdDecompressor().decompress(packed).removesuffix(b"\n").split(b"\n")
+            compressed = self.objects.get_range(key, frame.start, frame.length)
+            lines = ZstdDecompressor().decompress(compressed).removesuffix(b"\n").split(b"\n")
             for row, line in enumerate(lines, frame.first_doc_id):
                 if row >= first_doc_id:
                     yield row, line

@@ -324,7 +324,7 @@ async def test_file_that_a_batch_uses_is_a_conflict_that_no_client_repeats(
 
 
 async def test_file_has_a_limit_of_its_own() -> None:
-    async with gateway_harness(max_body_bytes=1024, max_file_body_bytes=200_000) as harness:
+    async with gateway_harness(max_body_bytes=1024, max_batch_file_body_bytes=200_000) as harness:
         assert (await call(harness, "POST", FILES, **form(PURPOSE, content=b"x" * 190_000)))[0] == 200
         status, body, _ = await call(harness, "POST", FILES, **form(PURPOSE, content=b"x" * 210_000))
         assert (status, body["error"]["type"]) == (413, "invalid_request_error")

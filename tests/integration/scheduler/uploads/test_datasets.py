@@ -93,7 +93,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
             object_store=(folder / "objects").as_uri(),
             max_uploads=MAX_UPLOADS,
             upload_timeout_seconds=UPLOAD_SECONDS,
-            max_upload_bytes=MAX_BYTES,
+            max_dataset_bytes=MAX_BYTES,
         )
         scheduler = await opened.enter_async_context(running_scheduler(settings))
         channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
@@ -248,7 +248,7 @@ async def test_upload_that_is_cancelled_in_the_middle_leaves_nothing(harness: St
     before = harness.files()
     names = await harness.names()
     going = OpenUpload(harness.stub)
-    # What hardly packs fills a part.
+    # What hardly compresses fills a part.
     going.send(jsonl({"prompt": os.urandom(1_800_000).hex()} for _ in range(5)))
     await eventually(lambda: len(harness.files()) > len(before), "a part is stored")
     going.call.cancel()

@@ -50,7 +50,7 @@ async def listed(harness: BatchHarness, **wanted: Any) -> file_pb2.ListFilesResp
 
 
 def heavy_lines(megabytes: int) -> bytes:
-    """What hardly packs."""
+    """What hardly compresses."""
 
     def body() -> dict[str, object]:
         return {"model": "m", "messages": [{"role": "user", "content": os.urandom(500_000).hex()}]}

@@ -97,7 +97,7 @@ async def delete_dataset(harness: BatchHarness, dataset_id: str) -> None:
 
 
 def random_lines(count: int, salt: str = "r") -> bytes:
-    """What hardly packs, some 2 kB a line."""
+    """What hardly compresses, some 2 kB a line."""
     body = {"model": "m", "messages": [{"role": "user", "content": ""}]}
 
     def line(number: int) -> dict[str, object]:

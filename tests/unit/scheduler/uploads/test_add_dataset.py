@@ -34,7 +34,7 @@ from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
 from tests.fakes.storage.memory_objects import MemoryObjects
 
 DATASET = DatasetId("ds_" + "0" * 32)
-# What hardly packs: two parts.
+# What hardly compresses: two parts.
 HEAVY = jsonl({"prompt": os.urandom(1_000_000).hex()} for _ in range(18))
 
 

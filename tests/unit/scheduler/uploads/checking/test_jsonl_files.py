@@ -225,7 +225,7 @@ def test_limits_end_an_upload_that_goes_on() -> None:
     content = jsonl([{"prompt": "x"}] * 100)
     limits = [
         (type(NO_LIMITS)(1599, 2**40, 2**40), "more than 1599 bytes, which"),
-        (type(NO_LIMITS)(2**40, 1599, 2**40), "more than 1599 bytes unpacked"),
+        (type(NO_LIMITS)(2**40, 1599, 2**40), "more than 1599 bytes decompressed"),
         (type(NO_LIMITS)(2**40, 2**40, 99), "more than 99 rows"),
     ]
     for limit, sentence in limits:

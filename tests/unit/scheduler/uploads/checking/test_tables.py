@@ -145,17 +145,17 @@ def test_parquet_faults_are_those_of_rows_over_all_groups() -> None:
     assert faults_of(parquet({"prompt": pa.array([], pa.string())})) == [(0, "")]
 
 
-def test_long_texts_that_are_packed_small_do_not_fill_the_memory() -> None:
+def test_long_texts_that_are_compressed_small_do_not_fill_the_memory() -> None:
     heavy = parquet({"prompt": ["x" * 3_000_000] * 64, "id": [str(number) for number in range(64)]})
     assert len(heavy) < 1_000_000
     files = CheckedFiles()
     assert len(files.rows(files.check(heavy), 60)) == 4
     assert faults_of(parquet({"prompt": ["x" * 5_000_000] * 2})) == [(1, ""), (2, "")]
-    with pytest.raises(DatasetTooLarge, match="more than 9000000 bytes unpacked"):
-        CheckedFiles(limits=replace(NO_LIMITS, unpacked_bytes=9_000_000)).check(heavy)
+    with pytest.raises(DatasetTooLarge, match="more than 9000000 bytes decompressed"):
+        CheckedFiles(limits=replace(NO_LIMITS, decompressed_bytes=9_000_000)).check(heavy)
 
 
-def test_many_values_that_are_packed_to_nothing_do_not_fill_the_memory() -> None:
+def test_many_values_that_are_compressed_to_nothing_do_not_fill_the_memory() -> None:
     flags = pa.struct([("x", pa.list_(pa.bool_()))])
 
     def of_lengths(*lengths: int) -> bytes:
@@ -225,9 +225,9 @@ def test_what_begins_otherwise_or_is_too_long_is_refused_before_it_lies_on_disk(
     for mark, sentence in ((b"nope", "does not begin with PAR1"), (b"PARE", "is encrypted")):
         with pytest.raises(BrokenFile, match=sentence):
             list(read_parquet(endless(mark)))
-    packed = gzip.compress(b"PAR1" + b"0" * 10_000)
-    with pytest.raises(DatasetTooLarge, match="more than 9000 bytes unpacked"):
-        CheckedFiles(limits=replace(NO_LIMITS, uploaded_bytes=9_000)).check(packed, "x.parquet.gz")
+    compressed = gzip.compress(b"PAR1" + b"0" * 10_000)
+    with pytest.raises(DatasetTooLarge, match="more than 9000 bytes decompressed"):
+        CheckedFiles(limits=replace(NO_LIMITS, uploaded_bytes=9_000)).check(compressed, "x.parquet.gz")
 
 
 def test_what_is_no_parquet_is_reported() -> None:

@@ -29,7 +29,7 @@ def test_late_row_costs_one_frame() -> None:
 
 def test_heavy_rows_have_frames_of_their_own_and_a_part_is_a_file_by_itself() -> None:
     files = CheckedFiles()
-    # What hardly packs: parts fill up.
+    # What hardly compresses: parts fill up.
     texts = [bytes((number * row) % 251 for number in range(3000)).hex() * 250 for row in range(1, 12)]
     checked = files.check(jsonl({"prompt": text} for text in texts))
     index = index_from_json(files.objects.contents[index_key(PREFIX)])

@@ -13,7 +13,7 @@ from tests.fakes.storage.checked_files import NO_LIMITS, CheckedFiles, batch_lin
 
 CONTENT = jsonl(batch_line(number) for number in range(3000))
 ZSTD = ZstdCompressor().compress
-PACKED = {
+COMPRESSED = {
     "gzip": gzip.compress(CONTENT),
     "zstd": ZSTD(CONTENT),
     "gzip in members": gzip.compress(CONTENT[:999]) + gzip.compress(CONTENT[999:]),
@@ -21,26 +21,26 @@ PACKED = {
 }
 
 
-@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("kind", COMPRESSED)
 @pytest.mark.parametrize("piece_bytes", [1, 977, 2**20])
-def test_packed_file_has_the_rows_of_the_plain_one(kind: str, piece_bytes: int) -> None:
-    plain, packed = CheckedFiles(), CheckedFiles()
-    checked = packed.check(PACKED[kind], piece_bytes=piece_bytes)
-    assert checked.size_bytes == len(PACKED[kind])
-    assert packed.rows(checked) == plain.rows(plain.check(CONTENT))
+def test_compressed_file_has_the_rows_of_the_plain_one(kind: str, piece_bytes: int) -> None:
+    plain, compressed = CheckedFiles(), CheckedFiles()
+    checked = compressed.check(COMPRESSED[kind], piece_bytes=piece_bytes)
+    assert checked.size_bytes == len(COMPRESSED[kind])
+    assert compressed.rows(checked) == plain.rows(plain.check(CONTENT))
 
 
-@pytest.mark.parametrize("kind", PACKED)
-def test_packed_file_that_is_cut_off_or_broken_is_refused(kind: str) -> None:
-    content = PACKED[kind]
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_compressed_file_that_is_cut_off_or_broken_is_refused(kind: str) -> None:
+    content = COMPRESSED[kind]
     word = kind.split(maxsplit=1)[0]
     assert problem_of(content[:-3]) == f"It ends in the middle of its {word} data. Upload it again, whole."
     assert problem_of(content + b"more").startswith(f"It begins as {word} but is not: ")
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, ZSTD])
-def test_bomb_is_bounded_by_what_it_unpacks_to(pack: Callable[[bytes], bytes]) -> None:
-    bomb = pack(b" " * 300_000_000)
+@pytest.mark.parametrize("compress", [gzip.compress, ZSTD])
+def test_bomb_is_bounded_by_what_it_decompresses_to(compress: Callable[[bytes], bytes]) -> None:
+    bomb = compress(b" " * 300_000_000)
     assert len(bomb) < 400_000
     limits = type(NO_LIMITS)(2**40, 60_000_000, 2**40)
     tracemalloc.start()
@@ -50,12 +50,14 @@ def test_bomb_is_bounded_by_what_it_unpacks_to(pack: Callable[[bytes], bytes]) -
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, ZSTD])
+@pytest.mark.parametrize("compress", [gzip.compress, ZSTD])
 def test_file_that_expands_as_no_rows_do_is_refused_before_it_is_read(
-    pack: Callable[[bytes], bytes],
+    compress: Callable[[bytes], bytes],
 ) -> None:
-    assert problem_of(pack(b" " * 100_000_000)).startswith("It unpacks to more than 200 times its size.")
-    assert CheckedFiles().check(pack(jsonl([{"prompt": "x"}] * 10_000))).facts is not None
+    assert problem_of(compress(b" " * 100_000_000)).startswith(
+        "It decompresses to more than 200 times its size."
+    )
+    assert CheckedFiles().check(compress(jsonl([{"prompt": "x"}] * 10_000))).facts is not None
 
 
 def test_no_piece_is_large_or_empty() -> None:
