@@ -48,7 +48,7 @@ VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 def vllm_pool(*models: PoolModel) -> Pool:
     """A pool whose worker runs vLLM in its own process, with the Python of vLLM's environment."""
-    return Pool("local", "vllm", 256, models, can=frozenset(SCORING_METHODS["vllm"]))
+    return Pool("local", "vllm", 256, models, scoring_methods=frozenset(SCORING_METHODS["vllm"]))
 
 
 def remote_pool(
@@ -60,7 +60,7 @@ def remote_pool(
     methods = (
         (ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED) if is_constraining else SCORING_METHODS[engine]
     )
-    return Pool(name, engine, concurrency, provider=provider, can=frozenset(methods))
+    return Pool(name, engine, concurrency, provider=provider, scoring_methods=frozenset(methods))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ def provider_pool(
     concurrency: int = 64,
     base_url: str = ADDRESS,
 ) -> Pool:
-    can = frozenset(SCORING_METHODS.get(engine, SCORING_METHODS["openai"]))
-    return Pool(name, engine, concurrency, provider=Provider(provider, base_url), can=can)
+    methods = frozenset(SCORING_METHODS.get(engine, SCORING_METHODS["openai"]))
+    return Pool(name, engine, concurrency, provider=Provider(provider, base_url), scoring_methods=methods)
 
 
 def model_pool(name: str, *models: str, concurrency: int = 64) -> Pool:
     """Of vLLM engines in workers."""
-    can = frozenset(SCORING_METHODS["vllm"])
-    return Pool(name, "vllm", concurrency, tuple(PoolModel(model, "/m") for model in models), can=can)
+    methods = frozenset(SCORING_METHODS["vllm"])
+    return Pool(
+        name, "vllm", concurrency, tuple(PoolModel(model, "/m") for model in models), scoring_methods=methods
+    )

@@ -47,7 +47,7 @@ class Provider:
 class Pool:
     """Serves either `models` of its own or any model of its `provider`, `concurrency` samples at a time.
 
-    `can` holds the ways to score choices that its engine or server has.
+    `scoring_methods` are those that its engine or server has.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Pool:
     concurrency: int
     models: tuple[PoolModel, ...] = ()
     provider: Provider | None = None
-    can: frozenset[ScoringMethod] = frozenset(SCORING_METHODS["openai"])
+    scoring_methods: frozenset[ScoringMethod] = frozenset(SCORING_METHODS["openai"])
 
     @property
     def provider_name(self) -> str:
@@ -85,7 +85,7 @@ class Pool:
     @property
     def constrained_field(self) -> ConstrainedField | None:
         """The field of requests that constrains answers of its server; None where none is sent."""
-        is_able = self.provider is not None and ScoringMethod.CONSTRAINED in self.can
+        is_able = self.provider is not None and ScoringMethod.CONSTRAINED in self.scoring_methods
         return self.provider.constrained_field if self.provider and is_able else None
 
     @property
@@ -103,14 +103,14 @@ class Pool:
         """Whether a plain text can be continued as it is."""
         return self.engine not in CHAT_ONLY
 
-    def scoring_methods(self, prompt_form: PromptForm | None) -> tuple[ScoringMethod, ...]:
+    def methods_for(self, prompt_form: PromptForm | None) -> tuple[ScoringMethod, ...]:
         """The ways to score choices for prompts of that form, the preferred one first."""
         return tuple(method for method in ScoringMethod if self._can_score(method, prompt_form))
 
     def _can_score(self, method: ScoringMethod, prompt_form: PromptForm | None) -> bool:
         """A server behind HTTP scores no given text after a chat: the template is applied on its side."""
         is_text_after_chat = method is ScoringMethod.LOGLIKELIHOOD and prompt_form is PromptForm.CHAT
-        return method in self.can and (self.engine == "vllm" or not is_text_after_chat)
+        return method in self.scoring_methods and (self.engine == "vllm" or not is_text_after_chat)
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:

@@ -91,7 +91,7 @@ def _read_pool(entry: Mapping[str, Any]) -> Pool:
         concurrency=int(entry["concurrency"]),
         models=_models(entry.get("models") or ()),
         provider=_provider(entry) if entry.get("provider") else None,
-        can=_can(engine, entry),
+        scoring_methods=_scoring_methods(engine, entry),
     )
 
 
@@ -118,21 +118,25 @@ def _provider(entry: Mapping[str, Any]) -> Provider:
     )
 
 
-def _can(engine: str, entry: Mapping[str, Any]) -> frozenset[ScoringMethod]:
+def _scoring_methods(engine: str, entry: Mapping[str, Any]) -> frozenset[ScoringMethod]:
     known = _known_methods(engine, entry)
-    listed = entry.get("can", known)
+    listed = entry.get("scoring_methods", known)
     is_list = isinstance(listed, Sequence) and not isinstance(listed, str)
     if not is_list or not all(method in tuple(ScoringMethod) for method in listed):
-        raise ValueError(f"can lists something else than {', '.join(ScoringMethod)}")
+        raise ValueError(f"scoring_methods lists something else than {', '.join(ScoringMethod)}")
     methods = frozenset(ScoringMethod(method) for method in listed)
     if ScoringMethod.GENERATE not in methods:
-        raise ValueError("can leaves out generate, without which no text can be asked for")
+        raise ValueError("scoring_methods leaves out generate, without which no text can be asked for")
     unknown = sorted(methods.difference(known))
     if unknown == [ScoringMethod.CONSTRAINED] and engine == "openai":
         fields = ", ".join(ConstrainedField)
-        raise ValueError(f"can lists constrained, but no constrained_field ({fields}) says how to ask for it")
+        raise ValueError(
+            f"scoring_methods lists constrained, but no constrained_field ({fields}) says how to ask for it"
+        )
     if unknown:
-        raise ValueError(f"can lists {unknown[0]}, but the engine {engine} has {', '.join(known)}")
+        raise ValueError(
+            f"scoring_methods lists {unknown[0]}, but the engine {engine} has {', '.join(known)}"
+        )
     return methods
 
 
@@ -242,8 +246,8 @@ def _pool_entry(pool: Pool) -> dict[str, object]:
     if pool.provider.constrained_field is not None:
         entry["constrained_field"] = str(pool.provider.constrained_field)
     known = _known_methods(pool.engine, entry)
-    if pool.can != frozenset(known):
-        entry["can"] = [str(method) for method in known if method in pool.can]
+    if pool.scoring_methods != frozenset(known):
+        entry["scoring_methods"] = [str(method) for method in known if method in pool.scoring_methods]
     return entry
 
 

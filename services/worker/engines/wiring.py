@@ -95,7 +95,7 @@ def _api_of(pool: Pool, base_url: str) -> ProviderApi:
             return AnthropicApi()
         case _:
             return OpenAIApi(
-                has_loglikelihood=ScoringMethod.LOGLIKELIHOOD in pool.can,
+                has_loglikelihood=ScoringMethod.LOGLIKELIHOOD in pool.scoring_methods,
                 constrained_field=pool.constrained_field,
                 server=server_at(base_url),
             )

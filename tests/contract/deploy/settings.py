@@ -22,7 +22,7 @@ _SANDBOXES = [
         "engine": "openai",
         "min": 1,
         "provider": {"name": "openai", "baseUrl": "https://api.openai.com/v1"},
-        "sandbox": {"engine": "kubernetes", "runtimeClassName": "gvisor", "maxCpus": 2, "slots": 8},
+        "sandbox": {"engine": "kubernetes", "runtimeClassName": "gvisor", "maxCpus": 2, "sandboxSlots": 8},
     },
     _OLLAMA[0],
 ]

@@ -46,10 +46,10 @@ def test_chat_servers_are_known_not_to_score_given_texts() -> None:
     openai = known_pool("openai", "https://api.openai.com/v1/")
     grok = known_pool("grok", "https://proxy.example.org/v1")
     for pool in (openai, grok):
-        assert pool.can == {ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED}
+        assert pool.scoring_methods == {ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED}
         assert pool.constrained_field is ConstrainedField.RESPONSE_FORMAT
     unknown = known_pool("openai", "http://here/v1")
-    assert unknown.can == {ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE}
+    assert unknown.scoring_methods == {ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE}
     assert unknown.constrained_field is None
 
 
@@ -61,7 +61,7 @@ def test_what_is_known_of_a_server_is_written_for_all_who_read_the_pools_file(tm
     )
     file = write_pools_file(tmp_path / "pools.yaml", PoolsFile(pools))
     assert parse_pools(file.read_text()).pools == pools
-    methods = [list(map(str, pool.scoring_methods(None))) for pool in read_pools(file).pools]
+    methods = [list(map(str, pool.methods_for(None))) for pool in read_pools(file).pools]
     assert methods == [["generate", "constrained"], ["loglikelihood", "generate"], ["generate"]]
     provider = read_pool(file, "remote-openai").provider
     assert provider is not None

@@ -46,19 +46,22 @@ def remote(more: str = "") -> str:
 
 
 def of_engine(engine: str, method: str) -> str:
-    return remote(f", can: [generate, {method}]").replace("engine: openai", f"engine: {engine}")
+    return remote(f", scoring_methods: [generate, {method}]").replace("engine: openai", f"engine: {engine}")
 
 
 def test_a_server_constrains_where_the_file_names_the_field() -> None:
     silent = parse_pool(remote(), "p")
     assert silent.constrained_field is None
     named = parse_pool(remote(", constrained_field: guided_choice"), "p")
-    assert (named.can, named.constrained_field) == (frozenset(ALL), ConstrainedField.GUIDED_CHOICE)
-    more = ", can: [generate, constrained], constrained_field: response_format"
+    assert (named.scoring_methods, named.constrained_field) == (
+        frozenset(ALL),
+        ConstrainedField.GUIDED_CHOICE,
+    )
+    more = ", scoring_methods: [generate, constrained], constrained_field: response_format"
     chat_only = parse_pool(remote(more), "p")
     assert chat_only.constrained_field is ConstrainedField.RESPONSE_FORMAT
-    assert ScoringMethod.LOGLIKELIHOOD not in chat_only.can
-    withheld = parse_pool(remote(", can: [generate], constrained_field: guided_choice"), "p")
+    assert ScoringMethod.LOGLIKELIHOOD not in chat_only.scoring_methods
+    withheld = parse_pool(remote(", scoring_methods: [generate], constrained_field: guided_choice"), "p")
     assert withheld.constrained_field is None
 
 
@@ -67,12 +70,12 @@ def test_a_server_constrains_where_the_file_names_the_field() -> None:
     [
         ("", ALL[:2]),
         (", constrained_field: guided_choice", ALL),
-        (", can: [generate]", ALL[1:2]),
-        (", can: [constrained, generate], constrained_field: response_format", ALL[1:]),
+        (", scoring_methods: [generate]", ALL[1:2]),
+        (", scoring_methods: [constrained, generate], constrained_field: response_format", ALL[1:]),
     ],
 )
 def test_a_file_says_how_a_server_can_score_choices(more: str, methods: tuple[ScoringMethod, ...]) -> None:
-    assert parse_pool(remote(more), "p").scoring_methods(None) == methods
+    assert parse_pool(remote(more), "p").methods_for(None) == methods
 
 
 @pytest.mark.parametrize(
@@ -88,14 +91,14 @@ def test_an_engine_says_what_a_pool_can_where_the_file_does_not(
     engine: str, *, can_complete: bool, methods: tuple[ScoringMethod, ...]
 ) -> None:
     pool = parse_pool(remote().replace("engine: openai", f"engine: {engine}"), "p")
-    assert (pool.can_complete, pool.scoring_methods(None)) == (can_complete, methods)
+    assert (pool.can_complete, pool.methods_for(None)) == (can_complete, methods)
 
 
 def test_text_after_a_chat_is_scored_by_an_engine_in_the_worker_only() -> None:
     local, remote = parse_pools(POOLS).pools
-    assert local.scoring_methods(PromptForm.CHAT) == ALL
-    assert remote.scoring_methods(PromptForm.COMPLETION) == ALL[:2]
-    assert remote.scoring_methods(PromptForm.CHAT) == ALL[1:2]
+    assert local.methods_for(PromptForm.CHAT) == ALL
+    assert remote.methods_for(PromptForm.COMPLETION) == ALL[:2]
+    assert remote.methods_for(PromptForm.CHAT) == ALL[1:2]
 
 
 def test_a_model_that_is_listed_is_served_by_its_own_pool() -> None:
@@ -107,7 +110,7 @@ def test_a_model_that_is_listed_is_served_by_its_own_pool() -> None:
     assert pool_serving("openai/", [remote]) is pool_serving("openai", [remote]) is None
 
 
-@pytest.mark.parametrize("more", ["", ", can: [generate]", ", constrained_field: guided_choice"])
+@pytest.mark.parametrize("more", ["", ", scoring_methods: [generate]", ", constrained_field: guided_choice"])
 def test_a_file_that_is_written_is_read_as_it_was(more: str) -> None:
     file = PoolsFile((*parse_pools(POOLS).pools, parse_pool(remote(more), "p")), {"best": "vllm/starter"})
     assert parse_pools(format_pools(file)) == file
@@ -184,14 +187,26 @@ def test_an_unknown_pool_is_reported_with_the_known_ones() -> None:
         ),
         ("pools: [{name: p, engine: openai, concurrency: 1}]", "names no provider"),
         ("pools: [{name: p, engine: openai, concurrency: 1, provider: x}]", "has no 'base_url'"),
-        (remote(", can: [guess]"), "can lists something else than loglikelihood, generate, constrained"),
-        (remote(", can: generate"), "can lists something else than"),
-        (remote(", can: 7"), "can lists something else than"),
-        (remote(", can: [loglikelihood]"), "can leaves out generate"),
+        (
+            remote(", scoring_methods: [guess]"),
+            "scoring_methods lists something else than loglikelihood, generate, constrained",
+        ),
+        (remote(", scoring_methods: generate"), "scoring_methods lists something else than"),
+        (remote(", scoring_methods: 7"), "scoring_methods lists something else than"),
+        (remote(", scoring_methods: [loglikelihood]"), "scoring_methods leaves out generate"),
         ("pools: [{name: p, engine: gemini, concurrency: 1}]", "names no provider"),
-        (of_engine("gemini", "loglikelihood"), "can lists loglikelihood, but the engine gemini has generate"),
-        (of_engine("anthropic", "constrained"), "can lists constrained, but the engine anthropic has gener"),
-        (remote(", can: [generate, constrained]"), "no constrained_field (structured_outputs, guided"),
+        (
+            of_engine("gemini", "loglikelihood"),
+            "scoring_methods lists loglikelihood, but the engine gemini has generate",
+        ),
+        (
+            of_engine("anthropic", "constrained"),
+            "scoring_methods lists constrained, but the engine anthropic has gener",
+        ),
+        (
+            remote(", scoring_methods: [generate, constrained]"),
+            "no constrained_field (structured_outputs, guided",
+        ),
         (remote(", constrained_field: regex"), "constrained_field is regex; known: structured_outputs, gu"),
         (with_url("localhost:9999/v1"), "has a base_url that is not an http:// or https:// address"),
         (with_url("ftp://host/v1"), "has a base_url that is not an http:// or https:// address"),

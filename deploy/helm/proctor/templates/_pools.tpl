@@ -22,7 +22,7 @@
 {{- if .apiKey }}{{ $_ := set $entry "api_key_env" "PROVIDER_API_KEY" }}{{ end -}}
 {{- if .constrainedField }}{{ $_ := set $entry "constrained_field" .constrainedField }}{{ end -}}
 {{- end }}
-{{- if .can }}{{ $_ := set $entry "can" .can }}{{ end -}}
+{{- if .scoringMethods }}{{ $_ := set $entry "scoring_methods" .scoringMethods }}{{ end -}}
 {{- $pools = append $pools $entry -}}
 {{- end }}
 {{- toYaml (dict "pools" $pools "aliases" .Values.aliases) -}}

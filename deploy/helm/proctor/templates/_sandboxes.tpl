@@ -21,7 +21,7 @@
 - {name: PROCTOR_WORKER_SANDBOX_RUNTIME_CLASS, value: {{ . | quote }}}
 {{- end }}
 {{- $sandbox := . }}
-{{- range $field, $setting := dict "maxCpus" "SANDBOX_MAX_CPUS" "maxMemoryBytes" "SANDBOX_MAX_MEMORY_BYTES" "slots" "SANDBOX_SLOTS" "rollouts" "ROLLOUT_SLOTS" }}
+{{- range $field, $setting := dict "maxCpus" "SANDBOX_MAX_CPUS" "maxMemoryBytes" "SANDBOX_MAX_MEMORY_BYTES" "sandboxSlots" "SANDBOX_SLOTS" "rolloutSlots" "ROLLOUT_SLOTS" }}
 {{- with get $sandbox $field }}
 - {name: PROCTOR_WORKER_{{ $setting }}, value: {{ toJson . | quote }}}
 {{- end }}

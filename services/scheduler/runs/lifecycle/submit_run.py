@@ -144,7 +144,7 @@ def resolve_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], poo
             )
             raise InvalidParameter(field="order.scoring_method", sentence=f"{sentence} Leave it out.")
         return ScoringMethod.GENERATE
-    methods = pool.scoring_methods(order.prompt_form)
+    methods = pool.methods_for(order.prompt_form)
     wanted = order.scoring_method or methods[0]
     if wanted in methods:
         return wanted
@@ -152,6 +152,6 @@ def resolve_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], poo
         model=order.model,
         pool=pool.name,
         scoring_method=wanted.value,
-        where=" after a chat prompt" if wanted in pool.can else "",
+        where=" after a chat prompt" if wanted in pool.scoring_methods else "",
         supported=" or ".join(methods),
     )

@@ -55,9 +55,9 @@ def test_list_of_allowed_servers_with_an_odd_one_keeps_the_scheduler_from_starti
 
 
 def test_text_after_a_chat_is_scored_by_an_engine_in_the_worker_only() -> None:
-    assert LOCAL.scoring_methods(PromptForm.CHAT) == ALL
-    assert REMOTE.scoring_methods(PromptForm.COMPLETION) == ALL[:2]
-    assert REMOTE.scoring_methods(PromptForm.CHAT) == (ScoringMethod.GENERATE,)
+    assert LOCAL.methods_for(PromptForm.CHAT) == ALL
+    assert REMOTE.methods_for(PromptForm.COMPLETION) == ALL[:2]
+    assert REMOTE.methods_for(PromptForm.CHAT) == (ScoringMethod.GENERATE,)
 
 
 @pytest.mark.parametrize(
