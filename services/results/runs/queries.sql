@@ -15,7 +15,7 @@ VALUES (
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
--- name: add_run_task: Store a planned task ($1 run, $2 index, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 origin, $9 digest of its requests or null)
+-- name: add_run_task: Store a planned task ($1 run, $2 index, $3 name, $4 set, $5 first, $6 count, $7 scoring, $8 provenance, $9 digest of its requests or null)
 INSERT INTO run_tasks
     (run_id, task_index, task, sample_set_id, first_sample, sample_count, scoring, provenance, request_digest)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);

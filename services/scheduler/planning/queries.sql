@@ -24,7 +24,7 @@ RETURNING run_id;
 -- name: delete_tasks: Delete the tasks of a run ($1 run)
 DELETE FROM run_tasks WHERE run_id = $1;
 
--- name: add_task: Store a planned task ($1 run, $2 index, $3 task, $4 version, $5 sample set, $6 first sample, $7 samples, $8 output type, $9 few-shot examples, $10 stand-in, $11 data set, $12 revision, $13 generation)
+-- name: add_task: Store a planned task ($1 run, $2 index, $3 task, $4 version, $5 sample set, $6 first sample, $7 samples, $8 output type, $9 few-shot examples, $10 stand-in, $11 row source, $12 its revision, $13 generation)
 INSERT INTO run_tasks (
     run_id, task_index, task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot,
     is_stand_in, row_source, row_source_revision, generation

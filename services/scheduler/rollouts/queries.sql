@@ -74,7 +74,7 @@ WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name =
 -- name: delete_artifacts: Delete the records of artifacts of the rollouts of a deleted run ($1 run)
 DELETE FROM rollout_artifacts WHERE run_id = $1 RETURNING true;
 
--- name: delete_orphan_artifacts: Delete the records of artifacts of runs that are gone, and return the runs
+-- name: delete_artifacts_without_run: Delete the records of artifacts of runs that are gone, and return the runs
 DELETE FROM rollout_artifacts
 WHERE NOT EXISTS (SELECT FROM runs WHERE runs.run_id = rollout_artifacts.run_id)
 RETURNING run_id;

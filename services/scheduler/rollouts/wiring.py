@@ -28,7 +28,7 @@ from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
-from services.scheduler.uploads.task_sets.check_tasks import CheckTasks
+from services.scheduler.uploads.task_sets.check_task_archive import CheckTaskArchive
 from services.scheduler.uploads.task_sets.delete_unused_tasks import DeleteUnusedTasks
 from services.scheduler.uploads.task_sets.find_tasks import FindBundle, FindStoredTasks
 from services.scheduler.uploads.task_sets.nats import NatsBundleAnswers
@@ -130,11 +130,11 @@ def _make_budgets(settings: SchedulerSettings, connections: Connections) -> Nats
 
 def _make_adding(settings: SchedulerSettings, parts: OrderParts, sets: PostgresTaskSets) -> AddTaskSet:
     objects = parts.uploads.objects
-    checking = CheckTasks(
+    checking = CheckTaskArchive(
         read=read_tasks, write=tasks_to_bytes, objects=objects, max_bytes=settings.max_tasks_bytes
     )
     return AddTaskSet(
-        check_tasks=checking,
+        check_archive=checking,
         sets=sets,
         objects=objects,
         uploads=parts.uploads.uploads,

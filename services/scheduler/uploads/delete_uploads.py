@@ -1,4 +1,4 @@
-"""Deletes data sets, files and expired files, and collects orphaned objects."""
+"""Deletes data sets, files and expired files, and collects unreferenced objects."""
 
 import asyncio
 from contextlib import suppress
@@ -91,7 +91,7 @@ class DeleteFile:
 
 
 @dataclass(frozen=True, slots=True)
-class CollectOrphanedObjects:
+class CollectUnreferencedObjects:
     """Garbage collection: deletes objects that no data set and no file refers to, as after a killed upload.
 
     Only prefixes registered in this Postgres are searched: other objects may belong to others. Prefixes
@@ -104,7 +104,7 @@ class CollectOrphanedObjects:
     upload_seconds: float
 
     async def lead(self) -> NoReturn:
-        await every(COLLECT_SECONDS, self.collect, name="collect orphaned objects")
+        await every(COLLECT_SECONDS, self.collect, name="collect unreferenced objects")
 
     async def collect(self) -> None:
         age = timedelta(seconds=self.upload_seconds + COLLECT_SECONDS)
@@ -113,6 +113,6 @@ class CollectOrphanedObjects:
                 await asyncio.to_thread(delete_objects, self.objects, prefix)
             except ObjectStoreUnavailable as error:
                 # It stays registered for the next sweep, and holds up none of those behind it.
-                log.warning("orphaned objects not deleted", prefix=prefix, problem=error.message)
+                log.warning("unreferenced objects not deleted", prefix=prefix, problem=error.message)
             else:
                 await self.datasets.forget_unreferenced_prefix(prefix)

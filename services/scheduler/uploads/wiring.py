@@ -15,7 +15,7 @@ from services.scheduler.uploads.checking.parquet_reader import read_parquet
 from services.scheduler.uploads.checking.text_readers import read_csv, read_jsonl
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import DatasetFormat
-from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteDataset, DeleteFile
+from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects, DeleteDataset, DeleteFile
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles, RefuseUsed
 from services.scheduler.uploads.quotas import grpc_api as quotas_grpc_api
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
@@ -39,7 +39,7 @@ class UploadParts:
     objects: ObstoreObjects
     uploads: Uploads
     apis: Mapping[str, Registration]
-    cleanups: tuple[CollectOrphanedObjects, DeleteFile]
+    cleanups: tuple[CollectUnreferencedObjects, DeleteFile]
 
 
 def make_uploads(
@@ -103,8 +103,8 @@ def _make_collector(
     connections: Connections,
     datasets: PostgresDatasets,
     objects: ObstoreObjects,
-) -> CollectOrphanedObjects:
-    return CollectOrphanedObjects(
+) -> CollectUnreferencedObjects:
+    return CollectUnreferencedObjects(
         datasets=datasets,
         objects=objects,
         clock=connections.clock,

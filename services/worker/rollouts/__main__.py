@@ -15,7 +15,7 @@ from proctor.v1 import rollout_pb2
 from proctor.values.rollout import RolloutTask
 from proctor.wire.values import ROLLOUT_TASK
 from services.common.clock import SystemClock
-from services.worker.rollouts.check_tasks import CheckTasks
+from services.worker.rollouts.check_soundness import CheckSoundness
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.sandboxes.wiring import make_sandboxes
@@ -49,7 +49,7 @@ async def check() -> int:
             slots=asyncio.Semaphore(1),
             clock=clock,
         )
-        async for checked in CheckTasks(rollouts).check(list(read_tasks(sys.stdin.buffer))):
+        async for checked in CheckSoundness(rollouts).check(list(read_tasks(sys.stdin.buffer))):
             line = {**asdict(checked), "is_sound": checked.is_sound}
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()

@@ -48,7 +48,7 @@ class PostgresArtifacts:
 
     async def delete_without_run(self) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
-            rows = await transaction.fetch("delete_orphan_artifacts")
+            rows = await transaction.fetch("delete_artifacts_without_run")
             prefixes = {artifacts_prefix(RunId(str(row["run_id"]))) for row in rows}
             await transaction.executemany(
                 "add_unreferenced_prefix", [(prefix,) for prefix in sorted(prefixes)]

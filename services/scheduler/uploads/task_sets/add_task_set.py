@@ -13,7 +13,7 @@ from services.scheduler.uploads.errors import StorageQuotaExceeded
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.ports import StorageSource
 from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
-from services.scheduler.uploads.task_sets.check_tasks import CheckTasks
+from services.scheduler.uploads.task_sets.check_task_archive import CheckTaskArchive
 from services.scheduler.uploads.task_sets.errors import TasksRefused
 from services.scheduler.uploads.task_sets.ports import TaskSetStore
 from services.scheduler.uploads.task_sets.task_set import TaskSet, TasksHeader, new_prefix
@@ -23,7 +23,7 @@ from services.scheduler.uploads.task_sets.task_set import TaskSet, TasksHeader, 
 class AddTaskSet:
     """`new_id` gives an id that no other set has."""
 
-    check_tasks: CheckTasks
+    check_archive: CheckTaskArchive
     sets: TaskSetStore
     objects: ObjectStore
     uploads: Uploads
@@ -54,7 +54,7 @@ class AddTaskSet:
         self, header: TasksHeader, chunks: AsyncIterator[bytes], prefix: str, quota: StorageQuota
     ) -> TaskSet:
         """Deletes what was stored of an upload that fails."""
-        check = partial(self.check_tasks.check, header=header, prefix=prefix, quota=quota)
+        check = partial(self.check_archive.check, header=header, prefix=prefix, quota=quota)
         tasks = None
         try:
             checked = await self.uploads.run_check(chunks, check, self.objects, (prefix,))

@@ -29,7 +29,7 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects
+from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.callers import OPERATOR_METADATA
@@ -321,7 +321,7 @@ async def test_leader_that_lost_its_term_names_no_files(harness: BatchHarness) -
         assert await harness.count(files, f"{batch.batch_id}%") == 2
         # What it had stored is loose, and swept.
         clock = _LaterClock()
-        collector = CollectOrphanedObjects(
+        collector = CollectUnreferencedObjects(
             datasets_in(other.sessions),
             other.objects,
             clock,

@@ -24,7 +24,7 @@ from services.common.nats.connection import connect_nats
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
-from services.scheduler.uploads.delete_uploads import COLLECT_SECONDS, CollectOrphanedObjects
+from services.scheduler.uploads.delete_uploads import COLLECT_SECONDS, CollectUnreferencedObjects
 from services.scheduler.uploads.postgres import PostgresDatasets
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
@@ -109,7 +109,7 @@ async def collect(harness: BatchHarness, later: timedelta) -> None:
         objects = ObstoreObjects(harness.folder.as_uri())
         datasets = PostgresDatasets.__new__(PostgresDatasets)
         datasets._session = session  # the only part that is needed
-        await CollectOrphanedObjects(datasets, objects, Later(), -COLLECT_SECONDS).collect()
+        await CollectUnreferencedObjects(datasets, objects, Later(), -COLLECT_SECONDS).collect()
     finally:
         await pool.close()
 

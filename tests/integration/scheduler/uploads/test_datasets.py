@@ -28,7 +28,7 @@ from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.dataset import DatasetId
-from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, prefix_of
+from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects, prefix_of
 from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
@@ -317,9 +317,9 @@ async def test_what_a_killed_upload_left_is_swept_and_nothing_else(harness: Stan
         datasets = datasets_in(PostgresSession(pool, QUERIES))
         objects = ObstoreObjects(harness.folder.as_uri())
         await datasets.register_prefix(left)
-        await CollectOrphanedObjects(datasets, objects, SystemClock(), UPLOAD_SECONDS).collect()
+        await CollectUnreferencedObjects(datasets, objects, SystemClock(), UPLOAD_SECONDS).collect()
         assert harness.files() == before
-        await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
+        await CollectUnreferencedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
         assert await datasets.unreferenced_prefixes(_LaterClock().now()) == []
     assert harness.files_of(kept)
     assert harness.files() == others
@@ -336,7 +336,7 @@ async def test_what_the_store_did_not_let_go_of_is_swept_later(harness: Stand) -
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
         datasets = datasets_in(PostgresSession(pool, QUERIES))
         objects = ObstoreObjects(harness.folder.as_uri())
-        await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
+        await CollectUnreferencedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
     assert harness.files_of(gone) == []
 
 
@@ -360,10 +360,10 @@ async def test_objects_that_cannot_be_deleted_hold_up_none_behind_them(harness: 
         for prefix in (stuck, behind):
             put(harness.folder / prefix / "rows-000000.jsonl.zst")
             await datasets.register_prefix(prefix)
-        await CollectOrphanedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
+        await CollectUnreferencedObjects(datasets, objects, _LaterClock(), UPLOAD_SECONDS).collect()
         assert await datasets.unreferenced_prefixes(_LaterClock().now()) == [stuck]
         assert not list(objects.keys(behind))
-        await CollectOrphanedObjects(
+        await CollectUnreferencedObjects(
             datasets, ObstoreObjects(harness.folder.as_uri()), _LaterClock(), UPLOAD_SECONDS
         ).collect()
         assert await datasets.unreferenced_prefixes(_LaterClock().now()) == []

@@ -16,7 +16,7 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.postgres import QUERIES, SCHEMA
-from services.scheduler.uploads.delete_uploads import CollectOrphanedObjects, DeleteFile
+from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects, DeleteFile
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import PART_BYTES
 from tests.fakes.callers import OPERATOR_METADATA
@@ -293,7 +293,7 @@ async def test_what_a_killed_upload_left_is_swept(harness: BatchHarness) -> None
     path.write_bytes(b"x")
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
         objects, sessions = ObstoreObjects(harness.folder.as_uri()), PostgresSession(pool, QUERIES)
-        collector = CollectOrphanedObjects(datasets_in(sessions), objects, _LaterClock(), 60.0)
+        collector = CollectUnreferencedObjects(datasets_in(sessions), objects, _LaterClock(), 60.0)
         await collector.collect()
         assert path.exists()
         await files_in(sessions).register_prefixes((left,))

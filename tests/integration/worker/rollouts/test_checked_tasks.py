@@ -15,7 +15,7 @@ from proctor.v1 import rollout_pb2
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutLimits, RolloutSpec, RolloutTask
 from proctor.wire.values import ROLLOUT_TASK
 from services.common.clock import SystemClock
-from services.worker.rollouts.check_tasks import CheckTasks, TaskCheck
+from services.worker.rollouts.check_soundness import CheckSoundness, TaskCheck
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
@@ -36,10 +36,10 @@ from tests.reference.golden_reference import folder_of
 
 
 @pytest.fixture
-async def checker() -> AsyncIterator[CheckTasks]:
+async def checker() -> AsyncIterator[CheckSoundness]:
     engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
     solutions = VerifySolution(engine, pytest_runner, lambda: uuid.uuid4().hex)
-    yield CheckTasks(
+    yield CheckSoundness(
         ExecuteRollout(
             verifier=VerifyRollout(solutions),
             agents=ExecuteAgent(clock),
@@ -50,7 +50,7 @@ async def checker() -> AsyncIterator[CheckTasks]:
     await engine.close()
 
 
-async def checked(checker: CheckTasks, task: RolloutTask) -> TaskCheck:
+async def checked(checker: CheckSoundness, task: RolloutTask) -> TaskCheck:
     async with asyncio.timeout(60):
         [check] = [check async for check in checker.check([task])]
     return check
@@ -58,7 +58,7 @@ async def checked(checker: CheckTasks, task: RolloutTask) -> TaskCheck:
 
 @pytest.mark.parametrize("make", [tb_meta_folder, harbor_folder, terminal_bench_folder, steps_folder])
 async def test_the_solution_scores_1_and_no_work_0(
-    checker: CheckTasks, tmp_path: Path, make: Callable[[Path], Path]
+    checker: CheckSoundness, tmp_path: Path, make: Callable[[Path], Path]
 ) -> None:
     check = await checked(checker, read_task(make(tmp_path / "a")))
     oracle, none = check.agents
@@ -69,7 +69,7 @@ async def test_the_solution_scores_1_and_no_work_0(
     assert check.warnings == ()
 
 
-async def test_a_solution_that_the_agent_sees_is_a_warning(checker: CheckTasks, tmp_path: Path) -> None:
+async def test_a_solution_that_the_agent_sees_is_a_warning(checker: CheckSoundness, tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a")
     write(folder / "environment", {".solution/x.py": "", "notes/hint.sh": SOLVE})
     (folder / "environment" / "Dockerfile").write_text("WORKDIR /app\nCOPY . .\n")
@@ -81,7 +81,7 @@ async def test_a_solution_that_the_agent_sees_is_a_warning(checker: CheckTasks, 
     )
 
 
-async def test_a_verifier_without_a_result_is_no_score(checker: CheckTasks, tmp_path: Path) -> None:
+async def test_a_verifier_without_a_result_is_no_score(checker: CheckSoundness, tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a", test="exit 1; true")
     oracle, none = (await checked(checker, read_task(folder))).agents
     assert (oracle.score, none.score) == (None, None)
@@ -100,7 +100,7 @@ async def test_a_verifier_without_a_result_is_no_score(checker: CheckTasks, tmp_
     ],
 )
 async def test_a_reward_is_a_number_from_0_to_1(
-    checker: CheckTasks, tmp_path: Path, written: str, score: float | None, problem: str
+    checker: CheckSoundness, tmp_path: Path, written: str, score: float | None, problem: str
 ) -> None:
     folder = harbor_folder(tmp_path / "a")
     (folder / "tests" / "test.sh").write_text(written)
@@ -118,7 +118,7 @@ CHEATS = {
 
 @pytest.mark.parametrize("name", CHEATS)
 async def test_a_summary_that_says_nothing_passes_nothing(
-    checker: CheckTasks, tmp_path: Path, name: str
+    checker: CheckSoundness, tmp_path: Path, name: str
 ) -> None:
     folder = terminal_bench_folder(tmp_path / "a")
     (folder / "run-tests.sh").write_text(CHEATS[name])
@@ -126,7 +126,7 @@ async def test_a_summary_that_says_nothing_passes_nothing(
     assert none.score == 0.0
 
 
-async def test_files_that_steer_pytest_do_not_pass_a_rubric(checker: CheckTasks, tmp_path: Path) -> None:
+async def test_files_that_steer_pytest_do_not_pass_a_rubric(checker: CheckSoundness, tmp_path: Path) -> None:
     """The cheats work where the tests are copied into the agent's folder and pytest is run there."""
     hook = "import pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
     hook += "    report = yield\n    report.outcome = 'passed'\n    return report\n"
@@ -139,7 +139,7 @@ async def test_files_that_steer_pytest_do_not_pass_a_rubric(checker: CheckTasks,
     assert (oracle.score, oracle.problem) == (0.25, "")
 
 
-async def test_a_conftest_of_the_task_itself_counts(checker: CheckTasks, tmp_path: Path) -> None:
+async def test_a_conftest_of_the_task_itself_counts(checker: CheckSoundness, tmp_path: Path) -> None:
     folder = tb_meta_folder(tmp_path / "a")
     evaluation = "import pytest\n\n\ndef test(answer):\n    assert answer == 42\n"
     write(
@@ -166,7 +166,7 @@ def test_a_task_survives_the_way_to_a_worker(tmp_path: Path) -> None:
 
 
 async def test_a_task_with_an_image_is_refused_where_sandboxes_are_processes(
-    checker: CheckTasks, tmp_path: Path
+    checker: CheckSoundness, tmp_path: Path
 ) -> None:
     folder = harbor_folder(tmp_path / "a", '[environment]\ndocker_image = "python:3.13"')
     check = await checked(checker, read_task(folder))
@@ -182,7 +182,7 @@ TASKS = ("exercism-affine-cipher", "exercism-phone-number", "quixbugs-quicksort"
 
 @pytest.mark.parametrize("name", TASKS)
 async def test_a_published_exercise_is_sound_in_the_form_of_harbor(
-    checker: CheckTasks, tmp_path: Path, name: str
+    checker: CheckSoundness, tmp_path: Path, name: str
 ) -> None:
     source = folder_of("PROCTOR_DATA_DIR") / "agentic" / name
     for part, target in (("workspace", "environment"), ("tests", "tests"), ("solution", "solution/files")):
@@ -201,14 +201,14 @@ async def test_a_published_exercise_is_sound_in_the_form_of_harbor(
     assert (await checked(checker, read_task(write(tmp_path / "a", files)))).is_sound
 
 
-async def test_a_published_task_of_terminal_bench_is_sound(checker: CheckTasks) -> None:
+async def test_a_published_task_of_terminal_bench_is_sound(checker: CheckSoundness) -> None:
     folder = folder_of("PROCTOR_DATA_DIR") / "agentic" / "tb-format-polyglot-python-proverb"
     check = await checked(checker, read_task(folder))
     assert check.is_sound
     assert check.warnings == ("the agent sees .oracle/solution.enc, which looks like a solution",)
 
 
-async def performed(checker: CheckTasks, task: RolloutTask) -> dict[str, Any]:
+async def performed(checker: CheckSoundness, task: RolloutTask) -> dict[str, Any]:
     """The record of a rollout of the task's own solution."""
     rollout_spec = RolloutSpec(task, RolloutAgent(AgentKind.ORACLE))
     async with asyncio.timeout(60):
@@ -218,7 +218,7 @@ async def performed(checker: CheckTasks, task: RolloutTask) -> dict[str, Any]:
 
 
 async def test_steps_share_a_sandbox_and_each_is_judged_by_its_own_tests(
-    checker: CheckTasks, tmp_path: Path
+    checker: CheckSoundness, tmp_path: Path
 ) -> None:
     record = await performed(checker, read_task(steps_folder(tmp_path / "a")))
     assert [(step["name"], step["score"]) for step in record["steps"]] == [("first", 1.0), ("second", 1.0)]
@@ -230,7 +230,7 @@ async def test_steps_share_a_sandbox_and_each_is_judged_by_its_own_tests(
 
 @pytest.mark.parametrize(("strategy", "score"), [("mean", 0.5), ("final", 1.0)])
 async def test_the_score_of_steps_is_their_mean_or_that_of_the_last(
-    checker: CheckTasks, tmp_path: Path, strategy: str, score: float
+    checker: CheckSoundness, tmp_path: Path, strategy: str, score: float
 ) -> None:
     """The first solution does nothing; the second does the work of both."""
     folder = steps_folder(tmp_path / "a", f'multi_step_reward_strategy = "{strategy}"')
@@ -241,14 +241,14 @@ async def test_the_score_of_steps_is_their_mean_or_that_of_the_last(
     assert ([step["score"] for step in record["steps"]], record["score"]) == ([0.0, 1.0], score)
 
 
-async def test_a_step_below_its_least_reward_ends_the_task(checker: CheckTasks, tmp_path: Path) -> None:
+async def test_a_step_below_its_least_reward_ends_the_task(checker: CheckSoundness, tmp_path: Path) -> None:
     folder = steps_folder(tmp_path / "a", first="min_reward = 0.5")
     write(folder, {"steps/first/solution/solve.sh": "true\n"})
     record = await performed(checker, read_task(folder))
     assert ([step["name"] for step in record["steps"]], record["score"]) == (["first"], 0.0)
 
 
-async def test_a_setup_that_fails_gives_no_score(checker: CheckTasks, tmp_path: Path) -> None:
+async def test_a_setup_that_fails_gives_no_score(checker: CheckSoundness, tmp_path: Path) -> None:
     folder = write(steps_folder(tmp_path / "a"), {"steps/second/workdir/setup.sh": "echo broken; exit 3\n"})
     with pytest.raises(StepNotPrepared, match=r"second failed: broken"):
         await performed(checker, read_task(folder))
@@ -256,7 +256,7 @@ async def test_a_setup_that_fails_gives_no_score(checker: CheckTasks, tmp_path: 
 
 @pytest.mark.parametrize(("artifacts", "score"), [('["doubling.py"]', 1.0), ('["out"]', 0.0), ("[]", 0.0)])
 async def test_a_separate_verifier_sees_only_artifacts_of_the_agent(
-    checker: CheckTasks, tmp_path: Path, artifacts: str, score: float
+    checker: CheckSoundness, tmp_path: Path, artifacts: str, score: float
 ) -> None:
     config = f'artifacts = {artifacts}\n[verifier]\nenvironment_mode = "separate"\n'
     record = await performed(checker, read_task(harbor_folder(tmp_path / "a", config)))

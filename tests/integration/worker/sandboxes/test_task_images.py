@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.common.clock import SystemClock
-from services.worker.rollouts.check_tasks import CheckTasks
+from services.worker.rollouts.check_soundness import CheckSoundness
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.sandboxes.docker.engine import DockerEngine
@@ -38,7 +38,7 @@ async def checked_scores(podman: Podman, folder: Path) -> list[float | None]:
     )
     try:
         async with asyncio.timeout(100):
-            [check] = [each async for each in CheckTasks(rollouts).check([read_task(folder)])]
+            [check] = [each async for each in CheckSoundness(rollouts).check([read_task(folder)])]
     finally:
         await engine.close()
     assert not [agent.problem for agent in check.agents if agent.problem]

@@ -23,7 +23,7 @@ _SPOOLED_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class CheckTasks:
+class CheckTaskArchive:
     """`max_bytes` bounds the archive; `read` bounds what is in it."""
 
     read: ReadTasks
@@ -56,7 +56,7 @@ class CheckTasks:
 class _Writing:
     """The objects of one set."""
 
-    def __init__(self, check: CheckTasks, prefix: str, quota: StorageQuota) -> None:
+    def __init__(self, check: CheckTaskArchive, prefix: str, quota: StorageQuota) -> None:
         self._check = check
         self._prefix = prefix
         self._quota = quota

@@ -50,7 +50,7 @@ class TaskCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckTasks:
+class CheckSoundness:
     rollouts: ExecuteRollout
 
     async def check(self, tasks: Sequence[RolloutTask]) -> AsyncIterator[TaskCheck]:
