@@ -1,5 +1,7 @@
 """The whole of Proctor for a test: a local stack on free ports, a model server to ask, and a client."""
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -88,7 +90,7 @@ def keyed_order(**changes: object) -> run_pb2.RunOrder:
 async def stack_harness(
     folder: Path, order: StackOrder | None = None, kind: type[LocalStack] = LocalStack
 ) -> AsyncIterator[StackHarness]:
-    """Starts everything below `folder` and stops it at the end."""
+    """Starts everything below `folder`, stops it at the end, and removes what Postgres has elsewhere."""
     wanted = order or StackOrder()
     write_keyed_suite(folder / "suites", wanted.rows, is_long=wanted.is_long)
     for suite in wanted.suites:
@@ -116,7 +118,10 @@ async def stack_harness(
         )
         stack = kind(options, report=lambda _: None)
         options.state_dir.mkdir()
-        await give_cluster(options.state_dir, folder / "postgres.log")
+        home = await give_cluster(options.state_dir, folder / "postgres.log")
+        if not home.folder.is_relative_to(options.state_dir):
+            # `nobody` cannot enter `folder`, and who removes that one removes nothing outside of it.
+            open_parts.push_async_callback(asyncio.to_thread, shutil.rmtree, home.folder)
         await stack.start()
         open_parts.push_async_callback(stack.stop)
         client = await open_parts.enter_async_context(ProctorClient(stack.gateway_grpc))

@@ -60,7 +60,7 @@ def test_worker_is_of_the_pool_that_the_pools_file_has() -> None:
     assert f"worker-{pool.name}:" in worker["PROCTOR_NATS_URL"]
 
 
-def test_own_services_run_without_rights_and_publish_on_loopback_only() -> None:
+def test_own_services_run_without_privileges_and_publish_on_loopback_only() -> None:
     for name in OWN:
         service = COMPOSE["services"][name]
         assert service["read_only"]

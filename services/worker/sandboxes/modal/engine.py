@@ -26,7 +26,7 @@ _SLACK_SECONDS = 120
 _MAX_SECONDS = 24 * 3600
 # An image is built for its first sandbox.
 _CREATE_SECONDS, _ASK_SECONDS = 1800.0, 60.0
-_HEARTBEATS = 6
+_HEARTBEATS_PER_SILENCE = 6
 _UNLIMITED = (
     "the number of processes, but by their memory",
     "the space of a folder and the number of files: one file is limited",
@@ -103,7 +103,7 @@ class ModalEngine:
                 hosted = await self._create(app, spec)
         except MODAL_ERRORS as error:
             raise SandboxNotOpened(problem=problem_of(error)) from error
-        heartbeat_seconds = self._settings.silence_seconds / _HEARTBEATS
+        heartbeat_seconds = self._settings.silence_seconds / _HEARTBEATS_PER_SILENCE
         container = HostedContainer(hosted, spec.limits, heartbeat_seconds)
         try:
             await container.hold((HOME, *spec.writable, spec.workdir))

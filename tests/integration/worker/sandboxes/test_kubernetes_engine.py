@@ -107,7 +107,7 @@ def test_the_policy_of_the_chart_is_the_one_that_workers_look_for() -> None:
 
 
 @needs_podman
-async def test_the_rights_of_the_chart_are_enough(cluster: Cluster, pods: KubernetesEngine) -> None:
+async def test_the_permissions_of_the_chart_are_enough(cluster: Cluster, pods: KubernetesEngine) -> None:
     cluster.rules, cluster.policies["proctor-sandboxes"] = of_the_chart()
     sandbox = await pods.open(SMALL)
     assert (await sandbox.run(Command(("echo", "done")))).text == "done\n"
