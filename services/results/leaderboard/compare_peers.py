@@ -16,7 +16,7 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metric_names import SCORE
 
-# Of other models: a leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`.
+# A leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`. The previous run comes on top.
 MAX_PEERS = 50
 # The first try has little time, so that a slow pair does not hold up other runs; the second has more.
 PAIR_SECONDS = 10.0
