@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
 
     OK = 0, "done; a run that was followed has completed"
     FAILED = 1, "a run failed, `doctor` found something missing, or `rollouts check` a task that is not sound"
-    REFUSED = 2, "wrong usage, or the input was rejected"
+    REFUSED = 2, "wrong usage, or the input was refused"
     UNREACHABLE = 3, "no gateway answers"
     NOT_FOUND = 4, "something that was named does not exist"
     CANCELLED = 5, "the run was cancelled"

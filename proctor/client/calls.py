@@ -141,7 +141,7 @@ class GatewayCalls:
     async def call_once(
         self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q, timeout_seconds: float | None = None
     ) -> A:
-        """Never retries: if only the answer was lost, a second request would be rejected."""
+        """Never retries: if only the answer was lost, a second request would be refused."""
         try:
             seconds = timeout_seconds or self._timeout_seconds
             return await method(request, timeout=seconds, metadata=self._metadata)

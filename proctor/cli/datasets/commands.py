@@ -48,7 +48,7 @@ async def upload(
     ] = "",
     project: StorageProject = 0,
 ) -> ExitCode:
-    """Upload a file of prompts. Every faulty line is reported, and nothing of a rejected file is stored."""
+    """Upload a file of prompts. Every faulty line is reported, and nothing of a refused file is stored."""
     chosen = option_value(dataset_pb2.DatasetFormat, form, "--format")
     local = LocalFile(file, name or file.name, chosen, project_id=project)
     uploaded = await upload_file(session.client, local, session.terminal.err)

@@ -120,7 +120,7 @@ def _size(content: BinaryIO) -> int | None:
 def print_faults(console: Console, name: str, refused: dataset_pb2.UploadDatasetResponse) -> None:
     shown, count = len(refused.faults), refused.fault_count
     these = f", of which these are the first {shown}" if shown < count else ""
-    sentence = f"{name} is rejected and nothing of it is stored: {counted(count, 'fault')}{these}."
+    sentence = f"{name} is refused and nothing of it is stored: {counted(count, 'fault')}{these}."
     say(console, sentence, style="red")
     rows = ((str(fault.line or ""), fault.field, fault.problem) for fault in refused.faults)
     console.print(table(console, (*numbers("line"), *texts("field", "problem")), rows))

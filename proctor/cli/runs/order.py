@@ -126,7 +126,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
 
 
 def refuse_out_of_range(order: run_pb2.RunOrder) -> None:
-    """Rejects some orders before a whole stack is started for them; the scheduler would reject them too."""
+    """Refuses some orders before a whole stack is started for them; the scheduler would refuse them too."""
     if order.HasField("limit") and order.limit < 1:
         raise Refused(f"limit must be at least 1, not {order.limit}.")
     temperature = order.params.temperature

@@ -34,7 +34,7 @@ def _with_user(kind: type[Message], header: str = "") -> Amend:
     A request may name its user itself where neither a key nor the metadata names one.
 
     `header` is the field that holds both; "" means the message itself. A stream that does not begin with a
-    header is left to its service to reject.
+    header is left to its service to refuse.
     """
 
     def amend(request: bytes, caller: Caller) -> bytes:
@@ -53,7 +53,7 @@ def _with_user(kind: type[Message], header: str = "") -> Amend:
 
 
 def _without_version(kind: type[NamesBenchmark]) -> Amend:
-    """Rejects a suite with a version: these calls look at all versions."""
+    """Refuses a suite with a version: these calls look at all versions."""
 
     def check(request: bytes, caller: Caller) -> bytes:  # noqa: ARG001  # an Amend
         without_version(parsed(kind, request).benchmark, field="benchmark")

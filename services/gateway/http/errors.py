@@ -7,7 +7,7 @@ from services.common.errors import DomainError, ErrorKind
 
 
 class GatewayError(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
-    """The gateway rejected the request."""
+    """The gateway refused the request."""
 
     # The HTTP status; 0 means that of the reason or kind.
     http_status = 0

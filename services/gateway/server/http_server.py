@@ -80,6 +80,6 @@ class HttpServer:
         await asyncio.shield(self._serving)
 
     async def stop(self) -> None:
-        """Rejects new connections and waits for running requests up to their limit."""
+        """Refuses new connections and waits for running requests up to their limit."""
         self._server.should_exit = True
         await self._serving

@@ -49,7 +49,7 @@ class BodyLimit:
 
 
 class LimitedBodies:
-    """Rejects a body with too many bytes, and one that takes too long."""
+    """Refuses a body with too many bytes, and one that takes too long."""
 
     def __init__(self, app: ASGIApp, *, limit: BodyLimit) -> None:
         self._app = app

@@ -47,7 +47,7 @@ def _authority(origin: str) -> str | None:
 
 
 class TrustedSources:
-    """Rejects requests to names that are not the gateway's, and changes that a foreign page asks for."""
+    """Refuses requests to names that are not the gateway's, and changes that a foreign page asks for."""
 
     def __init__(self, app: ASGIApp, *, trusted: TrustedNames) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Outcomes in Postgres: one statement records a batch, counts it and rejects what comes too late."""
+"""Outcomes in Postgres: one statement records a batch, counts it and refuses what comes too late."""
 
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence

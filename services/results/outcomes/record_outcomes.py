@@ -41,7 +41,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The result of some batches. Outcomes neither written nor unknown were duplicates, or were rejected."""
+    """The result of some batches. Outcomes neither written nor unknown were duplicates, or were refused."""
 
     received: int = 0
     written: int = 0

@@ -1,4 +1,4 @@
-"""Makes or reopens the record of a run for an epoch; from then on outcomes of earlier epochs are rejected."""
+"""Makes or reopens the record of a run for an epoch; from then on outcomes of earlier epochs are refused."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +23,7 @@ class OpenRun:
 
 
 def check_plan(plan: RunPlan) -> None:
-    """Rejects what cannot be scored, before any request is sent."""
+    """Refuses what cannot be scored, before any request is sent."""
     try:
         assert len(plan.scorings) == len(plan.tasks)
     except InvalidScoring as error:

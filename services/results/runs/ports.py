@@ -35,7 +35,7 @@ class RunRecordStore(Protocol):
         ...
 
     async def freeze(self, plan: RunPlan, epoch: int, state: RunState | None, *, allow_partial: bool) -> None:
-        """Rejects outcomes from now on and stores how the run ended.
+        """Refuses outcomes from now on and stores how the run ended.
 
         Raises EpochOver, EpochNotOpen, and RunIncomplete unless allowed.
         """

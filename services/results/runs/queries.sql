@@ -32,7 +32,7 @@ DELETE FROM task_counts WHERE run_id = $1 AND failure_class IS NOT NULL;
 -- name: uncount_shards: Delete the counts of shards of earlier epochs ($1 run)
 DELETE FROM shard_counts WHERE run_id = $1;
 
--- name: freeze_run: Reject outcomes from now on ($1 run, $2 final state)
+-- name: freeze_run: Refuse outcomes from now on ($1 run, $2 final state)
 UPDATE run_records SET is_frozen = true, state = $2, frozen_at = now() WHERE run_id = $1;
 
 -- name: read_run_record: Return the record of a run ($1 run)

@@ -139,7 +139,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run as recorded. A frozen one rejects outcomes until a later epoch is opened."""
+    """A run as recorded. A frozen one refuses outcomes until a later epoch is opened."""
 
     plan: RunPlan
     epoch: int

@@ -27,7 +27,7 @@ class StoreSampleSet:
     async def stage(
         self, staging_id: str, samples: Sequence[StoredSample], scoring: TaskScoring | None = None
     ) -> None:
-        """Stages samples. With a scoring, those that it cannot score are rejected."""
+        """Stages samples. With a scoring, those that it cannot score are refused."""
         for sample in samples:
             if len(sample.digest) != DIGEST_BYTES:
                 raise invalid_field(f"digest of sample {sample.position}", "must have 32 bytes")

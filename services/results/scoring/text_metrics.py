@@ -163,7 +163,7 @@ class ReadText:
         return self._taken(figure(self._overlap, measure))
 
     def _taken(self, value: float | NumberPair | None) -> Taken:
-        """Rejects an answer without a value: it names no number, which the metric needs."""
+        """Refuses an answer without a value: it names no number, which the metric needs."""
         return Taken(value, None if value is None else self.prediction, _vote(self.prediction))
 
     def _executed(self, *, is_reward: bool) -> Taken:

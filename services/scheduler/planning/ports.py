@@ -99,7 +99,7 @@ class OpenableRecord(MissingSamples, Protocol):
     async def put_samples(
         self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
     ) -> None:
-        """Stages samples. With a `scoring`, samples that it cannot score are rejected."""
+        """Stages samples. With a `scoring`, samples that it cannot score are refused."""
         ...
 
     async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet: ...

@@ -29,7 +29,7 @@ from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 
 @dataclass(frozen=True, slots=True)
 class AddedDataset:
-    """`dataset` is None if the file was rejected; then there are faults."""
+    """`dataset` is None if the file was refused; then there are faults."""
 
     dataset: Dataset | None
     faults: Sequence[DatasetFault] = ()
@@ -77,7 +77,7 @@ class AddDataset:
     async def _check(
         self, dataset_id: DatasetId, header: DatasetHeader, chunks: AsyncIterator[bytes], quota: StorageQuota
     ) -> CheckedFile:
-        """Deletes the stored objects if the file is rejected or the upload fails."""
+        """Deletes the stored objects if the file is refused or the upload fails."""
         prefix, checked = prefix_of(dataset_id), None
         try:
             check = partial(self.check_file.check, header, prefix=prefix, quota=quota)

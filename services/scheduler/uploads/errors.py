@@ -103,7 +103,7 @@ class FaultKind(StrEnum):
 
 
 class LineFault(Exception):
-    """A line is rejected: the field, and the problem as one sentence.
+    """A line is refused: the field, and the problem as one sentence.
 
     `text` is what is written there, of a line that cannot be read.
     """

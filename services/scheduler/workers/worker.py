@@ -14,7 +14,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class RefusedRun:
-    """A run of which a provider rejects all requests in an epoch, and the provider's reason."""
+    """A run of which a provider refuses all requests in an epoch, and the provider's reason."""
 
     run_id: str
     epoch: int
@@ -27,7 +27,7 @@ class Worker:
 
     `state` is None where the worker did not report one; `note` is for operators.
 
-    `refusals` are of runs of which the provider rejects all requests.
+    `refusals` are of runs of which the provider refuses all requests.
     `ready_models` share the loaded engine; `loading_model` is loaded next; `load` is None if the engine runs
     elsewhere. `throttled_servers` maps a base URL of an order, or "" for the pool's own server, to the time
     at which requests are sent to it again.
@@ -97,7 +97,7 @@ class PoolWorkers:
         return next(iter(reasons.values()), None) if len(reasons) == len(self.by_key) else None
 
     def provider_refusal(self, run: str, epoch: int) -> str | None:
-        """The provider's reason for rejecting a run, as one worker got it: all workers use the same key."""
+        """The provider's reason for refusing a run, as one worker got it: all workers use the same key."""
         reasons = self._refusals.get((run, epoch), {})
         return next((reason for reason in reasons.values() if reason), None)
 

@@ -138,7 +138,7 @@ async def test_refused_file_names_its_lines_at_every_api_and_leaves_nothing(
     file.write_bytes(content)
     reported: CommandEnd = await proctor(stack, f"datasets upload {file}")
     assert (reported.code, reported.out) == (2, "")
-    assert reported.err.startswith("rows.jsonl is rejected and nothing of it is stored: 3 faults.")
+    assert reported.err.startswith("rows.jsonl is refused and nothing of it is stored: 3 faults.")
     assert not await listed(stack)
     assert not objects(stack)
 

@@ -58,7 +58,7 @@ async def test_faults_are_a_table_of_lines_and_fields(proctor: CommandLine, rows
     refusal = await proctor("datasets", "upload", str(rows))
     assert (refusal.code, refusal.out) == (2, "")
     first, *table = refusal.err.splitlines()
-    kept = "rows.jsonl is rejected and nothing of it is stored: 30 faults, of which these are the first 20."
+    kept = "rows.jsonl is refused and nothing of it is stored: 30 faults, of which these are the first 20."
     assert first == kept
     row = next(line for line in table if "broken" in line)
     assert " ".join(row.split()) == "2 body broken is not a row"

@@ -91,7 +91,7 @@ async def test_what_cannot_be_run_is_said_in_a_sentence_and_orders_nothing(
     rows.write_text("broken\n")
     faulty = await proctor(*order(rows))
     assert (faulty.code, faulty.out) == (2, "")
-    assert faulty.err.startswith("rows.jsonl is rejected and nothing of it is stored: 1 fault.")
+    assert faulty.err.startswith("rows.jsonl is refused and nothing of it is stored: 1 fault.")
     assert (await proctor(*order(rows, "--json"))).document["fault_count"] == 1
     assert not harness.scheduler.submitted
     harness.scheduler.refusal = refused(ErrorKind.INVALID, "NO_TARGETS", "2 rows have no target.")

@@ -181,7 +181,7 @@ def _set_examples(task: ConvertedTask, given: Fields) -> None:
 def _set_metrics(task: ConvertedTask) -> None:
     """lm-evaluation-harness ignores options of metrics over choices."""
     output_type = task.fields["output_type"]
-    # Other output types are rejected later.
+    # Other output types are refused later.
     names = _DEFAULT_METRICS.get(str(output_type), ("acc",))
     task.fields.setdefault("metric_list", [{"metric": name} for name in names])
     uses = task.fields.get("metric_list")

@@ -175,7 +175,7 @@ def _options(use: MetricUse) -> Mapping[str, object]:
 
 
 def _number(word: str) -> float:
-    """Rejects NaN, Infinity and numbers that overflow to it."""
+    """Refuses NaN, Infinity and numbers that overflow to it."""
     number = float(word)
     if not math.isfinite(number):
         raise ValueError(f"{word} is not a finite number")

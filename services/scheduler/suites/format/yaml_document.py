@@ -217,7 +217,7 @@ def _scalar_of(tag: str, text: str) -> tuple[Scalar, str]:
 
 
 def _short(tag: str, text: str) -> yaml.ScalarNode:
-    """Rejects long numbers: converting a million digits takes hours."""
+    """Refuses long numbers: converting a million digits takes hours."""
     if len(text) > MAX_NUMBER_CHARACTERS:
         raise ValueError
     return yaml.ScalarNode(tag, text)
