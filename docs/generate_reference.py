@@ -165,6 +165,8 @@ def errors_page() -> str:
         about = " ".join(line.strip().removeprefix("//").strip() for line in comment.splitlines())
         code, facts, meaning = _parts(about)
         kinds = {error.kind for error in errors if error.reason == reason}
+        if unnamed := [name for name in map(_code, kinds) if name not in about]:
+            raise SystemExit(f"The comment of {reason} in error_reason.proto names no {unnamed[0]}.")
         kinds |= {kind for kind in ErrorKind if _code(kind) == code}
         sentences = sorted({_sentence(error) for error in errors if error.reason == reason} or {meaning})
         rows.append(

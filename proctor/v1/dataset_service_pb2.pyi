@@ -198,7 +198,7 @@ class UploadDatasetResponse(_message.Message):
     """Number of all faults."""
     @_builtins.property
     def dataset(self) -> Global___Dataset:
-        """The stored data set; unset when the file was rejected."""
+        """The stored data set; unset when the file was refused."""
 
     @_builtins.property
     def faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetFault]:

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class DatasetServiceStub:
-    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored.
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; refused uploads are not stored.
     """
 
     def __init__(self, channel):
@@ -63,7 +63,7 @@ class DatasetServiceStub:
 
 
 class DatasetServiceServicer:
-    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored.
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; refused uploads are not stored.
     """
 
     def UploadDataset(self, request_iterator, context):
@@ -138,7 +138,7 @@ def add_DatasetServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class DatasetService:
-    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored.
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; refused uploads are not stored.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class DatasetServiceStub:
-    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored."""
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; refused uploads are not stored."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -46,7 +46,7 @@ class DatasetServiceStub:
 
 @_typing.type_check_only
 class DatasetServiceAsyncStub(DatasetServiceStub):
-    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored."""
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; refused uploads are not stored."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     UploadDataset: _aio.StreamUnaryMultiCallable[_dataset_service_pb2.UploadDatasetRequest, _dataset_service_pb2.UploadDatasetResponse]  # type: ignore[assignment]
@@ -61,7 +61,7 @@ class DatasetServiceAsyncStub(DatasetServiceStub):
     """Deletes a data set, and its content unless another data set has the same content. Fails while a run uses it."""
 
 class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Validates, stores and lists uploaded data sets. Files are stored in an object store; rejected uploads are not stored."""
+    """Validates, stores and lists uploaded data sets. Files are stored in an object store; refused uploads are not stored."""
 
     @_abc_1.abstractmethod
     def UploadDataset(

@@ -31,11 +31,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_TASK: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
     ERROR_REASON_UNKNOWN_MODEL: _ErrorReason.ValueType  # 4
-    """INVALID_ARGUMENT. {"model": "vllm/nothing"}"""
+    """INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}"""
     ERROR_REASON_UNKNOWN_PROVIDER: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}"""
     ERROR_REASON_INVALID_SUITE_FILE: _ErrorReason.ValueType  # 6
-    """FAILED_PRECONDITION. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
+    """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
     """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
@@ -71,7 +71,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SUITE_IN_USE: _ErrorReason.ValueType  # 24
     """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
     ERROR_REASON_NOT_COMPARABLE: _ErrorReason.ValueType  # 25
-    """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides it."""
+    """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options."""
     ERROR_REASON_NO_COMMON_SAMPLES: _ErrorReason.ValueType  # 26
     """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
     ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
@@ -79,7 +79,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 29
     """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
     ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 30
-    """The cost of the run's tokens reached max_cost of its order. {"run_id": "…", "limit": "cost"}"""
+    """FAILED_PRECONDITION of a retry, {"run_id": "…", "spent": "…"}; also why a run failed: the cost of its tokens reached max_cost of its order."""
     ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 31
     """FAILED_PRECONDITION. {"model": "openai/…"}: a cost limit needs a price."""
     ERROR_REASON_PRIORITY_NOT_ALLOWED: _ErrorReason.ValueType  # 32
@@ -91,7 +91,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RUN_NOT_PAUSED: _ErrorReason.ValueType  # 35
     """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
     ERROR_REASON_PROVIDER_REFUSED: _ErrorReason.ValueType  # 36
-    """The provider rejects every request of the run, because of the key or the model. {"model": "openai/…"}"""
+    """The provider refuses every request of the run, because of the key or the model. {"model": "openai/…"}"""
     ERROR_REASON_BASE_URL_NOT_ALLOWED: _ErrorReason.ValueType  # 37
     """FAILED_PRECONDITION. {"base_url": "http://…"}"""
     ERROR_REASON_DATASET_NOT_FOUND: _ErrorReason.ValueType  # 38
@@ -117,7 +117,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_FILE_NOT_FOUND: _ErrorReason.ValueType  # 47
     """NOT_FOUND. {"file_id": "file-…"}"""
     ERROR_REASON_FILE_IN_USE: _ErrorReason.ValueType  # 48
-    """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}: a batch uses it."""
+    """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
     ERROR_REASON_FILE_TOO_LARGE: _ErrorReason.ValueType  # 49
     """INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}"""
     ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 50
@@ -182,9 +182,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
     ERROR_REASON_BATCH_FILES_UNWRITTEN: _ErrorReason.ValueType  # 85
     """FAILED_PRECONDITION. {"run_id": "…", "batch_id": "batch_…"}: the run of a batch is deleted once its files are written."""
+    ERROR_REASON_EPOCH_NOT_OPEN: _ErrorReason.ValueType  # 86
+    """FAILED_PRECONDITION. {"run_id": "…", "epoch": "3", "current": "2"}: the epoch was never opened."""
+    ERROR_REASON_SAMPLE_SET_COMMITTED: _ErrorReason.ValueType  # 87
+    """FAILED_PRECONDITION. {"sample_set_id": "…"}: it takes no more samples."""
+    ERROR_REASON_SAMPLE_SET_INCOMPLETE: _ErrorReason.ValueType  # 88
+    """FAILED_PRECONDITION. {"sample_set_id": "…", "staged": "10", "sample_count": "12"}: it cannot be committed yet."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
-    """Why a call failed. Each comment gives the status code and example metadata."""
+    """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Not a reason; never sent."""
@@ -195,11 +201,11 @@ ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2
 ERROR_REASON_UNKNOWN_TASK: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
 ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
-"""INVALID_ARGUMENT. {"model": "vllm/nothing"}"""
+"""INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}"""
 ERROR_REASON_UNKNOWN_PROVIDER: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}"""
 ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
-"""FAILED_PRECONDITION. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
+"""FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
 """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
@@ -235,7 +241,7 @@ ERROR_REASON_UNSUPPORTED: ErrorReason.ValueType  # 23
 ERROR_REASON_SUITE_IN_USE: ErrorReason.ValueType  # 24
 """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
 ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
-"""FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides it."""
+"""FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options."""
 ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
 """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
 ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
@@ -243,7 +249,7 @@ ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
 ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 29
 """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
 ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
-"""The cost of the run's tokens reached max_cost of its order. {"run_id": "…", "limit": "cost"}"""
+"""FAILED_PRECONDITION of a retry, {"run_id": "…", "spent": "…"}; also why a run failed: the cost of its tokens reached max_cost of its order."""
 ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 31
 """FAILED_PRECONDITION. {"model": "openai/…"}: a cost limit needs a price."""
 ERROR_REASON_PRIORITY_NOT_ALLOWED: ErrorReason.ValueType  # 32
@@ -255,7 +261,7 @@ ERROR_REASON_RUN_NOT_PAUSABLE: ErrorReason.ValueType  # 34
 ERROR_REASON_RUN_NOT_PAUSED: ErrorReason.ValueType  # 35
 """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
 ERROR_REASON_PROVIDER_REFUSED: ErrorReason.ValueType  # 36
-"""The provider rejects every request of the run, because of the key or the model. {"model": "openai/…"}"""
+"""The provider refuses every request of the run, because of the key or the model. {"model": "openai/…"}"""
 ERROR_REASON_BASE_URL_NOT_ALLOWED: ErrorReason.ValueType  # 37
 """FAILED_PRECONDITION. {"base_url": "http://…"}"""
 ERROR_REASON_DATASET_NOT_FOUND: ErrorReason.ValueType  # 38
@@ -281,7 +287,7 @@ ERROR_REASON_RUN_STILL_ACTIVE: ErrorReason.ValueType  # 46
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason.ValueType  # 47
 """NOT_FOUND. {"file_id": "file-…"}"""
 ERROR_REASON_FILE_IN_USE: ErrorReason.ValueType  # 48
-"""FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}: a batch uses it."""
+"""FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
 ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 49
 """INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}"""
 ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 50
@@ -346,4 +352,10 @@ ERROR_REASON_RUN_NOT_CLOSED: ErrorReason.ValueType  # 84
 """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
 ERROR_REASON_BATCH_FILES_UNWRITTEN: ErrorReason.ValueType  # 85
 """FAILED_PRECONDITION. {"run_id": "…", "batch_id": "batch_…"}: the run of a batch is deleted once its files are written."""
+ERROR_REASON_EPOCH_NOT_OPEN: ErrorReason.ValueType  # 86
+"""FAILED_PRECONDITION. {"run_id": "…", "epoch": "3", "current": "2"}: the epoch was never opened."""
+ERROR_REASON_SAMPLE_SET_COMMITTED: ErrorReason.ValueType  # 87
+"""FAILED_PRECONDITION. {"sample_set_id": "…"}: it takes no more samples."""
+ERROR_REASON_SAMPLE_SET_INCOMPLETE: ErrorReason.ValueType  # 88
+"""FAILED_PRECONDITION. {"sample_set_id": "…", "staged": "10", "sample_count": "12"}: it cannot be committed yet."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -26,7 +26,7 @@ class _ExportFormat:
 class _ExportFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExportFormat.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     EXPORT_FORMAT_UNSPECIFIED: _ExportFormat.ValueType  # 0
-    """Not a format; rejected."""
+    """Not a format; refused."""
     EXPORT_FORMAT_CSV: _ExportFormat.ValueType  # 1
     """A header and one line per outcome, RFC 4180."""
     EXPORT_FORMAT_JSON: _ExportFormat.ValueType  # 2
@@ -48,7 +48,7 @@ class ExportFormat(_ExportFormat, metaclass=_ExportFormatEnumTypeWrapper):
     """Format of an exported run."""
 
 EXPORT_FORMAT_UNSPECIFIED: ExportFormat.ValueType  # 0
-"""Not a format; rejected."""
+"""Not a format; refused."""
 EXPORT_FORMAT_CSV: ExportFormat.ValueType  # 1
 """A header and one line per outcome, RFC 4180."""
 EXPORT_FORMAT_JSON: ExportFormat.ValueType  # 2
@@ -74,7 +74,7 @@ class _GoldenForm:
 class _GoldenFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GoldenForm.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     GOLDEN_FORM_UNSPECIFIED: _GoldenForm.ValueType  # 0
-    """Not a form; rejected."""
+    """Not a form; refused."""
     GOLDEN_FORM_TRAINING: _GoldenForm.ValueType  # 1
     """{"messages": [..., {"role": "assistant", "content": answer}]}, for fine-tuning."""
     GOLDEN_FORM_TEST: _GoldenForm.ValueType  # 2
@@ -84,7 +84,7 @@ class GoldenForm(_GoldenForm, metaclass=_GoldenFormEnumTypeWrapper):
     """Form of exported golden answers."""
 
 GOLDEN_FORM_UNSPECIFIED: GoldenForm.ValueType  # 0
-"""Not a form; rejected."""
+"""Not a form; refused."""
 GOLDEN_FORM_TRAINING: GoldenForm.ValueType  # 1
 """{"messages": [..., {"role": "assistant", "content": answer}]}, for fine-tuning."""
 GOLDEN_FORM_TEST: GoldenForm.ValueType  # 2

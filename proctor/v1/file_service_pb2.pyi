@@ -28,7 +28,7 @@ class _FilePurpose:
 class _FilePurposeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FilePurpose.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     FILE_PURPOSE_UNSPECIFIED: _FilePurpose.ValueType  # 0
-    """Every purpose, in a filter; rejected elsewhere."""
+    """Every purpose, in a filter; refused elsewhere."""
     FILE_PURPOSE_BATCH: _FilePurpose.ValueType  # 1
     """Input of a batch."""
     FILE_PURPOSE_BATCH_OUTPUT: _FilePurpose.ValueType  # 2
@@ -38,7 +38,7 @@ class FilePurpose(_FilePurpose, metaclass=_FilePurposeEnumTypeWrapper):
     """Purpose of a file."""
 
 FILE_PURPOSE_UNSPECIFIED: FilePurpose.ValueType  # 0
-"""Every purpose, in a filter; rejected elsewhere."""
+"""Every purpose, in a filter; refused elsewhere."""
 FILE_PURPOSE_BATCH: FilePurpose.ValueType  # 1
 """Input of a batch."""
 FILE_PURPOSE_BATCH_OUTPUT: FilePurpose.ValueType  # 2

@@ -27,7 +27,7 @@ class _FailureClass:
 class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureClass.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     FAILURE_CLASS_UNSPECIFIED: _FailureClass.ValueType  # 0
-    """Not a class; rejected."""
+    """Not a class; refused."""
     FAILURE_CLASS_RATE_LIMIT: _FailureClass.ValueType  # 1
     """The provider answered 429 until the deadline."""
     FAILURE_CLASS_TIMEOUT: _FailureClass.ValueType  # 2
@@ -35,7 +35,7 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     FAILURE_CLASS_PROVIDER_ERROR: _FailureClass.ValueType  # 3
     """5xx, broken connection or unusable body, after all tries."""
     FAILURE_CLASS_REFUSED: _FailureClass.ValueType  # 4
-    """The provider rejected the request: key, permission, content filter or invalid request."""
+    """The provider refused the request: key, permission, content filter or invalid request."""
     FAILURE_CLASS_PROMPT_TOO_LONG: _FailureClass.ValueType  # 5
     """The prompt exceeds the model's context window."""
     FAILURE_CLASS_ENGINE: _FailureClass.ValueType  # 6
@@ -51,7 +51,7 @@ class FailureClass(_FailureClass, metaclass=_FailureClassEnumTypeWrapper):
     """Class of a failure. A failed sample is never scored."""
 
 FAILURE_CLASS_UNSPECIFIED: FailureClass.ValueType  # 0
-"""Not a class; rejected."""
+"""Not a class; refused."""
 FAILURE_CLASS_RATE_LIMIT: FailureClass.ValueType  # 1
 """The provider answered 429 until the deadline."""
 FAILURE_CLASS_TIMEOUT: FailureClass.ValueType  # 2
@@ -59,7 +59,7 @@ FAILURE_CLASS_TIMEOUT: FailureClass.ValueType  # 2
 FAILURE_CLASS_PROVIDER_ERROR: FailureClass.ValueType  # 3
 """5xx, broken connection or unusable body, after all tries."""
 FAILURE_CLASS_REFUSED: FailureClass.ValueType  # 4
-"""The provider rejected the request: key, permission, content filter or invalid request."""
+"""The provider refused the request: key, permission, content filter or invalid request."""
 FAILURE_CLASS_PROMPT_TOO_LONG: FailureClass.ValueType  # 5
 """The prompt exceeds the model's context window."""
 FAILURE_CLASS_ENGINE: FailureClass.ValueType  # 6

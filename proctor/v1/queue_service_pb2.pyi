@@ -34,7 +34,7 @@ class UserPriority(_message.Message):
     user: _builtins.str
     """Name of the user; "*" for all users without an entry."""
     highest: _run_pb2.Priority.ValueType
-    """Orders with a higher priority are rejected."""
+    """Orders with a higher priority are refused."""
     def __init__(
         self,
         *,

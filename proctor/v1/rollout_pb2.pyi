@@ -26,7 +26,7 @@ class _VerifierKind:
 class _VerifierKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VerifierKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     VERIFIER_KIND_UNSPECIFIED: _VerifierKind.ValueType  # 0
-    """Not a kind; rejected."""
+    """Not a kind; refused."""
     VERIFIER_KIND_REWARD_FILE: _VerifierKind.ValueType  # 1
     """The test command writes /logs/verifier/reward.json or reward.txt."""
     VERIFIER_KIND_RUBRICS: _VerifierKind.ValueType  # 2
@@ -38,7 +38,7 @@ class VerifierKind(_VerifierKind, metaclass=_VerifierKindEnumTypeWrapper):
     """How the files that an agent left are judged."""
 
 VERIFIER_KIND_UNSPECIFIED: VerifierKind.ValueType  # 0
-"""Not a kind; rejected."""
+"""Not a kind; refused."""
 VERIFIER_KIND_REWARD_FILE: VerifierKind.ValueType  # 1
 """The test command writes /logs/verifier/reward.json or reward.txt."""
 VERIFIER_KIND_RUBRICS: VerifierKind.ValueType  # 2
@@ -54,7 +54,7 @@ class _AgentKind:
 class _AgentKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AgentKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     AGENT_KIND_UNSPECIFIED: _AgentKind.ValueType  # 0
-    """Not a kind; rejected."""
+    """Not a kind; refused."""
     AGENT_KIND_ORACLE: _AgentKind.ValueType  # 1
     """The solution of the task itself; no model is asked."""
     AGENT_KIND_NONE: _AgentKind.ValueType  # 2
@@ -68,7 +68,7 @@ class AgentKind(_AgentKind, metaclass=_AgentKindEnumTypeWrapper):
     """Who works on a task."""
 
 AGENT_KIND_UNSPECIFIED: AgentKind.ValueType  # 0
-"""Not a kind; rejected."""
+"""Not a kind; refused."""
 AGENT_KIND_ORACLE: AgentKind.ValueType  # 1
 """The solution of the task itself; no model is asked."""
 AGENT_KIND_NONE: AgentKind.ValueType  # 2
@@ -86,7 +86,7 @@ class _BundleKind:
 class _BundleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BundleKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     BUNDLE_KIND_UNSPECIFIED: _BundleKind.ValueType  # 0
-    """Not a kind; rejected."""
+    """Not a kind; refused."""
     BUNDLE_KIND_WORKSPACE: _BundleKind.ValueType  # 1
     """Files that the agent sees and works on."""
     BUNDLE_KIND_TESTS: _BundleKind.ValueType  # 2
@@ -98,7 +98,7 @@ class BundleKind(_BundleKind, metaclass=_BundleKindEnumTypeWrapper):
     """Which files of a task a bundle holds."""
 
 BUNDLE_KIND_UNSPECIFIED: BundleKind.ValueType  # 0
-"""Not a kind; rejected."""
+"""Not a kind; refused."""
 BUNDLE_KIND_WORKSPACE: BundleKind.ValueType  # 1
 """Files that the agent sees and works on."""
 BUNDLE_KIND_TESTS: BundleKind.ValueType  # 2

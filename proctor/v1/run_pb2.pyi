@@ -31,7 +31,7 @@ class _RunState:
 class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RUN_STATE_UNSPECIFIED: _RunState.ValueType  # 0
-    """Not a state; rejected wherever a state is required."""
+    """Not a state; refused wherever a state is required."""
     RUN_STATE_PENDING: _RunState.ValueType  # 1
     """Accepted and stored; waits for a run slot."""
     RUN_STATE_RUNNING: _RunState.ValueType  # 2
@@ -53,7 +53,7 @@ class RunState(_RunState, metaclass=_RunStateEnumTypeWrapper):
     """State of a run. The scheduler's module runs/lifecycle/run.py defines the allowed transitions."""
 
 RUN_STATE_UNSPECIFIED: RunState.ValueType  # 0
-"""Not a state; rejected wherever a state is required."""
+"""Not a state; refused wherever a state is required."""
 RUN_STATE_PENDING: RunState.ValueType  # 1
 """Accepted and stored; waits for a run slot."""
 RUN_STATE_RUNNING: RunState.ValueType  # 2
@@ -336,7 +336,7 @@ class RunOrder(_message.Message):
     worker always measure them.
     """
     base_url: _builtins.str
-    """OpenAI-compatible server to use instead of the pool's own, without a key. Rejected unless an operator allowed it."""
+    """OpenAI-compatible server to use instead of the pool's own, without a key. Refused unless an operator allowed it."""
     dataset_id: _builtins.str
     """An uploaded data set, "ds_…" or "file-…", instead of a suite. Parameters in its lines override those of the order."""
     completion_window_seconds: _builtins.int

@@ -108,7 +108,7 @@ class RunRecordServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def OpenRun(self, request, context):
-        """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are rejected from then on.
+        """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -136,7 +136,7 @@ class RunRecordServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CloseRun(self, request, context):
-        """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until the summary is there;
+        """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
         a call with another final state replaces the state of earlier calls.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -40,7 +40,7 @@ class RunRecordServiceStub:
     ReadSamples: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ReadSamplesRequest, _run_record_service_pb2.ReadSamplesResponse]
     """Returns samples for workers: without targets."""
     OpenRun: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.OpenRunRequest, _run_record_service_pb2.OpenRunResponse]
-    """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are rejected from then on."""
+    """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on."""
     ReuseAnswers: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ReuseAnswersRequest, _run_record_service_pb2.ReuseAnswersResponse]
     """Copies stored answers of earlier runs to the same requests into an open run. They count as recorded."""
     GetCounts: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.GetCountsRequest, _run_record_service_pb2.GetCountsResponse]
@@ -48,7 +48,7 @@ class RunRecordServiceStub:
     ListMissing: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]
     """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
     CloseRun: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]
-    """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until the summary is there;
+    """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
     a call with another final state replaces the state of earlier calls.
     """
     DeleteRunRecord: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]
@@ -66,7 +66,7 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     ReadSamples: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ReadSamplesRequest, _run_record_service_pb2.ReadSamplesResponse]  # type: ignore[assignment]
     """Returns samples for workers: without targets."""
     OpenRun: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.OpenRunRequest, _run_record_service_pb2.OpenRunResponse]  # type: ignore[assignment]
-    """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are rejected from then on."""
+    """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on."""
     ReuseAnswers: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ReuseAnswersRequest, _run_record_service_pb2.ReuseAnswersResponse]  # type: ignore[assignment]
     """Copies stored answers of earlier runs to the same requests into an open run. They count as recorded."""
     GetCounts: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.GetCountsRequest, _run_record_service_pb2.GetCountsResponse]  # type: ignore[assignment]
@@ -74,7 +74,7 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     ListMissing: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]  # type: ignore[assignment]
     """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
     CloseRun: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]  # type: ignore[assignment]
-    """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until the summary is there;
+    """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
     a call with another final state replaces the state of earlier calls.
     """
     DeleteRunRecord: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]  # type: ignore[assignment]
@@ -113,7 +113,7 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _run_record_service_pb2.OpenRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.OpenRunResponse, _abc.Awaitable[_run_record_service_pb2.OpenRunResponse]]:
-        """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are rejected from then on."""
+        """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on."""
 
     @_abc_1.abstractmethod
     def ReuseAnswers(
@@ -145,7 +145,7 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _run_record_service_pb2.CloseRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.CloseRunResponse, _abc.Awaitable[_run_record_service_pb2.CloseRunResponse]]:
-        """Closes a run and its epoch: rejects later outcomes, computes and stores the summary. Call again until the summary is there;
+        """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
         a call with another final state replaces the state of earlier calls.
         """
 

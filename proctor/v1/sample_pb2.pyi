@@ -26,7 +26,7 @@ class _CodeAnswer:
 class _CodeAnswerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CodeAnswer.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CODE_ANSWER_UNSPECIFIED: _CodeAnswer.ValueType  # 0
-    """Not a part; rejected."""
+    """Not a part; refused."""
     CODE_ANSWER_WHOLE: _CodeAnswer.ValueType  # 1
     """The whole answer is taken as code."""
     CODE_ANSWER_UNTIL_FENCE: _CodeAnswer.ValueType  # 2
@@ -38,7 +38,7 @@ class CodeAnswer(_CodeAnswer, metaclass=_CodeAnswerEnumTypeWrapper):
     """Which part of an answer is its code."""
 
 CODE_ANSWER_UNSPECIFIED: CodeAnswer.ValueType  # 0
-"""Not a part; rejected."""
+"""Not a part; refused."""
 CODE_ANSWER_WHOLE: CodeAnswer.ValueType  # 1
 """The whole answer is taken as code."""
 CODE_ANSWER_UNTIL_FENCE: CodeAnswer.ValueType  # 2
@@ -54,7 +54,7 @@ class _OutputType:
 class _OutputTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutputType.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     OUTPUT_TYPE_UNSPECIFIED: _OutputType.ValueType  # 0
-    """Not a type; rejected."""
+    """Not a type; refused."""
     OUTPUT_TYPE_MULTIPLE_CHOICE: _OutputType.ValueType  # 1
     """One of the given choices."""
     OUTPUT_TYPE_GENERATE_UNTIL: _OutputType.ValueType  # 2
@@ -64,7 +64,7 @@ class OutputType(_OutputType, metaclass=_OutputTypeEnumTypeWrapper):
     """Output type of a task."""
 
 OUTPUT_TYPE_UNSPECIFIED: OutputType.ValueType  # 0
-"""Not a type; rejected."""
+"""Not a type; refused."""
 OUTPUT_TYPE_MULTIPLE_CHOICE: OutputType.ValueType  # 1
 """One of the given choices."""
 OUTPUT_TYPE_GENERATE_UNTIL: OutputType.ValueType  # 2

@@ -665,7 +665,7 @@ class WorkerStatus(_message.Message):
 
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusedRun]:
-        """Runs of which the provider rejects all requests."""
+        """Runs of which the provider refuses all requests."""
 
     def __init__(
         self,
@@ -702,7 +702,7 @@ Global___WorkerStatus: _TypeAlias = WorkerStatus  # noqa: Y015
 
 @_typing.final
 class RefusedRun(_message.Message):
-    """A run of which a provider rejects all requests: a wrong key, an unknown model."""
+    """A run of which a provider refuses all requests: a wrong key, an unknown model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

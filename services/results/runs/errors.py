@@ -11,7 +11,7 @@ class EpochOver(DomainError, kind=ErrorKind.CONFLICT, reason="EPOCH_OVER"):
     """Epoch {epoch} of run {run_id} is over; the run is in epoch {current}."""
 
 
-class EpochNotOpen(DomainError, kind=ErrorKind.CONFLICT, reason="INVALID_PARAMETER"):
+class EpochNotOpen(DomainError, kind=ErrorKind.CONFLICT, reason="EPOCH_NOT_OPEN"):
     """Epoch {epoch} of run {run_id} is not open yet; the run is in epoch {current}."""
 
 

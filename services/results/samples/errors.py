@@ -7,11 +7,11 @@ class SampleSetNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="SAMPLE_SE
     """Sample set {sample_set_id} not found."""
 
 
-class SampleSetCommitted(DomainError, kind=ErrorKind.CONFLICT, reason="INVALID_PARAMETER"):
+class SampleSetCommitted(DomainError, kind=ErrorKind.CONFLICT, reason="SAMPLE_SET_COMMITTED"):
     """Sample set {sample_set_id} is committed and takes no more samples; stage under a new id."""
 
 
-class SampleSetIncomplete(DomainError, kind=ErrorKind.CONFLICT, reason="INVALID_PARAMETER"):
+class SampleSetIncomplete(DomainError, kind=ErrorKind.CONFLICT, reason="SAMPLE_SET_INCOMPLETE"):
     """Sample set {sample_set_id} has {staged} of {sample_count} samples; stage all of them, then commit."""
 
 
