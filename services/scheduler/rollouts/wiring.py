@@ -56,8 +56,8 @@ class RolloutParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderParts:
-    """Parts of other topics that orders of rollouts use."""
+class RolloutSources:
+    """What rollouts take from other topics."""
 
     suites: SuiteParts
     uploads: UploadParts
@@ -66,41 +66,43 @@ class OrderParts:
 
 
 def make_rollouts(
-    settings: SchedulerSettings, connections: Connections, *, parts: OrderParts
+    settings: SchedulerSettings, connections: Connections, *, sources: RolloutSources
 ) -> RolloutParts:
-    objects = parts.uploads.objects
-    orders = PostgresRolloutsOrders(session=connections.postgres, runs=parts.runs.store)
-    read_orders = PostgresRolloutsOrders(session=connections.reads, runs=parts.runs.store)
-    sets = PostgresTaskSets(session=connections.postgres, storage=parts.storage, clock=connections.clock)
-    add_tasks = _make_adding(settings, parts, sets)
+    objects = sources.uploads.objects
+    orders = PostgresRolloutsOrders(session=connections.postgres, runs=sources.runs.store)
+    read_orders = PostgresRolloutsOrders(session=connections.reads, runs=sources.runs.store)
+    sets = PostgresTaskSets(session=connections.postgres, storage=sources.storage, clock=connections.clock)
+    add_tasks = _make_adding(settings, sources, sets)
     submit = SubmitRollouts(
         add_tasks=add_tasks,
         find_tasks=FindStoredTasks(sets=sets, objects=objects, read=tasks_from_bytes),
         write=write_suite,
-        suites=parts.suites.api.add,
+        suites=sources.suites.api.add,
         orders=orders,
-        submit_run=parts.runs.submit,
-        limits=parts.runs.limits,
+        submit_run=sources.runs.submit,
+        limits=sources.runs.limits,
     )
-    stored = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
-    shown_artifacts = PostgresArtifacts(session=connections.reads, clock=connections.clock)
-    storing = StoreArtifact(artifacts=stored, objects=objects, storage=parts.storage, clock=connections.clock)
+    artifacts = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
+    read_artifacts = PostgresArtifacts(session=connections.reads, clock=connections.clock)
+    store_artifact = StoreArtifact(
+        artifacts=artifacts, objects=objects, storage=sources.storage, clock=connections.clock
+    )
     api = grpc_api.GrpcRolloutApi(
         add_tasks=add_tasks,
         submit=submit,
-        show_run=parts.runs.reads.show_run,
-        orders=ShowOrders(orders=read_orders, list_runs=parts.runs.reads.list_runs),
+        show_run=sources.runs.reads.show_run,
+        orders=ShowOrders(orders=read_orders, list_runs=sources.runs.reads.list_runs),
     )
     return RolloutParts(
         apis={
             grpc_api.SERVICE_NAME: api.register,
             artifacts_grpc_api.SERVICE_NAME: artifacts_grpc_api.GrpcArtifactApi(
-                show_artifacts=ShowArtifacts(artifacts=shown_artifacts, objects=objects)
+                show_artifacts=ShowArtifacts(artifacts=read_artifacts, objects=objects)
             ).register,
         },
         artifacts=NatsArtifacts(
             connection=connections.jetstream.connection,
-            storing=storing,
+            store_artifact=store_artifact,
             dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
         ),
         budgets=_make_budgets(settings, connections),
@@ -109,14 +111,14 @@ def make_rollouts(
         ),
         cleanups=(
             DeleteUnusedTasks(sets=sets, clock=connections.clock),
-            DeleteArtifactsWithoutRun(artifacts=stored),
+            DeleteArtifactsWithoutRun(artifacts=artifacts),
         ),
     )
 
 
 def make_artifact_deletion(connections: Connections, objects: ObjectStore) -> DeleteArtifacts:
-    stored = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
-    return DeleteArtifacts(artifacts=stored, objects=objects)
+    artifacts = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
+    return DeleteArtifacts(artifacts=artifacts, objects=objects)
 
 
 def _make_budgets(settings: SchedulerSettings, connections: Connections) -> NatsBudgets:
@@ -128,8 +130,8 @@ def _make_budgets(settings: SchedulerSettings, connections: Connections) -> Nats
     )
 
 
-def _make_adding(settings: SchedulerSettings, parts: OrderParts, sets: PostgresTaskSets) -> AddTaskSet:
-    objects = parts.uploads.objects
+def _make_adding(settings: SchedulerSettings, sources: RolloutSources, sets: PostgresTaskSets) -> AddTaskSet:
+    objects = sources.uploads.objects
     checking = CheckTaskArchive(
         read=read_tasks, write=tasks_to_bytes, objects=objects, max_bytes=settings.max_tasks_bytes
     )
@@ -137,7 +139,7 @@ def _make_adding(settings: SchedulerSettings, parts: OrderParts, sets: PostgresT
         check_archive=checking,
         sets=sets,
         objects=objects,
-        uploads=parts.uploads.uploads,
-        storage=parts.storage,
+        uploads=sources.uploads.uploads,
+        storage=sources.storage,
         new_id=lambda: uuid4().hex,
     )

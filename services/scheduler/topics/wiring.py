@@ -22,7 +22,12 @@ from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.wiring import ProgressParts, make_progress
 from services.scheduler.rate_limits.wiring import RateLimitParts, make_rate_limits
 from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERIES
-from services.scheduler.rollouts.wiring import OrderParts, RolloutParts, make_artifact_deletion, make_rollouts
+from services.scheduler.rollouts.wiring import (
+    RolloutParts,
+    RolloutSources,
+    make_artifact_deletion,
+    make_rollouts,
+)
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.wiring import OrderSources, RunParts, RunRecords, RunSignals, make_runs
 from services.scheduler.scaling.wiring import ScalingParts, make_scaling
@@ -159,7 +164,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         records=RunRecords(record=record, artifacts=make_artifact_deletion(connections, uploads.objects)),
     )
     led = LedRuns(runs=runs, signals=signals, pools=pools, suites=suites, uploads=uploads, record=record)
-    orders = OrderParts(suites=suites, uploads=uploads, runs=runs, storage=storage)
+    rollout_sources = RolloutSources(suites=suites, uploads=uploads, runs=runs, storage=storage)
     return Topics(
         settings=settings,
         clock=connections.clock,
@@ -172,7 +177,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         runs=runs,
         dispatch=make_dispatch(settings, connections, led=led),
         batches=make_batches(settings, connections, runs=runs, uploads=uploads, storage=storage),
-        rollouts=make_rollouts(settings, connections, parts=orders),
+        rollouts=make_rollouts(settings, connections, sources=rollout_sources),
         scaling=make_scaling(settings, connections, pools=pools, runs=runs, signals=signals),
     )
 

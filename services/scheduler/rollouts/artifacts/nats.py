@@ -15,9 +15,9 @@ from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
 
 
 class NatsArtifacts:
-    def __init__(self, connection: Client, storing: StoreArtifact, dispatch_proof_key: str) -> None:
+    def __init__(self, connection: Client, store_artifact: StoreArtifact, dispatch_proof_key: str) -> None:
         self._requests = WorkerRequests(connection, messaging.ALL_ARTIFACTS)
-        self._storing = storing
+        self._store_artifact = store_artifact
         self._dispatch_proof_key = dispatch_proof_key
 
     async def answer(self) -> NoReturn:
@@ -25,7 +25,7 @@ class NatsArtifacts:
 
     async def respond(self, data: bytes) -> work_messages_pb2.PutArtifactResponse:
         sent = work_messages_pb2.PutArtifactRequest.FromString(data)
-        await self._storing.store(self._part(sent), sent.epoch, sent.content)
+        await self._store_artifact.store(self._part(sent), sent.epoch, sent.content)
         return work_messages_pb2.PutArtifactResponse()
 
     def refuse(self, problem: str, error: Exception) -> work_messages_pb2.PutArtifactResponse:

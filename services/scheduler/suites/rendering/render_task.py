@@ -10,12 +10,12 @@ from proctor.values.code import CodeCheck
 from proctor.values.sample import Prompt
 from services.common.threads.cancellable_threads import check_cancelled
 from services.scheduler.suites.errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
-from services.scheduler.suites.rendering.question import QuestionWriter
+from services.scheduler.suites.rendering.row_renderer import RowRenderer
 from services.scheduler.suites.rendering.sample import (
-    Question,
+    RenderedRow,
     RenderedSample,
     digest_of,
-    encode_question,
+    encode_row,
     netstrings,
     row_as_json,
 )
@@ -156,12 +156,12 @@ def render_task(
     limit: int | None = None,
 ) -> Iterator[RenderedSample]:
     """Renders the first `limit` rows, each with `num_fewshot` examples from `pool`."""
-    writer = QuestionWriter(task)
-    examples = _Examples(task, writer, pool, num_fewshot)
+    renderer = RowRenderer(task)
+    examples = _Examples(task, renderer, pool, num_fewshot)
     position = -1
     try:
         for position, row in enumerate(_while_wanted(rows, limit)):
-            yield _sample(task, writer, position, row, examples.before(row))
+            yield _sample(task, renderer, position, row, examples.before(row))
     except RowFault as fault:
         raise InvalidRow(task.name, position, fault.problem, fault.field) from fault
     except UnreadableRow as problem:
@@ -171,22 +171,22 @@ def render_task(
 
 
 def _sample(
-    task: TaskDefinition, writer: QuestionWriter, position: int, row: SourceRow, examples: str
+    task: TaskDefinition, renderer: RowRenderer, position: int, row: SourceRow, examples: str
 ) -> RenderedSample:
-    question = writer.question(row, examples)
-    check = _code_check(task, row, question)
+    rendered = renderer.render(row, examples)
+    check = _code_check(task, row, rendered)
     rollout_spec = _rollout_spec(task, row)
-    encoded = _encoded(task, question, check, rollout_spec)
+    encoded = _encoded(task, rendered, check, rollout_spec)
     # Without the files of a rollout, which the sample has as they are.
     kept_row = _kept({name: value for name, value in row.items() if name != task.rollout_column})
     return RenderedSample(
         position=position,
         doc_id=position,
-        prompt=Prompt(question.prompt),
-        choices=question.choices,
-        target=question.target,
+        prompt=Prompt(rendered.prompt),
+        choices=rendered.choices,
+        target=rendered.target,
         digest=digest_of(encoded),
-        cluster=writer.cluster(row),
+        cluster=renderer.cluster(row),
         size_bytes=len(encoded),
         doc_json=kept_row.decode(),
         stored_bytes=len(encoded) + len(kept_row),
@@ -195,12 +195,12 @@ def _sample(
     )
 
 
-def _code_check(task: TaskDefinition, row: SourceRow, question: Question) -> CodeCheck | None:
+def _code_check(task: TaskDefinition, row: SourceRow, rendered: RenderedRow) -> CodeCheck | None:
     rule = task.code
     if rule is None:
         return None
     prefix = rule.prefix.text(row) if rule.prefix else ""
-    return CodeCheck(prefix, question.target.texts[0], rule.answer, rule.timeout_seconds)
+    return CodeCheck(prefix, rendered.target.texts[0], rule.answer, rule.timeout_seconds)
 
 
 def _rollout_spec(task: TaskDefinition, row: SourceRow) -> bytes:
@@ -212,9 +212,11 @@ def _rollout_spec(task: TaskDefinition, row: SourceRow) -> bytes:
         raise RowFault(f"its {task.rollout_column} is missing or not base64", task.rollout_column) from error
 
 
-def _encoded(task: TaskDefinition, question: Question, check: CodeCheck | None, rollout_spec: bytes) -> bytes:
+def _encoded(
+    task: TaskDefinition, rendered: RenderedRow, check: CodeCheck | None, rollout_spec: bytes
+) -> bytes:
     try:
-        encoded = encode_question(task.name, task.version, question)
+        encoded = encode_row(task.name, task.version, rendered)
         if check is not None:
             encoded += netstrings(
                 [check.prefix.encode(), check.answer.encode(), repr(check.timeout_seconds).encode()]
@@ -245,21 +247,21 @@ class _Examples:
     """Few-shot examples before a document; each row of the pool is rendered at most once."""
 
     def __init__(
-        self, task: TaskDefinition, writer: QuestionWriter, pool: Sequence[SourceRow], num_fewshot: int
+        self, task: TaskDefinition, renderer: RowRenderer, pool: Sequence[SourceRow], num_fewshot: int
     ) -> None:
         self._task_name = task.name
-        self._writer = writer
+        self._renderer = renderer
         self._pool = pool
         self._draws = FewshotDraws(task.name, replace(task.fewshot, num_fewshot=num_fewshot), pool)
-        self._written: dict[int, str] = {}
+        self._rendered: dict[int, str] = {}
 
     def before(self, document: SourceRow) -> str:
         return "".join([self._example(index) for index in self._draws.draw(document)])
 
     def _example(self, index: int) -> str:
-        if index not in self._written:
+        if index not in self._rendered:
             try:
-                self._written[index] = self._writer.example(self._pool[index])
+                self._rendered[index] = self._renderer.example(self._pool[index])
             except RowFault as fault:
                 raise _bad_example(self._task_name, index, fault.problem, fault.field) from fault
-        return self._written[index]
+        return self._rendered[index]

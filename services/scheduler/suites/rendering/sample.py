@@ -16,7 +16,7 @@ _MAX_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RenderedRow:
     """A prompt and its target. A choice holds its delimiter: it continues the prompt."""
 
     prompt: str
@@ -32,7 +32,7 @@ class RenderedSample(Sample):
     stored_bytes: int = 0
 
 
-def encode_question(task: str, version: str, question: Question) -> bytes:
+def encode_row(task: str, version: str, rendered: RenderedRow) -> bytes:
     """Returns the canonical bytes whose SHA-256 is the sample's digest.
 
     Each part is a netstring (`<length in bytes>:<UTF-8 bytes>`), so boundaries are unambiguous: the format's
@@ -42,12 +42,12 @@ def encode_question(task: str, version: str, question: Question) -> bytes:
     answer is executed, the program text before it, the part that is code and the time limit come last; where
     an agent works on it, the spec of its rollout.
     """
-    target = question.target
+    target = rendered.target
     right_choice = "" if target.choice is None else str(target.choice)
     if target.right_choices:
         right_choice = ",".join(str(choice) for choice in target.right_choices)
-    parts = [DIGEST_FORMAT, task, version, question.prompt]
-    parts += [str(len(question.choices)), *question.choices, right_choice]
+    parts = [DIGEST_FORMAT, task, version, rendered.prompt]
+    parts += [str(len(rendered.choices)), *rendered.choices, right_choice]
     parts += [str(len(target.texts)), *target.texts]
     if target.wrong_texts or target.choice_texts:
         parts += [str(len(target.wrong_texts)), *target.wrong_texts, *target.choice_texts]
@@ -58,8 +58,8 @@ def netstrings(parts: Iterable[bytes]) -> bytes:
     return b"".join([b"%d:%b" % (len(part), part) for part in parts])
 
 
-def digest_of(encoded_question: bytes) -> bytes:
-    return hashlib.sha256(encoded_question).digest()
+def digest_of(encoded_row: bytes) -> bytes:
+    return hashlib.sha256(encoded_row).digest()
 
 
 def row_as_json(row: SourceRow) -> bytes:

@@ -15,7 +15,7 @@ from services.scheduler.suites.rendering.render_task import (
     open_task,
     render_task,
 )
-from services.scheduler.suites.rendering.sample import Question, encode_question
+from services.scheduler.suites.rendering.sample import RenderedRow, encode_row
 from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.row_source import Provenance, SourceRow
 from tests.fakes.suites.suite_folder import RowsInMemory, load_one
@@ -75,9 +75,9 @@ def test_the_digest_changes_with_what_is_asked_or_expected(
 
 
 def test_the_digest_is_taken_over_a_documented_encoding() -> None:
-    question = Question("é?", (" a", " b"), Target(choice=1))
+    row = RenderedRow("é?", (" a", " b"), Target(choice=1))
     encoded = b"16:proctor-sample-14:task1:13:\xc3\xa9?1:22: a2: b1:11:0"
-    assert encode_question("task", "1", question) == encoded
+    assert encode_row("task", "1", row) == encoded
 
 
 def test_the_digest_is_stable_between_versions_of_the_program(tmp_path: Path) -> None:

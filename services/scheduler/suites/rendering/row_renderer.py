@@ -1,4 +1,4 @@
-"""One row becomes one question with its right answer, or raises the reason why it cannot."""
+"""One row becomes a prompt with its right answer, or raises the reason why it cannot."""
 
 import ast
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ import orjson
 
 from proctor.values.sample import Target
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.rendering.sample import Question
+from services.scheduler.suites.rendering.sample import RenderedRow
 from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.suites.templates.errors import RowFault
@@ -89,8 +89,8 @@ def _read(text: str) -> object:
         return text
 
 
-class QuestionWriter:
-    """Writes the questions of one task, with or without few-shot examples."""
+class RowRenderer:
+    """Renders the rows of one task, with or without few-shot examples."""
 
     def __init__(self, task: TaskDefinition) -> None:
         self._templates = task.templates
@@ -102,16 +102,16 @@ class QuestionWriter:
         self._fixed_choices = () if isinstance(choices, PromptTemplate) else choices
         self._fixed_continuations = self._continuations(self._fixed_choices)
 
-    def question(self, row: SourceRow, examples: str = "") -> Question:
+    def render(self, row: SourceRow, examples: str = "") -> RenderedRow:
         prompt = f"{self._templates.description}{examples}{self._templates.text.text(row)}"
         choices = self._choices(row)
         if not self._is_choice:
-            return Question(prompt, (), self._text_target(row, choices))
+            return RenderedRow(prompt, (), self._text_target(row, choices))
         target = self._choice_target(row, choices)
-        return Question(prompt, self._fixed_continuations or self._continuations(choices), target)
+        return RenderedRow(prompt, self._fixed_continuations or self._continuations(choices), target)
 
     def example(self, row: SourceRow) -> str:
-        """A question with its first right answer, as shown before another question."""
+        """The text of a row with its first right answer, as shown before another row."""
         answer = self._right_texts(row, self._choices(row))[0]
         text = self._templates.text.text(row)
         return f"{text}{self._delimiter}{answer}{self._example_end}" if answer else text
