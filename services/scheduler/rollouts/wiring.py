@@ -57,7 +57,7 @@ class RolloutParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutSources:
-    """What rollouts take from other topics."""
+    """Parts of other topics that rollouts use."""
 
     suites: SuiteParts
     uploads: UploadParts
