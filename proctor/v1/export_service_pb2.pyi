@@ -104,7 +104,7 @@ class ExportRunRequest(_message.Message):
     MISSING_CODE_FIELD_NUMBER: _builtins.int
     MISSING_MESSAGE_FIELD_NUMBER: _builtins.int
     WITH_TOTAL_FIELD_NUMBER: _builtins.int
-    IS_DEFUSED_FIELD_NUMBER: _builtins.int
+    IS_CSV_SAFE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     format: Global___ExportFormat.ValueType
@@ -121,7 +121,7 @@ class ExportRunRequest(_message.Message):
     """For EXPORT_FORMAT_BATCH_ERRORS: why they have no outcome, in one sentence."""
     with_total: _builtins.bool
     """Compute the size of the whole file before sending its first byte."""
-    is_defused: _builtins.bool
+    is_csv_safe: _builtins.bool
     """For EXPORT_FORMAT_CSV: a text that a spreadsheet would run as a formula begins with an apostrophe."""
     def __init__(
         self,
@@ -133,11 +133,11 @@ class ExportRunRequest(_message.Message):
         missing_code: _builtins.str = ...,
         missing_message: _builtins.str = ...,
         with_total: _builtins.bool = ...,
-        is_defused: _builtins.bool = ...,
+        is_csv_safe: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_byte", b"first_byte", "format", b"format", "is_defused", b"is_defused", "missing_code", b"missing_code", "missing_message", b"missing_message", "run_id", b"run_id", "task", b"task", "with_total", b"with_total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_byte", b"first_byte", "format", b"format", "is_csv_safe", b"is_csv_safe", "missing_code", b"missing_code", "missing_message", b"missing_message", "run_id", b"run_id", "task", b"task", "with_total", b"with_total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

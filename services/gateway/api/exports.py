@@ -98,7 +98,7 @@ async def export(  # noqa: PLR0913  # the parameters of the query
 
 def whole_run(run_id: str, form: ExportFormatName, *, csv_safe: bool) -> export_pb2.ExportRunRequest:
     chosen = value_of(export_pb2.ExportFormat, form)
-    return export_pb2.ExportRunRequest(run_id=run_id, format=chosen, is_defused=csv_safe)
+    return export_pb2.ExportRunRequest(run_id=run_id, format=chosen, is_csv_safe=csv_safe)
 
 
 async def export_run(

@@ -84,7 +84,7 @@ class RenderFile:
 class ExportRequest:
     """`first_byte`: leave out so many; `with_total`: measure the file first; `missing`: of error files;
 
-    `is_defused`: no text of a CSV file is a formula.
+    `is_csv_safe`: no text of a CSV file is a formula.
     """
 
     run_id: str
@@ -93,7 +93,7 @@ class ExportRequest:
     first_byte: int = 0
     with_total: bool = False
     missing: MissingAnswer = field(default_factory=MissingAnswer)
-    is_defused: bool = False
+    is_csv_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class ExportRun:
         figures = await self.show_summary.show(record.plan.run_id) if has_figures else None
         is_partial = progress.counts.recorded < record.plan.total
         return ExportedRun(
-            record, is_partial, progress.counts.environment, figures, request.missing, request.is_defused
+            record, is_partial, progress.counts.environment, figures, request.missing, request.is_csv_safe
         )
 
     async def _outcome_chunks(
@@ -229,6 +229,6 @@ def _is_final(record: RunRecord) -> bool:
 
 def _tag(request: ExportRequest, record: RunRecord, run: ExportedRun) -> str:
     """A hash of all that decides the content of the file."""
-    way = (request.format_number, request.task, request.is_defused)
+    way = (request.format_number, request.task, request.is_csv_safe)
     parts = (ROWS_VERSION, request.run_id, record.epoch, *way, *run.metrics)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

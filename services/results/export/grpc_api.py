@@ -98,5 +98,5 @@ def _order(request: export_pb2.ExportRunRequest) -> ExportRequest:
             checked_text("missing_code", request.missing_code) or default.code,
             checked_text("missing_message", request.missing_message) or default.message,
         ),
-        is_defused=request.is_defused,
+        is_csv_safe=request.is_csv_safe,
     )
