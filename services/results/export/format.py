@@ -54,7 +54,7 @@ class ResumableFile:
 class FileChunk:
     """Bytes of a file, and the point after them."""
 
-    data: bytes
+    content: bytes
     point: ResumePoint
 
 

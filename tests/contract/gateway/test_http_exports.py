@@ -146,7 +146,7 @@ async def test_file_that_stays_says_that_it_can_be_gone_on_with(closed: GatewayH
     status, body, headers = await fetched(closed)
     assert (status, body) == (200, b"0123456789")
     assert (headers["ETag"], headers["Accept-Ranges"]) == (TAG, "bytes")
-    assert not closed.results.exports.asked[0].with_total
+    assert not closed.results.exports.asked[0].includes_total
 
 
 async def test_file_of_a_run_that_goes_on_has_no_ranges(harness: GatewayHarness) -> None:
