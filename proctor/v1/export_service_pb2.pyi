@@ -103,8 +103,8 @@ class ExportRunRequest(_message.Message):
     FIRST_BYTE_FIELD_NUMBER: _builtins.int
     MISSING_CODE_FIELD_NUMBER: _builtins.int
     MISSING_MESSAGE_FIELD_NUMBER: _builtins.int
-    WITH_TOTAL_FIELD_NUMBER: _builtins.int
-    IS_DEFUSED_FIELD_NUMBER: _builtins.int
+    INCLUDES_TOTAL_FIELD_NUMBER: _builtins.int
+    IS_CSV_SAFE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     format: Global___ExportFormat.ValueType
@@ -119,9 +119,9 @@ class ExportRunRequest(_message.Message):
     """For EXPORT_FORMAT_BATCH_ERRORS: the code of rows without an outcome, for example "batch_expired"."""
     missing_message: _builtins.str
     """For EXPORT_FORMAT_BATCH_ERRORS: why they have no outcome, in one sentence."""
-    with_total: _builtins.bool
+    includes_total: _builtins.bool
     """Compute the size of the whole file before sending its first byte."""
-    is_defused: _builtins.bool
+    is_csv_safe: _builtins.bool
     """For EXPORT_FORMAT_CSV: a text that a spreadsheet would run as a formula begins with an apostrophe."""
     def __init__(
         self,
@@ -132,12 +132,12 @@ class ExportRunRequest(_message.Message):
         first_byte: _builtins.int = ...,
         missing_code: _builtins.str = ...,
         missing_message: _builtins.str = ...,
-        with_total: _builtins.bool = ...,
-        is_defused: _builtins.bool = ...,
+        includes_total: _builtins.bool = ...,
+        is_csv_safe: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_byte", b"first_byte", "format", b"format", "is_defused", b"is_defused", "missing_code", b"missing_code", "missing_message", b"missing_message", "run_id", b"run_id", "task", b"task", "with_total", b"with_total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_byte", b"first_byte", "format", b"format", "includes_total", b"includes_total", "is_csv_safe", b"is_csv_safe", "missing_code", b"missing_code", "missing_message", b"missing_message", "run_id", b"run_id", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -149,25 +149,25 @@ class ExportRunResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    DATA_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
     FILE_NAME_FIELD_NUMBER: _builtins.int
     MEDIA_TYPE_FIELD_NUMBER: _builtins.int
     TOTAL_BYTES_FIELD_NUMBER: _builtins.int
     CONTENT_TAG_FIELD_NUMBER: _builtins.int
-    data: _builtins.bytes
+    content: _builtins.bytes
     """The next bytes."""
     file_name: _builtins.str
     """Name for the file; in the first chunk only."""
     media_type: _builtins.str
     """Its media type; in the first chunk only."""
     total_bytes: _builtins.int
-    """Size of the whole file if with_total or first_byte was set; in the first chunk only."""
+    """Size of the whole file if includes_total or first_byte was set; in the first chunk only."""
     content_tag: _builtins.str
     """Entity tag of the content; empty while the run may change. In the first chunk only."""
     def __init__(
         self,
         *,
-        data: _builtins.bytes = ...,
+        content: _builtins.bytes = ...,
         file_name: _builtins.str = ...,
         media_type: _builtins.str = ...,
         total_bytes: _builtins.int | None = ...,
@@ -175,7 +175,7 @@ class ExportRunResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_total_bytes", b"_total_bytes", "total_bytes", b"total_bytes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_bytes", b"_total_bytes", "content_tag", b"content_tag", "data", b"data", "file_name", b"file_name", "media_type", b"media_type", "total_bytes", b"total_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_bytes", b"_total_bytes", "content", b"content", "content_tag", b"content_tag", "file_name", b"file_name", "media_type", b"media_type", "total_bytes", b"total_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__total_bytes: _TypeAlias = _typing.Literal["total_bytes"]  # noqa: Y015
     _WhichOneofArgType__total_bytes: _TypeAlias = _typing.Literal["_total_bytes", b"_total_bytes"]  # noqa: Y015
@@ -217,21 +217,21 @@ class ExportGoldenAnswersResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    DATA_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
     FILE_NAME_FIELD_NUMBER: _builtins.int
-    data: _builtins.bytes
+    content: _builtins.bytes
     """The next bytes."""
     file_name: _builtins.str
     """Name for the file; in the first chunk only."""
     def __init__(
         self,
         *,
-        data: _builtins.bytes = ...,
+        content: _builtins.bytes = ...,
         file_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "file_name", b"file_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "file_name", b"file_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

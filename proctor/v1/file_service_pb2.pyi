@@ -372,9 +372,9 @@ class ReadFileResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    DATA_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
     FILE_FIELD_NUMBER: _builtins.int
-    data: _builtins.bytes
+    content: _builtins.bytes
     """The next bytes."""
     @_builtins.property
     def file(self) -> Global___File:
@@ -383,12 +383,12 @@ class ReadFileResponse(_message.Message):
     def __init__(
         self,
         *,
-        data: _builtins.bytes = ...,
+        content: _builtins.bytes = ...,
         file: Global___File | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["file", b"file"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "file", b"file"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "file", b"file"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -190,11 +190,11 @@ class ProviderRate(_message.Message):
     requests_waiting_for_quota: _builtins.int
     """Requests that wait in workers."""
     rate_limited: _builtins.int
-    """Requests that it refused with status 429, as long as it is asked."""
+    """Requests that it answered with 429, as long as it is asked."""
     allowed_requests_per_second: _builtins.float
-    """Requests per second that it announces, the lowest that a worker reports; unset without any."""
+    """Requests per second that its headers allow, the lowest that a worker reports; unset without any."""
     allowed_tokens_per_second: _builtins.float
-    """Tokens per second that it announces, the lowest that a worker reports; unset without any."""
+    """Tokens per second that its headers allow, the lowest that a worker reports; unset without any."""
     @_builtins.property
     def pools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Pools whose workers ask it, ordered by name."""

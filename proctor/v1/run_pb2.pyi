@@ -607,7 +607,7 @@ class RunProgress(_message.Message):
     recorded: _builtins.int
     """Final outcomes so far."""
     phase: _builtins.str
-    """What it does now: "waiting", "paused", "planning sst2", "taking stored answers", "loading vllm/starter",
+    """What it does now: "waiting", "paused", "planning sst2", "reusing answers", "loading vllm/starter",
     "waiting for a worker of pool gpu", "running", "closing 40%" or "done".
     """
     samples_per_second: _builtins.float

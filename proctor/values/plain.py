@@ -75,7 +75,7 @@ def with_line_feeds_only(lines: bytes) -> bytes:
     return lines
 
 
-def defused(text: str) -> str:
+def csv_safe(text: str) -> str:
     """The text, with an apostrophe before a formula: a spreadsheet then shows the text and does not run it.
 
     Numbers stay numbers.

@@ -59,7 +59,7 @@ async def examined_task(stack: StackHarness, run_id: str, task: str) -> Examined
 
 async def sample_file(stack: StackHarness, run_id: str, task: str) -> bytes:
     request = export_pb2.ExportRunRequest(run_id=run_id, task=task, format=export_pb2.EXPORT_FORMAT_LM_EVAL)
-    return b"".join([piece.data async for piece in stack.client.answers.export(request)])
+    return b"".join([piece.content async for piece in stack.client.answers.export(request)])
 
 
 def said_of(recorded: outcome_pb2.RecordedOutcome) -> Said:

@@ -86,7 +86,7 @@ async def _save(terminal: Terminal, to: Destination, chunks: Chunks) -> None:
     if is_stdout and terminal.is_json:
         raise Refused("With -o - stdout is the file; --json needs another file.")
     async with contextlib.aclosing(chunks):
-        content = (chunk.data async for chunk in chunks)
+        content = (chunk.content async for chunk in chunks)
         if is_stdout:
             await _write_stdout(content)
             return

@@ -52,7 +52,7 @@ class OrderOptions:
     rollouts: Annotated[int | None, typer.Option(help="Repetitions of each sample.")] = None
     line_model: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Another name of the model in the rows; repeat for several."),
+        typer.Option(metavar="NAME", help="Another name of the model in the lines; repeat for several."),
     ] = None
     completion_window: Annotated[
         str,

@@ -98,7 +98,7 @@ async def export(  # noqa: PLR0913  # the parameters of the query
 
 def whole_run(run_id: str, form: ExportFormatName, *, csv_safe: bool) -> export_pb2.ExportRunRequest:
     chosen = value_of(export_pb2.ExportFormat, form)
-    return export_pb2.ExportRunRequest(run_id=run_id, format=chosen, is_defused=csv_safe)
+    return export_pb2.ExportRunRequest(run_id=run_id, format=chosen, is_csv_safe=csv_safe)
 
 
 async def export_run(
@@ -106,7 +106,7 @@ async def export_run(
 ) -> Response:
     """Raises 416 for a range outside the file, and 409 if the file changes meanwhile."""
     # Results reads the whole run to compute the size of its file.
-    request.with_total = bool(conditions.range)
+    request.includes_total = bool(conditions.range)
     whole = await _begin(results, request)
     try:
         tag, total = _tag(whole), _total_bytes(whole)
@@ -132,7 +132,7 @@ async def export_run(
 
 async def _begin(results: Results, request: export_pb2.ExportRunRequest) -> RunFile:
     """Computing the size of a file delays its first chunk."""
-    is_measured = request.with_total or request.first_byte
+    is_measured = request.includes_total or request.first_byte
     timeout = results.long_call_seconds if is_measured else None
     chunks = results.exports.ExportRun(request, timeout=timeout)
     return await begin(chunks, export_pb2.ExportRunResponse())

@@ -160,14 +160,14 @@ class QueueUser(BaseModel):
 
 
 class ProviderRate(BaseModel):
-    """How fast one provider is asked with one API key, and the limits that it announces."""
+    """How fast one provider is asked with one API key, and what its headers allow."""
 
     pools: list[str] = Field(description="Pools whose workers ask it")
     requests_per_second: float = Field(description="Accepted ones of all workers together")
     requests_waiting_for_quota: int = Field(description="Requests that wait in workers")
-    rate_limited: int = Field(description="Requests refused with status 429")
-    allowed_requests_per_second: float | None = Field(description="Null where it announces no limit")
-    allowed_tokens_per_second: float | None = Field(description="Null where it announces no limit")
+    rate_limited: int = Field(description="Requests that it answered with 429")
+    allowed_requests_per_second: float | None = Field(description="Null where its headers name no limit")
+    allowed_tokens_per_second: float | None = Field(description="Null where its headers name no limit")
     resume_at: datetime | None = Field(description="Until then no request is sent; else null")
 
 

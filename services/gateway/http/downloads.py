@@ -89,7 +89,7 @@ class ContentConditions:
 class DownloadChunk(Protocol):
     """A message of a streamed file."""
 
-    data: bytes
+    content: bytes
 
 
 C = TypeVar("C", bound=DownloadChunk)
@@ -105,14 +105,14 @@ class Download(Generic[C]):
     async def close(self) -> None:
         await self.rest.aclose()
 
-    async def data(self, length: int | None = None) -> AsyncIterator[bytes]:
+    async def content(self, length: int | None = None) -> AsyncIterator[bytes]:
         """Yields at most `length` bytes. If there are fewer, the server breaks off the response."""
         async with aclosing(self.rest) as rest:
             chunk: C | None = self.head
             while chunk is not None and length != 0:
-                if data := chunk.data[:length]:
-                    yield data
-                length = None if length is None else length - len(data)
+                if content := chunk.content[:length]:
+                    yield content
+                length = None if length is None else length - len(content)
                 chunk = None if length == 0 else await anext(rest, None)
 
 
@@ -153,7 +153,7 @@ def file_response(
     download: Download[C], headers: FileHeaders, requested: ByteRange | None = None
 ) -> StreamingResponse:
     return StreamingResponse(
-        download.data(headers.length(requested)),
+        download.content(headers.length(requested)),
         status_code=206 if requested else 200,
         media_type=headers.media_type,
         headers=headers.of(requested),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from starlette.responses import Response
 
-from proctor.values.plain import defused
+from proctor.values.plain import csv_safe
 
 Value = str | float | None
 
@@ -22,4 +22,4 @@ def csv_file(name: str, header: Sequence[str], rows: Iterable[Iterable[Value]]) 
 
 
 def _safe(value: Value) -> Value:
-    return defused(value) if isinstance(value, str) else value
+    return csv_safe(value) if isinstance(value, str) else value

@@ -27,7 +27,7 @@ from services.results.answers.side_by_side import (
     Side,
     crowded_digests,
     differ,
-    pair_placed,
+    pair_samples,
 )
 from services.results.comparison.errors import NoCommonSamples
 from services.results.outcomes.outcome import ListedOutcome
@@ -156,11 +156,14 @@ class ListSideBySide:
         pairs = {at: at for at, there in beside.items() if there.is_same_row}
         digests = sorted({there.digest for there in beside.values() if not there.is_same_row})
         if digests:
-            placed = [
-                await self.same_samples.placed(sample_set_id, digests, MAX_SAME + 1) for sample_set_id in ids
+            of_sets = [
+                await self.same_samples.by_digest(sample_set_id, digests, MAX_SAME + 1)
+                for sample_set_id in ids
             ]
-            crowded = crowded_digests(*placed)
-            pairs |= pair_placed(*([one for one in of_set if one.digest not in crowded] for of_set in placed))
+            crowded = crowded_digests(*of_sets)
+            pairs |= pair_samples(
+                *([one for one in of_set if one.digest not in crowded] for of_set in of_sets)
+            )
             pairs |= {
                 at: at for at, there in beside.items() if there.is_same_sample and there.digest in crowded
             }

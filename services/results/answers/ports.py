@@ -6,7 +6,7 @@ from typing import Protocol
 
 from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
 from services.results.answers.outcome_filter import OutcomeMatch, OutcomeSort
-from services.results.answers.side_by_side import Placed, SamePosition
+from services.results.answers.side_by_side import PositionedSample, SamePosition
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.runs.run_plan import RunPlan
 
@@ -96,7 +96,9 @@ class SameSampleStore(Protocol):
         """Samples by position: what each is, and whether the other set has it there."""
         ...
 
-    async def placed(self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
+    async def by_digest(
+        self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int
+    ) -> list[PositionedSample]:
         """Positions of some samples in a set; of each no more than so many."""
         ...
 

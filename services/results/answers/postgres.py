@@ -10,7 +10,7 @@ from services.results.answers.errors import FailureNotMarked, OutcomeNotFound
 from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
 from services.results.answers.outcome_filter import OutcomeMatch
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
-from services.results.answers.side_by_side import Placed, SamePosition, called
+from services.results.answers.side_by_side import PositionedSample, SamePosition, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.postgres import scored_outcome
 from services.results.runs.errors import RecordNotFound
@@ -121,9 +121,11 @@ class PostgresSameSamples:
             for row in rows
         }
 
-    async def placed(self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int) -> list[Placed]:
+    async def by_digest(
+        self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int
+    ) -> list[PositionedSample]:
         rows = await self._session.fetch("list_by_digest", sample_set_id, digests, max_of_each)
-        return [Placed(row["position"], row["digest"], row["name"]) for row in rows]
+        return [PositionedSample(row["position"], row["digest"], row["name"]) for row in rows]
 
     async def has_any(self, sample_set_id: str, other_id: str) -> bool:
         row = await self._session.fetchrow("has_same_sample", sample_set_id, other_id)

@@ -61,8 +61,8 @@ def differ(digests: Sequence[str | None]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A sample in its set. `name`: the id of its row, else the row's place in its split."""
+class PositionedSample:
+    """A sample in its set. `name`: the id of its row, else the row's number in its split."""
 
     position: int
     digest: bytes
@@ -78,13 +78,13 @@ class SamePosition:
     is_same_row: bool
 
 
-def crowded_digests(*sets: Sequence[Placed]) -> Set[bytes]:
+def crowded_digests(*sets: Sequence[PositionedSample]) -> Set[bytes]:
     """Samples that some of the sets have too often."""
-    counts = [Counter(one.digest for one in placed) for placed in sets]
+    counts = [Counter(one.digest for one in of_set) for of_set in sets]
     return {digest for counted in counts for digest, count in counted.items() if count > MAX_SAME}
 
 
-def pair_placed(first: Sequence[Placed], other: Sequence[Placed]) -> Mapping[int, int]:
+def pair_samples(first: Sequence[PositionedSample], other: Sequence[PositionedSample]) -> Mapping[int, int]:
     """Positions by position in the first set: that in the other: of the samples of some digests, all of
     both sets.
 

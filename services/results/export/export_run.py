@@ -55,16 +55,16 @@ class RenderFile:
         writer, at = self.format.open(self.run), point
         if point.after == BEFORE_ALL:
             # In a thread, as all that is written: the service goes on recording meanwhile.
-            data = await asyncio.to_thread(writer.begin)
-            at = ResumePoint(len(data))
-            yield FileChunk(data, at)
+            content = await asyncio.to_thread(writer.begin)
+            at = ResumePoint(len(content))
+            yield FileChunk(content, at)
         if self.format.rows is not None:
             async with aclosing(self._chunks(writer, self.format.rows, at)) as chunks:
                 async for chunk in chunks:
                     at = chunk.point
                     yield chunk
-        data = await asyncio.to_thread(writer.end)
-        yield FileChunk(data, ResumePoint(at.first_byte + len(data), at.after, is_end=True))
+        content = await asyncio.to_thread(writer.end)
+        yield FileChunk(content, ResumePoint(at.first_byte + len(content), at.after, is_end=True))
 
     async def _chunks(
         self, writer: RowFileWriter, kind: RowKind, at: ResumePoint
@@ -75,25 +75,25 @@ class RenderFile:
             query = RowQuery(kind, self.run.record, index)
             async with aclosing(self.rows.chunks(query, at.after)) as chunks:
                 async for chunk in chunks:
-                    data = await asyncio.to_thread(writer.write, chunk.rows)
-                    at = ResumePoint(at.first_byte + len(data), chunk.last)
-                    yield FileChunk(data, at)
+                    content = await asyncio.to_thread(writer.write, chunk.rows)
+                    at = ResumePoint(at.first_byte + len(content), chunk.last)
+                    yield FileChunk(content, at)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """`first_byte`: leave out so many; `with_total`: measure the file first; `missing`: of error files;
+    """`first_byte`: leave out so many; `includes_total`: measure the file first; `missing`: of error files;
 
-    `is_defused`: no text of a CSV file is a formula.
+    `is_csv_safe`: no text of a CSV file is a formula.
     """
 
     run_id: str
     format_number: int
     task: str = ""
     first_byte: int = 0
-    with_total: bool = False
+    includes_total: bool = False
     missing: MissingAnswer = field(default_factory=MissingAnswer)
-    is_defused: bool = False
+    is_csv_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,9 @@ class ExportRun:
             )
         render = RenderFile(self.rows, run, file_format, indexes)
         if not (file_format.is_resumable and _is_final(record)):
-            return ExportedFile(name, file_format.media_type, _data(render))
+            return ExportedFile(name, file_format.media_type, _content(render))
         file = ResumableFile(request.run_id, record.epoch, _tag(request, record, run))
-        end = await self._end(file, render, is_needed=request.with_total or request.first_byte > 0)
+        end = await self._end(file, render, is_needed=request.includes_total or request.first_byte > 0)
         rest = self._rest(file, render, request.first_byte, end)
         return ExportedFile(name, file_format.media_type, rest, file.tag, end.first_byte if end else None)
 
@@ -149,7 +149,7 @@ class ExportRun:
         figures = await self.show_summary.show(record.plan.run_id) if has_figures else None
         is_partial = progress.counts.recorded < record.plan.total
         return ExportedRun(
-            record, is_partial, progress.counts.environment, figures, request.missing, request.is_defused
+            record, is_partial, progress.counts.environment, figures, request.missing, request.is_csv_safe
         )
 
     async def _outcome_chunks(
@@ -180,9 +180,9 @@ class ExportRun:
         to_skip = first_byte - point.first_byte
         async with aclosing(rest):
             async for chunk in rest:
-                if len(chunk.data) > to_skip:
-                    yield chunk.data[to_skip:]
-                to_skip = max(0, to_skip - len(chunk.data))
+                if len(chunk.content) > to_skip:
+                    yield chunk.content[to_skip:]
+                to_skip = max(0, to_skip - len(chunk.content))
 
     async def _storing_points(
         self, file: ResumableFile, render: RenderFile, point: ResumePoint
@@ -197,10 +197,10 @@ class ExportRun:
                 yield chunk
 
 
-async def _data(render: RenderFile) -> AsyncGenerator[bytes]:
+async def _content(render: RenderFile) -> AsyncGenerator[bytes]:
     async with aclosing(render.render(ResumePoint())) as all_chunks:
         async for chunk in all_chunks:
-            yield chunk.data
+            yield chunk.content
 
 
 def _task_indexes(plan: RunPlan, task: str, file_format: ExportFormat) -> list[int]:
@@ -229,6 +229,6 @@ def _is_final(record: RunRecord) -> bool:
 
 def _tag(request: ExportRequest, record: RunRecord, run: ExportedRun) -> str:
     """A hash of all that decides the content of the file."""
-    way = (request.format_number, request.task, request.is_defused)
+    way = (request.format_number, request.task, request.is_csv_safe)
     parts = (ROWS_VERSION, request.run_id, record.epoch, *way, *run.metrics)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -54,7 +54,7 @@ class ResumableFile:
 class FileChunk:
     """Bytes of a file, and the point after them."""
 
-    data: bytes
+    content: bytes
     point: ResumePoint
 
 
@@ -70,7 +70,7 @@ class MissingAnswer:
 class ExportedRun:
     """`environment`: what the engines reported of themselves; `figures` None where the file shows none.
 
-    `missing`: the error of samples without an outcome. `is_defused`: no text of a table is a formula.
+    `missing`: the error of samples without an outcome. `is_csv_safe`: no text of a table is a formula.
     """
 
     record: RunRecord
@@ -78,7 +78,7 @@ class ExportedRun:
     environment: Mapping[str, str] = field(default_factory=dict)
     figures: RunSummary | None = None
     missing: MissingAnswer = field(default_factory=MissingAnswer)
-    is_defused: bool = False
+    is_csv_safe: bool = False
 
     @property
     def summary(self) -> RunSummary:

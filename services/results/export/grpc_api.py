@@ -61,8 +61,8 @@ class GrpcExportApi(export_grpc.ExportServiceServicer):
             content_tag=file.tag,
         )
         async with aclosing(_messages(file.chunks)) as messages:
-            async for data in messages:
-                yield export_pb2.ExportRunResponse(data=data)
+            async for content in messages:
+                yield export_pb2.ExportRunResponse(content=content)
 
     async def ExportGoldenAnswers(
         self, request: export_pb2.ExportGoldenAnswersRequest, context: RpcContext
@@ -74,8 +74,8 @@ class GrpcExportApi(export_grpc.ExportServiceServicer):
         file = await self.export_golden_answers.export(run_ids, form)
         yield export_pb2.ExportGoldenAnswersResponse(file_name=file.name)
         async with aclosing(_messages(file.chunks)) as messages:
-            async for data in messages:
-                yield export_pb2.ExportGoldenAnswersResponse(data=data)
+            async for content in messages:
+                yield export_pb2.ExportGoldenAnswersResponse(content=content)
 
 
 async def _messages(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
@@ -93,10 +93,10 @@ def _order(request: export_pb2.ExportRunRequest) -> ExportRequest:
         format_number=request.format,
         task=checked_text("task", request.task),
         first_byte=request.first_byte,
-        with_total=request.with_total,
+        includes_total=request.includes_total,
         missing=MissingAnswer(
             checked_text("missing_code", request.missing_code) or default.code,
             checked_text("missing_message", request.missing_message) or default.message,
         ),
-        is_defused=request.is_defused,
+        is_csv_safe=request.is_csv_safe,
     )

@@ -7,7 +7,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from proctor.values.plain import defused
+from proctor.values.plain import csv_safe
 from proctor.values.usage import USAGE_NAMES
 from services.results.export.format import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
@@ -64,7 +64,7 @@ class CsvFile:
     def __init__(self, run: ExportedRun) -> None:
         self._metrics = run.metrics
         self._names = field_names(run.metrics)
-        self._field = _defused_field if run.is_defused else _field
+        self._field = _csv_safe_field if run.is_csv_safe else _field
 
     def begin(self) -> bytes:
         return self._row(self._names).encode()
@@ -104,8 +104,8 @@ def _field(value: object) -> str:
     return f'"{text}"' if "," in text or "\n" in text or "\r" in text else text
 
 
-def _defused_field(value: object) -> str:
-    return _field(defused(value) if isinstance(value, str) else value)
+def _csv_safe_field(value: object) -> str:
+    return _field(csv_safe(value) if isinstance(value, str) else value)
 
 
 CSV = RowFormat(".csv", "text/csv; charset=utf-8", CsvFile, is_resumable=True)

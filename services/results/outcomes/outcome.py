@@ -125,12 +125,12 @@ _tokens_of: Callable[[TokenUsage], tuple[int, ...]] = attrgetter(*USAGE_NAMES)
 _times_of: Callable[[Timing], tuple[float | None, ...]] = attrgetter(*(each.name for each in fields(Timing)))
 
 
-def believable(outcome: Outcome) -> Outcome:
+def plausible(outcome: Outcome) -> Outcome:
     """The outcome without numbers that no answer has: token counts become 0, times None (the total: 0)."""
     tokens, times = _tokens_of(outcome.usage), _times_of(outcome.timing)
-    kept_tokens = tuple([believable_tokens(count) for count in tokens])
-    kept_times = tuple([believable_seconds(seconds) for seconds in times])
-    gpu_seconds = believable_seconds(outcome.gpu_seconds) or 0.0
+    kept_tokens = tuple([plausible_tokens(count) for count in tokens])
+    kept_times = tuple([plausible_seconds(seconds) for seconds in times])
+    gpu_seconds = plausible_seconds(outcome.gpu_seconds) or 0.0
     if kept_tokens == tokens and kept_times == times and gpu_seconds == outcome.gpu_seconds:
         return outcome
     total, *rest = kept_times
@@ -142,13 +142,13 @@ def believable(outcome: Outcome) -> Outcome:
     )
 
 
-def believable_tokens(count: int) -> int:
+def plausible_tokens(count: int) -> int:
     return count if 0 <= count <= MAX_TOKENS else 0
 
 
-def believable_seconds(seconds: float | None) -> float | None:
-    is_believable = seconds is not None and (seconds == 0 or MIN_SECONDS <= seconds <= MAX_SECONDS)
-    return seconds if is_believable else None
+def plausible_seconds(seconds: float | None) -> float | None:
+    is_plausible = seconds is not None and (seconds == 0 or MIN_SECONDS <= seconds <= MAX_SECONDS)
+    return seconds if is_plausible else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class OutcomeStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AnswerSource:
     """A task of an earlier run that sent the same requests."""
 
     run_id: str
@@ -81,11 +81,13 @@ class Source:
 
 
 class ReuseStore(Protocol):
-    async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
+    async def sources(
+        self, run_id: str, task_index: int, environment: Mapping[str, str]
+    ) -> Sequence[AnswerSource]:
         """Tasks answered by engines with the same environment, the latest first, at most `MAX_SOURCES`."""
         ...
 
-    async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:
+    async def reuse(self, run_id: str, epoch: int, task_index: int, source: AnswerSource) -> int:
         """Copies answers to the same samples and rollouts that the run lacks; returns how many it copied.
 
         Of equal samples the n-th has the n-th answer, or a spare one where that failed; none is copied twice.

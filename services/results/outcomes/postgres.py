@@ -14,7 +14,7 @@ from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
-from services.results.outcomes.ports import MAX_SOURCES, OutcomePage, Source
+from services.results.outcomes.ports import MAX_SOURCES, AnswerSource, OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.choice_metrics import has_logprobs_only
@@ -193,17 +193,19 @@ class PostgresReuse:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def sources(self, run_id: str, task_index: int, environment: Mapping[str, str]) -> Sequence[Source]:
+    async def sources(
+        self, run_id: str, task_index: int, environment: Mapping[str, str]
+    ) -> Sequence[AnswerSource]:
         columns = list(environment), list(environment.values())
         rows = await self._session.fetch("list_same_requests", run_id, task_index, *columns, MAX_SOURCES)
-        return [Source(row["run_id"], row["task_index"]) for row in rows]
+        return [AnswerSource(row["run_id"], row["task_index"]) for row in rows]
 
-    async def take(self, run_id: str, epoch: int, task_index: int, source: Source) -> int:
-        async def take(transaction: PostgresTransaction) -> int:
+    async def reuse(self, run_id: str, epoch: int, task_index: int, source: AnswerSource) -> int:
+        async def reuse(transaction: PostgresTransaction) -> int:
             await transaction.execute("join_by_hash")
-            taken: int = await transaction.fetchval(
-                "take_answers", run_id, epoch, task_index, source.run_id, source.task_index
+            reused: int = await transaction.fetchval(
+                "reuse_answers", run_id, epoch, task_index, source.run_id, source.task_index
             )
-            return taken
+            return reused
 
-        return await self._session.run(take)
+        return await self._session.run(reuse)

@@ -5,7 +5,7 @@ from proctor.values.outcome import FailureClass, Outcome
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.proofs import proved_samples
 from proctor.wire.values import OUTCOME
-from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, believable
+from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, plausible
 from services.results.samples.sample import target_as_text
 
 
@@ -33,7 +33,7 @@ def outcome_from_proto(message: outcome_pb2.Outcome) -> Outcome:
     """Implausible numbers of a server are left out, so that they do not block the run."""
     if not message.HasField("answer"):
         _complete(message.failure)
-    return believable(OUTCOME.from_proto(message))
+    return plausible(OUTCOME.from_proto(message))
 
 
 def _complete(failure: outcome_pb2.Failure) -> None:

@@ -212,9 +212,9 @@ WHERE mine.run_id = $1
 ORDER BY r.opened_at DESC, r.run_id, theirs.task_index <> mine.task_index, theirs.task_index
 LIMIT $5::integer;
 
--- name: take_answers: Copy answers that a task lacks from another run's task, matched by the digest of their samples ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
+-- name: reuse_answers: Copy answers that a task lacks from another run's task, matched by the digest of their samples ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
 -- The n-th of equal samples has the n-th answer. Where that one failed, or there are fewer, it has one for which this task has
--- no n-th sample: no answer is taken twice, and a repeated call takes the same. Shard -1: no shard of the run contains them.
+-- no n-th sample: no answer is reused twice, and a repeated call reuses the same. Shard -1: no shard of the run contains them.
 WITH open_run AS (
     SELECT run_id, epoch, rollouts
     FROM run_records

@@ -74,15 +74,15 @@ class RecordOutcomes:
         for batch in known:
             # Before the outcomes: an answer whose engine is unknown could be reused wrongly.
             await self._keep_environment(batch)
-        written = placed = 0
+        written = planned = 0
         # Closed also after an error, so that no scoring goes on without a reader.
         async with aclosing(self._scored(known, plans)) as rounds:
             async for scored in rounds:
                 written += await self.outcomes.record(without_duplicates(scored)) if scored else 0
-                placed += len(scored)
+                planned += len(scored)
                 # After the commit: a count that is ahead of the rows would make the scheduler close the run.
                 await self._report(scored, plans)
-        return Recorded(received, written, unknown=received - placed)
+        return Recorded(received, written, unknown=received - planned)
 
     async def _plans_of(self, batches: Sequence[OutcomeBatch]) -> Mapping[str, RunPlan]:
         plans: dict[str, RunPlan] = {}
@@ -121,14 +121,14 @@ class RecordOutcomes:
             await asyncio.gather(*scoring, return_exceptions=True)
 
     async def _score(self, plan: RunPlan, batches: Sequence[OutcomeBatch]) -> list[ScoredOutcome]:
-        placed = [
+        planned = [
             (batch, outcome, index)
             for batch in batches
             for outcome in batch.outcomes
             if (index := _task_index(plan, outcome)) is not None
         ]
         by_task: dict[int, dict[int, SampleAnswer]] = defaultdict(dict)
-        for number, (_, outcome, index) in enumerate(placed):
+        for number, (_, outcome, index) in enumerate(planned):
             if isinstance(outcome.result, Answer):
                 by_task[index][number] = outcome.sample, outcome.result
         scores: dict[int, Scored] = {}
@@ -137,7 +137,7 @@ class RecordOutcomes:
             scores.update(zip(answers, scored, strict=True))
         return [
             _scored(batch, index, outcome, scores.get(number))
-            for number, (batch, outcome, index) in enumerate(placed)
+            for number, (batch, outcome, index) in enumerate(planned)
         ]
 
     async def _score_task(

@@ -25,7 +25,7 @@ class ReuseAnswers:
         for index, task in enumerate(record.plan.tasks if environment else ()):
             lacking = task.sample_count * record.plan.rollouts
             for source in await self.answers.sources(run_id, index, environment):
-                lacking -= await self.answers.take(run_id, epoch, index, source)
+                lacking -= await self.answers.reuse(run_id, epoch, index, source)
                 if lacking <= 0:
                     break
         return await self.outcomes.count_reused(run_id)

@@ -36,7 +36,7 @@ class GrpcBatchLines:
         call = self._exports.ExportRun(request)
         try:
             async for response in call:
-                yield response.data
+                yield response.content
         except grpc.aio.AioRpcError as error:
             raise remote_error(error) from error
         finally:

@@ -165,7 +165,7 @@ class PlanRun:
         """
         if not run.order.reuse_answers:
             return 0
-        await self._set_phase(token, run, "taking stored answers")
+        await self._set_phase(token, run, "reusing answers")
         workers = self.registry.workers()
         return await self.record.reuse_answers(
             run, engine_facts(run.order.model, run.order.base_url, run.pool, workers)

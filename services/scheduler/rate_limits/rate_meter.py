@@ -114,7 +114,7 @@ class RateMeter:
             accepted_per_second=sum(worker.accepted_per_second() for worker in live.values()),
             rate_limited=self._rate_limited,
             requests_waiting_for_quota=sum(report.requests_waiting_for_quota for report in reports),
-            # The least: a lower limit was announced last, or to a part of the workers only.
+            # The least: a lower limit came last, or to a part of the workers only.
             allowed_requests_per_second=_least(report.allowed_requests_per_second for report in reports),
             allowed_tokens_per_second=_least(report.allowed_tokens_per_second for report in reports),
             # The latest: all workers use one key, and its provider throttles all of them.
@@ -193,7 +193,7 @@ def _forget_first(known: dict[str, T]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProviderRate:
-    """One provider and API key. Limits are per second, None if none is announced.
+    """One provider and API key. Limits are per second, None where its headers name none.
 
     `rate_limited` counts requests that got a 429 while the provider is asked. `resume_at` is in the future.
     """

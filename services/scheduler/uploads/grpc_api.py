@@ -148,9 +148,9 @@ class GrpcFileApi(file_grpc.FileServiceServicer):
     ) -> AsyncIterator[file_pb2.ReadFileResponse]:
         file = await self.show_file.show(file_id_from_proto(request.file_id))
         pieces = self.show_file.read_chunks(file, request.first_byte)
-        yield file_pb2.ReadFileResponse(data=await anext(pieces, b""), file=file_to_proto(file))
+        yield file_pb2.ReadFileResponse(content=await anext(pieces, b""), file=file_to_proto(file))
         async for piece in pieces:
-            yield file_pb2.ReadFileResponse(data=piece)
+            yield file_pb2.ReadFileResponse(content=piece)
 
     async def DeleteFile(
         self, request: file_pb2.DeleteFileRequest, context: RpcContext

@@ -80,7 +80,7 @@ def _make_remote(pool: Pool, provider: Provider, settings: WorkerSettings, limit
         api_key_env=provider.api_key_env,
         timeout_seconds=settings.request_timeout_seconds,
         connections=pool.concurrency,
-        on_advertised=limiters.on_advertised,
+        on_allowed=limiters.on_allowed,
     )
     return HttpEngine(api=_api_of(pool, provider.base_url), endpoint=endpoint)
 

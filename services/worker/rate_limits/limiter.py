@@ -37,7 +37,7 @@ def rate_limit_key(provider: str, base_url: str, api_key: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AdvertisedLimits:
+class AllowedLimits:
     """The limits of the key in the provider's headers, per second; None where they name no limit."""
 
     requests: float | None = None
@@ -65,7 +65,7 @@ class ProviderRateLimiter:
         self.rate_limited = 0
         self.requests_waiting_for_quota = 0
         self.request_retries: Counter[str] = Counter()
-        self.advertised = AdvertisedLimits()
+        self.allowed = AllowedLimits()
         # The provider's own Retry-After, capped.
         self.resume_at: datetime | None = None
         self._clock = clock
@@ -127,10 +127,10 @@ class ProviderRateLimiter:
         if len(self.request_retries) > _MAX_CACHED_RUNS:
             del self.request_retries[next(iter(self.request_retries))]
 
-    def on_advertised(self, limits: AdvertisedLimits) -> None:
+    def on_allowed(self, limits: AllowedLimits) -> None:
         """Headers that name only one of the limits leave the other as it was."""
-        known = self.advertised
-        self.advertised = AdvertisedLimits(limits.requests or known.requests, limits.tokens or known.tokens)
+        known = self.allowed
+        self.allowed = AllowedLimits(limits.requests or known.requests, limits.tokens or known.tokens)
 
     def apply_quota(self, quota: QuotaShare) -> None:
         is_first = self._requests.rate is None and quota.requests is not None
@@ -233,5 +233,5 @@ class RateLimiters:
         limiters = {"": self.own, self._own_url: self.own, **self._others}
         return {url: until for url, limiter in limiters.items() if (until := limiter.reported_until())}
 
-    def on_advertised(self, base_url: str, limits: AdvertisedLimits) -> None:
-        self.for_server(base_url).on_advertised(limits)
+    def on_allowed(self, base_url: str, limits: AllowedLimits) -> None:
+        self.for_server(base_url).on_allowed(limits)

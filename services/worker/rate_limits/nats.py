@@ -73,8 +73,8 @@ class NatsRateLimits:
             sent=limiter.sent,
             rate_limited=limiter.rate_limited,
             requests_waiting_for_quota=limiter.requests_waiting_for_quota,
-            allowed_requests_per_second=limiter.advertised.requests,
-            allowed_tokens_per_second=limiter.advertised.tokens,
+            allowed_requests_per_second=limiter.allowed.requests,
+            allowed_tokens_per_second=limiter.allowed.tokens,
             request_retries=limiter.request_retries,
         )
         if limiter.resume_at is not None and limiter.resume_at > self._clock.now():

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
-from services.results.outcomes.ports import Source
+from services.results.outcomes.ports import AnswerSource
 from services.results.outcomes.postgres import PostgresReuse
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
@@ -67,7 +67,7 @@ async def add_run(pool: asyncpg.Pool, sample_set_id: str) -> str:
 async def timed(pool: asyncpg.Pool, sample_set_id: str, source: str) -> float:
     run_id = await add_run(pool, sample_set_id)
     started = time.perf_counter()
-    taken = await PostgresReuse(PostgresSession(pool, QUERIES)).take(run_id, 1, 0, Source(source, 0))
-    if taken != ROWS:
-        raise SystemExit(f"{taken} of {ROWS} answers were taken")
+    reused = await PostgresReuse(PostgresSession(pool, QUERIES)).reuse(run_id, 1, 0, AnswerSource(source, 0))
+    if reused != ROWS:
+        raise SystemExit(f"{reused} of {ROWS} answers were reused")
     return time.perf_counter() - started

@@ -33,7 +33,7 @@ async def test_file_comes_with_its_name_type_and_bytes(harness: GatewayHarness) 
 
 
 @pytest.mark.parametrize(
-    ("query", "headers", "is_defused"),
+    ("query", "headers", "is_csv_safe"),
     [
         ("", {"User-Agent": "curl/8.5"}, False),
         ("", {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"}, True),
@@ -43,12 +43,12 @@ async def test_file_comes_with_its_name_type_and_bytes(harness: GatewayHarness) 
     ],
 )
 async def test_a_browser_gets_a_table_without_formulas(
-    harness: GatewayHarness, query: str, headers: dict[str, str], *, is_defused: bool
+    harness: GatewayHarness, query: str, headers: dict[str, str], *, is_csv_safe: bool
 ) -> None:
     url = f"{harness.http}{EXPORT}?format=csv{query}"
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
         assert response.status == 200
-    assert [asked.is_defused for asked in harness.results.exports.asked] == [is_defused]
+    assert [asked.is_csv_safe for asked in harness.results.exports.asked] == [is_csv_safe]
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet", "html", "lm_eval"])
@@ -146,7 +146,7 @@ async def test_file_that_stays_says_that_it_can_be_gone_on_with(closed: GatewayH
     status, body, headers = await fetched(closed)
     assert (status, body) == (200, b"0123456789")
     assert (headers["ETag"], headers["Accept-Ranges"]) == (TAG, "bytes")
-    assert not closed.results.exports.asked[0].with_total
+    assert not closed.results.exports.asked[0].includes_total
 
 
 async def test_file_of_a_run_that_goes_on_has_no_ranges(harness: GatewayHarness) -> None:

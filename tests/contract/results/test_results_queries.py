@@ -246,8 +246,8 @@ async def test_reuse_reads_samples_and_outcomes_of_two_tasks_only(
     """Where joins are by hash, a table of which not all is wanted must be narrowed before."""
     async with full_tables.transaction():
         await full_tables.execute(QUERIES["join_by_hash"])
-        await full_tables.execute(f"PREPARE taking AS {QUERIES['take_answers']}")
-        plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE taking ({RUN}, 1, 0, {SET}, 0)")
+        await full_tables.execute(f"PREPARE reusing AS {QUERIES['reuse_answers']}")
+        plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE reusing ({RUN}, 1, 0, {SET}, 0)")
     scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
     assert scanned <= SMALL_TABLES, json.loads(plan)
 

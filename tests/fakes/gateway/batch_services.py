@@ -107,9 +107,9 @@ class FakeFiles(file_grpc.FileServiceServicer):
             for start in range(request.first_byte, len(content), self.piece_bytes):
                 if 0 <= self.breaks_at <= start:
                     raise refused(ErrorKind.UNAVAILABLE, "OBJECT_STORE_UNAVAILABLE", "The store is away.")
-                data = content[start : start + self.piece_bytes]
-                yield file_pb2.ReadFileResponse(data=data)
-                self.sent_bytes += len(data)
+                piece = content[start : start + self.piece_bytes]
+                yield file_pb2.ReadFileResponse(content=piece)
+                self.sent_bytes += len(piece)
         finally:
             self.open_reads -= 1
 

@@ -173,9 +173,9 @@ class FakeExports(export_grpc.ExportServiceServicer):
         self.asked.append(request)
         self.streams_open += 1
         try:
-            for number, data in enumerate(self._pieces_after(request.first_byte)):
+            for number, content in enumerate(self._pieces_after(request.first_byte)):
                 self._refuse(number)
-                piece = export_pb2.ExportRunResponse(data=data)
+                piece = export_pb2.ExportRunResponse(content=content)
                 if number == 0:
                     self._describe(piece, request)
                 yield piece
@@ -191,8 +191,8 @@ class FakeExports(export_grpc.ExportServiceServicer):
     ) -> AsyncIterator[export_pb2.ExportGoldenAnswersResponse]:
         self.golden_asked.append(request)
         self._refuse(self.refuse_at)
-        for data in self.pieces:
-            yield export_pb2.ExportGoldenAnswersResponse(data=data, file_name=self.file_name)
+        for content in self.pieces:
+            yield export_pb2.ExportGoldenAnswersResponse(content=content, file_name=self.file_name)
 
     def _pieces_after(self, first_byte: int) -> list[bytes]:
         return [b"".join(self.pieces)[first_byte:]] if first_byte else self.pieces
@@ -203,7 +203,7 @@ class FakeExports(export_grpc.ExportServiceServicer):
             self.media_type,
             self.content_tag,
         )
-        if self.content_tag and (request.with_total or request.first_byte):
+        if self.content_tag and (request.includes_total or request.first_byte):
             piece.total_bytes = sum(map(len, self.pieces))
 
     def _refuse(self, number: int) -> None:

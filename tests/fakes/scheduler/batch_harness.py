@@ -96,7 +96,7 @@ class BatchHarness:
 
     async def read(self, file_id: str, first_byte: int = 0) -> bytes:
         request = file_pb2.ReadFileRequest(file_id=file_id, first_byte=first_byte)
-        return b"".join([response.data async for response in self.files.ReadFile(request)])
+        return b"".join([response.content async for response in self.files.ReadFile(request)])
 
     async def delete(self, file_id: str) -> None:
         await self.files.DeleteFile(file_pb2.DeleteFileRequest(file_id=file_id), metadata=OPERATOR_METADATA)

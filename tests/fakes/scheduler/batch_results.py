@@ -44,7 +44,7 @@ class BatchResults(export_grpc.ExportServiceServicer):
         run = self.runs[request.run_id]
         is_output = request.format == export_pb2.EXPORT_FORMAT_BATCH_OUTPUT
         for piece in run.output if is_output else run.errors:
-            yield export_pb2.ExportRunResponse(data=piece)
+            yield export_pb2.ExportRunResponse(content=piece)
             await self.gate.wait()
             if self.failures:
                 self.failures -= 1

@@ -107,7 +107,7 @@ async def test_file_and_batch_by_grpc_are_of_who_calls_and_can_be_repeated(harne
             order = batch_pb2.CreateBatchRequest(input_file_id=file.file_id, user="ann", request_id=given)
             assert (await batches.CreateBatch(order, metadata=(KEY,))).batch.user == "carol"
         read = files.ReadFile(file_pb2.ReadFileRequest(file_id=file.file_id, first_byte=1), metadata=(KEY,))
-        assert b"".join([piece.data async for piece in read]) == b"}"
+        assert b"".join([piece.content async for piece in read]) == b"}"
     [uploaded] = harness.scheduler.files.headers
     assert (uploaded.user, len(uploaded.request_id)) == ("carol", 36)
     ids = [created.request_id for created in harness.scheduler.batches.created]

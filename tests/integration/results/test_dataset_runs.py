@@ -155,7 +155,7 @@ class Api:
         request = export_pb2.ExportRunRequest(
             run_id=run_id, format=export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}")
         )
-        return b"".join([piece.data async for piece in self.exports.ExportRun(request)])
+        return b"".join([piece.content async for piece in self.exports.ExportRun(request)])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -1,4 +1,4 @@
-"""Answers are taken from run to run in Postgres: of the same request, sample, rollout and engine only."""
+"""Answers of earlier runs are reused in Postgres: of the same request, sample, rollout and engine only."""
 
 import os
 import random
@@ -66,7 +66,7 @@ class Stand:
         found = await PostgresAnswers(self.session).read(plan.run_id, keys)
         return [one.outcome.answer.text for one in found if one.outcome.answer]
 
-    async def taken(self, plan: RunPlan) -> dict[tuple[int, int], int]:
+    async def reused(self, plan: RunPlan) -> dict[tuple[int, int], int]:
         """The number that was said, by sample and rollout."""
         keys = await self.stores.outcomes.page(OutcomePage(plan.run_id, BEFORE_ALL, plan.end_sample, MANY))
         return {key: int(text) for key, text in zip(keys, await self.texts(plan), strict=True)}
@@ -199,7 +199,7 @@ async def test_whatever_is_equal_each_answer_is_taken_once_and_the_nth_by_the_nt
     expected = expected_answers(mine, theirs, given, rollouts)
     for _ in range(2):
         assert await harness.reuse.reuse(second.run_id, 1, ENGINE) == len(expected)
-    assert await harness.taken(second) == expected
+    assert await harness.reused(second) == expected
 
 
 def expected_answers(
@@ -233,7 +233,7 @@ async def test_equal_samples_are_matched_without_comparing_each_with_each(harnes
     async with harness.session.transaction() as transaction:
         await transaction.execute("join_by_hash")
         plan = await transaction.connection.fetchval(
-            f"EXPLAIN (ANALYZE, FORMAT JSON) {QUERIES['take_answers']}", second.run_id, 1, 0, first.run_id, 0
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {QUERIES['reuse_answers']}", second.run_id, 1, 0, first.run_id, 0
         )
     counts = re.findall(r'"(?:Actual Rows|Rows Removed by Join Filter)": ([\d.]+)', plan)
     assert max(map(float, counts)) <= 2 * MANY

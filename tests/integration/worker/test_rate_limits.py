@@ -172,7 +172,7 @@ async def quotas_of(nats_url: str) -> dict[str, RateQuota]:
         await connection.close()
 
 
-async def test_an_advertised_limit_is_kept_before_the_first_429(
+async def test_an_allowed_limit_is_kept_before_the_first_429(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     limiter = rate_limit_key("openai", model_server.url, None)

@@ -50,7 +50,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class RateRow:
-    """A provider that is asked now; limits are None where it announces none."""
+    """A provider that is asked now; limits are None where its headers name none."""
 
     pools: Sequence[str]
     rate: float

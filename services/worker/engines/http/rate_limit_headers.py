@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from services.worker.rate_limits.limiter import AdvertisedLimits
+from services.worker.rate_limits.limiter import AllowedLimits
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
 # Providers count per minute, some of OpenAI's limits per second.
@@ -14,12 +14,12 @@ _SECOND = 1.0
 _TOLERANCE = 0.3
 
 
-def parse_limits(headers: Mapping[str, str]) -> AdvertisedLimits | None:
+def parse_limits(headers: Mapping[str, str]) -> AllowedLimits | None:
     """None where no header names a limit."""
     if "x-ratelimit-limit-requests" in headers or "x-ratelimit-limit-tokens" in headers:
-        return AdvertisedLimits(_openai_rate(headers, "requests"), _openai_rate(headers, "tokens"))
+        return AllowedLimits(_openai_rate(headers, "requests"), _openai_rate(headers, "tokens"))
     if "anthropic-ratelimit-requests-limit" in headers or "anthropic-ratelimit-tokens-limit" in headers:
-        return AdvertisedLimits(_anthropic_rate(headers, "requests"), _anthropic_rate(headers, "tokens"))
+        return AllowedLimits(_anthropic_rate(headers, "requests"), _anthropic_rate(headers, "tokens"))
     return None
 
 

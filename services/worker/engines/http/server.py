@@ -19,10 +19,10 @@ from services.worker.engines.http.error_responses import (
 from services.worker.engines.http.key_redaction import KeyRedactor
 from services.worker.engines.http.rate_limit_headers import parse_limits
 from services.worker.engines.parsed_json import read_document
-from services.worker.rate_limits.limiter import AdvertisedLimits
+from services.worker.rate_limits.limiter import AllowedLimits
 
 
-def _ignore_limits(base_url: str, limits: AdvertisedLimits) -> None:
+def _ignore_limits(base_url: str, limits: AllowedLimits) -> None:
     """Ignores limits, for requests that no rate limiter paces."""
 
 
@@ -40,8 +40,8 @@ class Endpoint:
     # The longest pause in the middle of a streamed answer.
     idle_timeout_seconds: float = 60.0
     connections: int = 256
-    # Called with the limits that the server's headers advertise.
-    on_advertised: Callable[[str, AdvertisedLimits], None] = field(default=_ignore_limits, repr=False)
+    # Called with the limits that the server's headers name.
+    on_allowed: Callable[[str, AllowedLimits], None] = field(default=_ignore_limits, repr=False)
 
     def server_model(self, model: str) -> str:
         return model.removeprefix(f"{self.provider}/")
@@ -103,7 +103,7 @@ class Server:
 
     def note_limits(self, headers: Mapping[str, str]) -> None:
         if limits := parse_limits(headers):
-            self.endpoint.on_advertised(self.base_url, limits)
+            self.endpoint.on_allowed(self.base_url, limits)
 
     def read(self, body: bytes) -> Json:
         return read_document(self._redactor.redact(body))

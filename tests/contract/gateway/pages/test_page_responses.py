@@ -290,10 +290,10 @@ async def test_user_above_the_limit_of_requests_gets_a_page_that_says_when_to_tr
 
 async def test_queue_shows_how_fast_providers_are_asked_and_what_they_allow(harness: GatewayHarness) -> None:
     rate = harness.scheduler.queue.queue.rates.add(pools=["remote"], requests_per_second=2.5, rate_limited=7)
-    assert "not announced" in (await show(harness, "/queue")).html
+    assert "not known" in (await show(harness, "/queue")).html
     rate.allowed_requests_per_second = 3
     rate.resume_at.GetCurrentTime()
     shown = await show(harness, "/queue")
-    assert "not announced" not in shown.html
+    assert "not known" not in shown.html
     assert "paused for" in shown.html
     assert '<td class="num">7</td>' in shown.html

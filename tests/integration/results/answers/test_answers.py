@@ -307,7 +307,7 @@ async def golden_file(harness: ResultsHarness, plans: Sequence[RunPlan], form: s
     )
     pieces = [piece async for piece in harness.exports.ExportGoldenAnswers(request)]
     assert pieces[0].file_name == f"golden_{form.lower()}.jsonl"
-    return [json.loads(line) for line in b"".join(piece.data for piece in pieces).splitlines()]
+    return [json.loads(line) for line in b"".join(piece.content for piece in pieces).splitlines()]
 
 
 async def test_golden_answers_become_training_and_test_data_with_each_row_once(

@@ -104,5 +104,5 @@ async def test_of_long_answers_no_more_are_read_than_fit_into_a_message(
     lm_eval = harness.exports.ExportRun(
         export_pb2.ExportRunRequest(run_id=plans[0].run_id, format=export_pb2.EXPORT_FORMAT_LM_EVAL)
     )
-    body = b"".join([piece.data async for piece in lm_eval])
+    body = b"".join([piece.content async for piece in lm_eval])
     assert (body.count(b"\n"), read) == (12, list(range(12)))

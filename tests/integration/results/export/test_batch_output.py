@@ -85,7 +85,7 @@ async def file_of(
         missing_code=code,
         missing_message=message,
     )
-    return b"".join([piece.data async for piece in harness.exports.ExportRun(request)])
+    return b"".join([piece.content async for piece in harness.exports.ExportRun(request)])
 
 
 def lines_of(file: bytes) -> list[dict[str, Any]]:

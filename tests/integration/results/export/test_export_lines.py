@@ -92,7 +92,7 @@ async def ran(
 async def file_of(harness: ResultsHarness, plan: RunPlan, word: str) -> bytes:
     form = export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{word}")
     request = export_pb2.ExportRunRequest(run_id=plan.run_id, format=form)
-    return b"".join([piece.data async for piece in harness.exports.ExportRun(request)])
+    return b"".join([piece.content async for piece in harness.exports.ExportRun(request)])
 
 
 async def records_of(harness: ResultsHarness, plan: RunPlan) -> Records:

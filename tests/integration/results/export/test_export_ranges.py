@@ -85,7 +85,7 @@ async def sent(
     for name, value in asked.items():
         setattr(request, name, value)
     pieces = [piece async for piece in harness.exports.ExportRun(request)]
-    return pieces[0], b"".join(piece.data for piece in pieces)
+    return pieces[0], b"".join(piece.content for piece in pieces)
 
 
 async def points_of(harness: ResultsHarness, plan: RunPlan) -> list[tuple[str, int, bool]]:
@@ -120,8 +120,8 @@ async def test_a_position_behind_the_end_has_no_bytes(harness: ResultsHarness, p
 
 
 async def test_file_of_one_task_has_its_own_tag_and_length(harness: ResultsHarness, plan: RunPlan) -> None:
-    whole, _ = await sent(harness, plan, with_total=True)
-    head, body = await sent(harness, plan, with_total=True, task="t1")
+    whole, _ = await sent(harness, plan, includes_total=True)
+    head, body = await sent(harness, plan, includes_total=True, task="t1")
     assert head.content_tag != whole.content_tag
     assert (head.total_bytes, body.count(b"\n")) == (len(body), ROLLOUTS * SIZES[1])
 
@@ -136,7 +136,7 @@ async def test_a_run_that_goes_on_has_no_tag_and_cannot_be_begun_in_its_middle(
         return await harness.recorded(live.run_id) == 1
 
     await eventually(is_recorded, "the outcome is recorded")
-    head, body = await sent(harness, live, with_total=True)
+    head, body = await sent(harness, live, includes_total=True)
     assert (head.content_tag, head.HasField("total_bytes"), body.count(b"\n")) == ("", False, 1)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await sent(harness, live, first_byte=1)
@@ -152,12 +152,12 @@ async def test_a_retried_run_is_other_content(harness: ResultsHarness) -> None:
 
     await eventually(lambda: recorded(2), "both are recorded")
     await close(harness, plan)
-    first, before = await sent(harness, plan, with_total=True)
+    first, before = await sent(harness, plan, includes_total=True)
     await harness.open(plan, epoch=2)
     await harness.send(batch(plan.run_id, [answered(1)], epoch=2))
     await eventually(lambda: recorded(2), "the failure is made good")
     await close(harness, plan, epoch=2)
-    second, after = await sent(harness, plan, with_total=True)
+    second, after = await sent(harness, plan, includes_total=True)
     assert second.content_tag != first.content_tag
     assert (second.total_bytes, after != before) == (len(after), True)
 

@@ -81,7 +81,7 @@ async def exported(harness: ResultsHarness, plan: RunPlan, form: str, task: str 
         run_id=plan.run_id, format=export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}"), task=task
     )
     pieces = [piece async for piece in harness.exports.ExportRun(request)]
-    return pieces[0].file_name, b"".join(piece.data for piece in pieces)
+    return pieces[0].file_name, b"".join(piece.content for piece in pieces)
 
 
 async def test_jsonl_has_a_line_per_outcome_in_the_order_of_the_samples(

@@ -12,10 +12,10 @@ from services.results.answers.marks import GoldenAnswer, latest_golden_answers
 from services.results.answers.outcome_filter import OutcomeFilter
 from services.results.answers.side_by_side import (
     MAX_SAME,
-    Placed,
+    PositionedSample,
     called,
     crowded_digests,
-    pair_placed,
+    pair_samples,
     tool_calls,
 )
 from services.results.answers.sorted_keys_cache import SortedKeysCache
@@ -104,20 +104,20 @@ async def test_a_full_page_goes_on_behind_its_last_answer_whatever_is_read_at_a_
     assert found == [(at, 0) for at in range(9)]
 
 
-def placed(*rows: tuple[int, str, str]) -> list[Placed]:
-    return [Placed(position, digest.encode(), name) for position, digest, name in rows]
+def positioned(*rows: tuple[int, str, str]) -> list[PositionedSample]:
+    return [PositionedSample(position, digest.encode(), name) for position, digest, name in rows]
 
 
 def test_rows_are_paired_by_position_then_name_then_order_and_once_each() -> None:
-    first = placed((0, "d", "a"), (1, "d", "b"), (2, "d", "c"), (3, "e", "x"), (4, "d", "z"))
-    other = placed((0, "d", "b"), (2, "d", "c"), (3, "e", "x"), (5, "d", "q"))
-    assert pair_placed(first, other) == {2: 2, 3: 3, 1: 0, 0: 5}
-    assert pair_placed(first, []) == {}
+    first = positioned((0, "d", "a"), (1, "d", "b"), (2, "d", "c"), (3, "e", "x"), (4, "d", "z"))
+    other = positioned((0, "d", "b"), (2, "d", "c"), (3, "e", "x"), (5, "d", "q"))
+    assert pair_samples(first, other) == {2: 2, 3: 3, 1: 0, 0: 5}
+    assert pair_samples(first, []) == {}
 
 
 def test_only_samples_that_a_set_has_very_often_are_crowded() -> None:
-    rows = placed(*((at, "often", f"{at}") for at in range(MAX_SAME + 1)), (9999, "once", "x"))
-    usual = placed(*((at, "usual", f"{at}") for at in range(MAX_SAME)))
+    rows = positioned(*((at, "often", f"{at}") for at in range(MAX_SAME + 1)), (9999, "once", "x"))
+    usual = positioned(*((at, "usual", f"{at}") for at in range(MAX_SAME)))
     assert crowded_digests(usual, rows) == crowded_digests(rows, usual) == {b"often"}
 
 

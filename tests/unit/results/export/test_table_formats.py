@@ -45,7 +45,7 @@ HARMLESS = ("-5", "+5.5", "-1e-9", "a=b", "1-2", "'=1", "", "Yes, @all")
 
 
 def test_a_file_for_a_spreadsheet_has_no_text_that_runs_as_a_formula() -> None:
-    run = ExportedRun(RunRecord(plan_of([1]), 1), is_partial=False, is_defused=True)
+    run = ExportedRun(RunRecord(plan_of([1]), 1), is_partial=False, is_csv_safe=True)
     names = field_names(run.metrics)
     rest = {"scores": "{}"} | dict.fromkeys(JSON_FIELDS)
     rows = [dict.fromkeys(names, text) | rest for text in (*FORMULAS, *HARMLESS)]

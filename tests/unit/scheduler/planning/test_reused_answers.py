@@ -1,4 +1,4 @@
-"""A run that asks for it takes stored answers of earlier runs, and only the rest goes to the workers."""
+"""A run that asks for it reuses stored answers of earlier runs, and only the rest goes to the workers."""
 
 from dataclasses import replace
 from typing import Any

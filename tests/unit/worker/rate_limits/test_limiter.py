@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from services.worker.rate_limits.limiter import (
-    AdvertisedLimits,
+    AllowedLimits,
     ProviderRateLimiter,
     QuotaShare,
     RateLimiters,
@@ -107,10 +107,10 @@ async def test_waiting_requests_can_be_cancelled(limiter: ProviderRateLimiter) -
     assert await seconds_of(limiter, 3) < 0.5
 
 
-def test_advertised_limits_stay_where_headers_are_silent(limiter: ProviderRateLimiter) -> None:
-    limiter.on_advertised(AdvertisedLimits(requests=10.0, tokens=500.0))
-    limiter.on_advertised(AdvertisedLimits(requests=20.0))
-    assert limiter.advertised == AdvertisedLimits(requests=20.0, tokens=500.0)
+def test_allowed_limits_stay_where_headers_are_silent(limiter: ProviderRateLimiter) -> None:
+    limiter.on_allowed(AllowedLimits(requests=10.0, tokens=500.0))
+    limiter.on_allowed(AllowedLimits(requests=20.0))
+    assert limiter.allowed == AllowedLimits(requests=20.0, tokens=500.0)
 
 
 def test_rate_limit_key_hides_the_api_key_and_is_the_same_for_all_workers() -> None:
