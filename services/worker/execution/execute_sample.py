@@ -22,7 +22,7 @@ from services.worker.engines.errors import (
 )
 from services.worker.engines.ports import Engine
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
-from services.worker.execution.model_call import is_traced_call, model_call, note_usage
+from services.worker.execution.request_span import is_traced_call, note_usage, request_span
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Shard, ShardSample
 from services.worker.metrics import RATE_LIMITED, REQUEST_RETRIES
@@ -179,7 +179,7 @@ class ExecuteSample:
         try:
             if not is_traced_call(shard, sample):
                 return await self._ask(shard, sample)
-            with model_call(shard, sample) as call:
+            with request_span(shard, sample) as call:
                 response = await self._ask(shard, sample)
                 if call is not None:
                     note_usage(call, response.usage)

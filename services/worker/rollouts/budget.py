@@ -12,7 +12,7 @@ from services.worker.rollouts.rollout_result import AgentEnd
 # Beyond the time of the agent: for the start, the collection of files, and waits for a provider.
 WAITS_SECONDS = 3 * 3600.0
 _NAMES = {
-    AgentEnd.STEP_LIMIT: "steps",
+    AgentEnd.AGENT_STEP_LIMIT: "steps",
     AgentEnd.TOKEN_LIMIT: "tokens",
     AgentEnd.COST_LIMIT: "cost",
     AgentEnd.TIME_LIMIT: "time",
@@ -39,7 +39,7 @@ class Budget:
         """Bounds the time of a step, beside that of the whole task."""
         self.task_step_until = self.used.seconds + seconds
 
-    async def begin_step(self) -> AgentEnd | None:
+    async def begin_agent_step(self) -> AgentEnd | None:
         """Why no step may begin; None where one is begun. Raises BudgetNotRecorded and BudgetLost."""
         begun = replace(self.used, steps=self.used.steps + 1)
         if self.ledger is not None:
@@ -102,7 +102,7 @@ class Budget:
     def _limit(self, end: AgentEnd) -> float | None:
         """A step that is begun may be the last one."""
         match end:
-            case AgentEnd.STEP_LIMIT:
+            case AgentEnd.AGENT_STEP_LIMIT:
                 return self.agent.max_steps + 1
             case AgentEnd.TOKEN_LIMIT:
                 return self.agent.max_tokens
@@ -113,7 +113,7 @@ class Budget:
 
     def _amount(self, end: AgentEnd, used: BudgetUse) -> float:
         match end:
-            case AgentEnd.STEP_LIMIT:
+            case AgentEnd.AGENT_STEP_LIMIT:
                 return used.steps
             case AgentEnd.TOKEN_LIMIT:
                 return used.usage.total_tokens

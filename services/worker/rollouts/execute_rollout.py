@@ -14,7 +14,7 @@ from services.worker.rollouts.budget import WAITS_SECONDS, Budget
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
-from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, StepRecord, diff_of
+from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.errors import FilesRefused, SandboxError
@@ -65,9 +65,9 @@ class ExecuteRollout:
             budget = Budget(execution.rollout_spec.agent, task.limits.agent_seconds, execution.ledger)
             work = AgentWork(execution.rollout_spec, execution.ask, trajectory, budget, artifacts.checkpoint)
             rollout = _OneRollout(self, work, workspace, artifacts)
-            steps: tuple[StepRecord, ...] = ()
+            steps: tuple[TaskStepRecord, ...] = ()
             if task.steps:
-                steps = await rollout.in_steps()
+                steps = await rollout.in_task_steps()
                 end, result = steps[-1].end, overall(steps, only_last=task.scores_last_step)
             else:
                 end, result = await rollout.at_once()
@@ -105,9 +105,9 @@ class _OneRollout:
         await self._store_left(files, problem)
         return end, await self._judged(task, files, problem)
 
-    async def in_steps(self) -> tuple[StepRecord, ...]:
+    async def in_task_steps(self) -> tuple[TaskStepRecord, ...]:
         """The steps that were judged; one sandbox for all of them. Raises SandboxError."""
-        records: list[StepRecord] = []
+        records: list[TaskStepRecord] = []
         steps = await asyncio.to_thread(task_steps, self.work.rollout_spec.task)
         left: tuple[bytes, str] | None = None
         try:
@@ -118,7 +118,7 @@ class _OneRollout:
                     end = await self._agent(sandbox, each.task)
                     files, problem = left = await self._files(sandbox)
                     result = await self._judged(each.task, files, problem)
-                    records.append(StepRecord(each.step.name, end, result))
+                    records.append(TaskStepRecord(each.step.name, end, result))
                     if problem or is_below(dict(result.rewards), each.step.min_rewards):
                         break
         except Exception:
@@ -134,7 +134,7 @@ class _OneRollout:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
-        sandbox = await self.parts.verifier.solutions.engine.open(_sandbox_spec(self.work.rollout_spec))
+        sandbox = await self.parts.verifier.run_pytest.engine.open(_sandbox_spec(self.work.rollout_spec))
         try:
             await sandbox.put(self.work.rollout_spec.task.workdir, self.workspace)
             yield sandbox

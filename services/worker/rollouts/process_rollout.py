@@ -59,8 +59,8 @@ class _Model:
             sampling = _of_program(sampling, params, self.shard.rollout)
         if tools:
             sampling = replace(sampling, row_extra={**sampling.row_extra, "tools": list(tools)})
-        step = ShardSample(self.sample.number, Prompt(messages=messages), sampling=sampling)
-        outcome = await self.execute_sample.execute(self.shard, step)
+        asked = ShardSample(self.sample.number, Prompt(messages=messages), sampling=sampling)
+        outcome = await self.execute_sample.execute(self.shard, asked)
         if outcome is None:
             raise _LeftToRun
         if isinstance(outcome.result, Answer):

@@ -29,7 +29,7 @@ class AgentEnd(StrEnum):
     """How an agent ended. Whatever it was, what it left is judged."""
 
     SUBMITTED = "submitted"
-    STEP_LIMIT = "step_limit"
+    AGENT_STEP_LIMIT = "step_limit"
     TOKEN_LIMIT = "token_limit"  # noqa: S105  # tokens of a model
     COST_LIMIT = "cost_limit"
     TIME_LIMIT = "time_limit"
@@ -38,7 +38,7 @@ class AgentEnd(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class StepRecord:
+class TaskStepRecord:
     """How a task step ended, and what its tests found."""
 
     name: str
@@ -64,7 +64,7 @@ class RolloutResult:
     seconds: float
     budget: Mapping[str, object] = field(default_factory=dict)
     artifacts: Mapping[str, object] = field(default_factory=dict)
-    steps: tuple[StepRecord, ...] = ()
+    steps: tuple[TaskStepRecord, ...] = ()
     # The usage of executions that were lost with their worker.
     lost_usage: TokenUsage = field(default_factory=TokenUsage)
 

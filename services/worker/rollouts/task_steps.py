@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.values.rollout import RolloutStep, RolloutTask
-from services.worker.rollouts.rollout_result import StepRecord
+from services.worker.rollouts.rollout_result import TaskStepRecord
 from services.worker.verification.bundles import below, inflated
 from services.worker.verification.verifier_result import VerifierResult
 
@@ -52,7 +52,7 @@ def is_below(rewards: Mapping[str, float], minimum: Mapping[str, float]) -> bool
     return any(name not in rewards or rewards[name] < value for name, value in minimum.items())
 
 
-def overall(steps: Sequence[StepRecord], *, only_last: bool) -> VerifierResult:
+def overall(steps: Sequence[TaskStepRecord], *, only_last: bool) -> VerifierResult:
     """The mean of each reward over the steps that were judged, as in Harbor: one that is missing counts 0."""
     last = steps[-1].result
     names = list(dict.fromkeys(name for step in steps for name, _ in step.result.rewards))

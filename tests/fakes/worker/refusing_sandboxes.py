@@ -16,8 +16,8 @@ from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.verification.check_code import CheckCode
 from services.worker.verification.pytest_runner import pytest_runner
+from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verify_rollout import VerifyRollout
-from services.worker.verification.verify_solution import VerifySolution
 
 _PROBLEM = "no sandbox is opened in this test."
 
@@ -47,9 +47,12 @@ def refusing_check() -> CheckCode:
 
 def refusing_rollouts(execute_sample: ExecuteSample) -> ProcessRollout:
     clock = SystemClock()
-    solutions = VerifySolution(RefusingSandboxes(), pytest_runner, lambda: "word")
+    run_pytest = RunPytest(RefusingSandboxes(), pytest_runner, lambda: "word")
     rollouts = ExecuteRollout(
-        verifier=VerifyRollout(solutions), agents=ExecuteAgent(clock), slots=asyncio.Semaphore(1), clock=clock
+        verifier=VerifyRollout(run_pytest),
+        agents=ExecuteAgent(clock),
+        slots=asyncio.Semaphore(1),
+        clock=clock,
     )
     files = FetchFiles(NoBundles(), FileBundleCache(Path("/nonexistent"), 0))
     return ProcessRollout(execute_sample, files, rollouts, lambda *_: None)

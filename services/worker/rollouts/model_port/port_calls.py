@@ -80,7 +80,7 @@ class PortCalls:
                 self._asking_since = None
 
     async def _answer(self, call: ModelCall) -> ModelAnswer:
-        if end := await self.budget.begin_step():
+        if end := await self.budget.begin_agent_step():
             self.end = end
             self.over.set()
             raise CallRefused(403, f"The rollout is over: {end.value}.", "insufficient_quota")

@@ -79,7 +79,7 @@ class ExecuteShell:
         # count: calls have limits of their own, and a call that fails ends the rollout without a score.
         budget, trajectory = work.budget, work.trajectory
         while True:
-            if end := await budget.begin_step():
+            if end := await budget.begin_agent_step():
                 return end
             try:
                 response = await conversation.answer()

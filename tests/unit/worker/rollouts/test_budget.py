@@ -31,7 +31,7 @@ class Ledger:
 async def steps_of(budget: Budget, usage: TokenUsage = ANSWER, seconds: float = 1.0) -> tuple[int, AgentEnd]:
     """How many steps the budget has room for, and which part of it ends them."""
     for steps in range(100):
-        if end := await budget.begin_step():
+        if end := await budget.begin_agent_step():
             return steps, end
         budget.add_answer(usage, seconds)
         if end := budget.time_limit():
@@ -42,7 +42,7 @@ async def steps_of(budget: Budget, usage: TokenUsage = ANSWER, seconds: float = 
 @pytest.mark.parametrize(
     ("agent", "seconds", "ended"),
     [
-        (RolloutAgent(max_steps=7), 1e9, (7, AgentEnd.STEP_LIMIT)),
+        (RolloutAgent(max_steps=7), 1e9, (7, AgentEnd.AGENT_STEP_LIMIT)),
         (RolloutAgent(max_tokens=650), 1e9, (7, AgentEnd.TOKEN_LIMIT)),
         (RolloutAgent(max_cost=0.0065), 1e9, (7, AgentEnd.COST_LIMIT)),
         (RolloutAgent(), 6.5, (7, AgentEnd.TIME_LIMIT)),
@@ -58,10 +58,10 @@ async def test_each_budget_ends_a_rollout(
 async def test_a_step_is_recorded_before_it_is_begun() -> None:
     ledger = Ledger()
     budget = Budget(AGENT, 100.0, ledger)
-    assert await budget.begin_step() is None
+    assert await budget.begin_agent_step() is None
     budget.add_answer(ANSWER, 2.0)
     budget.add_seconds(3.0)
-    assert await budget.begin_step() is None
+    assert await budget.begin_agent_step() is None
     assert ledger.reports == [BudgetUse(1), BudgetUse(2, ANSWER, 5.0)]
 
 
@@ -77,7 +77,7 @@ async def test_a_step_is_recorded_before_it_is_begun() -> None:
 async def test_what_a_lost_execution_used_is_gone_and_is_no_score(lost: BudgetUse, named: str) -> None:
     budget = Budget(AGENT, 101.0, Ledger(EarlierUse(lost, 1, None)))
     if not named:
-        assert await steps_of(budget) == (10, AgentEnd.STEP_LIMIT)
+        assert await steps_of(budget) == (10, AgentEnd.AGENT_STEP_LIMIT)
         return
     with pytest.raises(BudgetLost, match=rf"worker \(1\) used up its {named}"):
         await steps_of(budget)
@@ -111,6 +111,6 @@ async def test_an_agent_that_used_up_a_budget_alone_is_judged_though_executions_
     ledger = Ledger()
     budget = Budget(AGENT, 1e9, ledger)
     for _ in range(AGENT.max_steps):
-        assert await budget.begin_step() is None
+        assert await budget.begin_agent_step() is None
     ledger.earlier = EarlierUse(BudgetUse(steps=5), 1)
-    assert await budget.begin_step() is AgentEnd.STEP_LIMIT
+    assert await budget.begin_agent_step() is AgentEnd.AGENT_STEP_LIMIT

@@ -124,7 +124,7 @@ class Stand:
 async def end_of(code: int, steps_before: int) -> AgentEnd:
     calls = port_calls(Model([]))
     for _ in range(steps_before):
-        await calls.budget.begin_step()
+        await calls.budget.begin_agent_step()
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
     rollout_spec = RolloutSpec(task, RolloutAgent(AgentKind.COMMAND, command=("aider",)))
     programs = ExecuteProgram(served_model, lambda: "token", SystemClock())

@@ -99,8 +99,8 @@ def rollouts_of(sandboxes: Sandboxes) -> ProcessRollout:
         check_code=CheckCode(engine, asyncio.Semaphore(1), lambda: "word"),
     )
     process = refusing_rollouts(execute_sample)
-    solutions = replace(process.rollouts.verifier.solutions, engine=engine, runner=lambda: b"")
-    verifier = replace(process.rollouts.verifier, solutions=solutions)
+    run_pytest = replace(process.rollouts.verifier.run_pytest, engine=engine, runner=lambda: b"")
+    verifier = replace(process.rollouts.verifier, run_pytest=run_pytest)
     return replace(process, rollouts=replace(process.rollouts, verifier=verifier))
 
 

@@ -28,7 +28,7 @@ def is_traced_call(shard: Shard, sample: ShardSample) -> bool:
 
 
 @contextmanager
-def model_call(shard: Shard, sample: ShardSample) -> Iterator[Any]:
+def request_span(shard: Shard, sample: ShardSample) -> Iterator[Any]:
     provider, model = split_model(shard.model)
     is_chat = bool(sample.prompt.messages) and shard.method is not ScoringMethod.LOGLIKELIHOOD
     operation = "chat" if is_chat else "text_completion"

@@ -19,8 +19,8 @@ from services.worker.sandboxes.sandbox import (
     SandboxLimits,
     SandboxSpec,
 )
+from services.worker.verification.pytest_request import STEERING, PytestRequest, Verification, suspicions_in
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
-from services.worker.verification.solution import STEERING, PytestRequest, Verification, suspicions_in
 
 _MIB = 1024**2
 OUTPUT_BYTES = 20_000
@@ -66,14 +66,14 @@ main()
 
 
 @dataclass(frozen=True, slots=True)
-class VerifySolution:
-    """`runner` gives a tar of pytest and what it needs; `new_nonce` a nonce that no solution can hold."""
+class RunPytest:
+    """`runner` gives a tar of pytest and what it needs. No file of the agent can hold a `new_nonce`."""
 
     engine: SandboxEngine
     runner: Callable[[], bytes]
     new_nonce: Callable[[], str]
 
-    async def verify(self, request: PytestRequest) -> Verification:
+    async def run(self, request: PytestRequest) -> Verification:
         """Raises SandboxError where no sandbox could be opened or it was lost: that is not a score."""
         suspicions = await asyncio.to_thread(suspicions_in, request.files, request.folder)
         is_inside = PurePosixPath(request.tests_folder).is_relative_to(request.folder)

@@ -1,4 +1,4 @@
-"""Input of a verification: the collected files and the tests that judge them. Suspicions in both."""
+"""What pytest is run for: the collected files and the tests that judge them. Suspicions in both."""
 
 import io
 import re
