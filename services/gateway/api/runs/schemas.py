@@ -9,7 +9,7 @@ from proctor.values.usage import TokenUsage
 from services.gateway.api.changes import ChangeShown
 
 _UNPARSED_RATE = "Share of the answers; null without answers"
-_FAILED_RATE = "Share of the finished samples; null without any"
+_FAILED_RATE = "Share of the recorded outcomes; null without any"
 
 
 class PercentilesShown(BaseModel):
@@ -125,7 +125,9 @@ class JobResults(BaseModel):
     performance_data: dict[str, dict[str, dict[str, FigureShown]]] = Field(
         description="suite → task → metric → figure"
     )
-    groups: dict[str, GroupFigures] = Field(description="Groups of tasks; the last one is the suite itself")
+    groups: dict[str, GroupFigures] = Field(
+        description="Groups of tasks; the last one is the benchmark itself"
+    )
     tasks: dict[str, TaskCountsShown]
     failures: dict[str, int] = Field(description="Failure class → count")
     problems: list[str] = Field(default=[], description="What could not be computed, each with the reason")
