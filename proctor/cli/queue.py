@@ -86,7 +86,7 @@ class LimitOptions:
         typer.Option(parser=_number(1, INT32_MAX), metavar="N", help="Requests of a user per minute."),
     ] = None
     run_time_limit: Annotated[
-        float | None, typer.Option(parser=_seconds, metavar="SECONDS", help="Seconds that a run may take.")
+        float | None, typer.Option(parser=_seconds, metavar="SECONDS", help="Seconds that a run may execute.")
     ] = None
     min_run_time: Annotated[
         float | None,
@@ -221,7 +221,7 @@ def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
             "--max-pending-runs-per-user",
         ),
         ("requests of a user per minute", str(limits.max_requests_per_minute), "--max-requests-per-minute"),
-        ("time that a run may take", _time(limits.run_time_limit), "--run-time-limit"),
+        ("time that a run may execute", _time(limits.run_time_limit), "--run-time-limit"),
         ("time before a run may be preempted", _time(limits.min_run_time), "--min-run-time"),
         ("storage of a user", decimal(limits.max_stored_bytes_per_user), "--max-stored-bytes-per-user"),
         ("stored files of a user", f"{limits.max_stored_files_per_user:,}", "--max-stored-files-per-user"),

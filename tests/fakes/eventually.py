@@ -25,6 +25,15 @@ async def eventually(is_true: Condition, what: str, limit_seconds: float = 20.0)
         await asyncio.sleep(min(max(MIN_PAUSE_SECONDS, waited / 20), MAX_PAUSE_SECONDS))
 
 
+async def holds(is_true: Condition, what: str, seconds: float) -> None:
+    """For what must not happen: a time without it is all that can show that."""
+    end = time.monotonic() + seconds
+    while (now := time.monotonic()) < end:
+        answer = is_true()
+        assert answer if isinstance(answer, bool) else await _looked(answer, end, what), what
+        await asyncio.sleep(min(MAX_PAUSE_SECONDS, end - now))
+
+
 async def _looked(answer: Awaitable[bool], deadline: float, what: str) -> bool:
     left = deadline - time.monotonic() + MAX_LOOK_SECONDS
     looking = asyncio.timeout(left)

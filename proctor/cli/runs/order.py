@@ -75,9 +75,9 @@ class OrderOptions:
         bool,
         typer.Option("--stream-answers", help="Stream answers over HTTP: times each first token, costs CPU."),
     ] = False
-    max_cost: Annotated[
-        float | None, typer.Option(help="Stop when the tokens of the run cost this much.")
-    ] = None
+    max_cost: Annotated[float | None, typer.Option(help="The run fails when its tokens cost this much.")] = (
+        None
+    )
     temperature: Annotated[float | None, typer.Option(help="0 to 2; 0 is greedy.")] = None
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens to generate.")] = None
     seed: Annotated[int | None, typer.Option(help="Seed of the sampler.")] = None

@@ -85,7 +85,7 @@ class LeaderboardShown(BaseModel):
     )
 
 
-class PastRunShown(_Entry):
+class HistoryEntryShown(_Entry):
     job_id: str
     status: str
     model_name: str = Field(description="As ordered, without the provider")
@@ -100,7 +100,7 @@ class PastRunShown(_Entry):
 
 
 class HistoryShown(BaseModel):
-    history: list[PastRunShown]
+    history: list[HistoryEntryShown]
     total_runs: int = Field(description="Over all pages")
     date_range: str = Field(examples=["Last 30 days"])
     next_cursor: str | None
@@ -120,9 +120,9 @@ def ranked(entry: leaderboard_pb2.LeaderboardEntry, names: Mapping[str, str]) ->
     )
 
 
-def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRunShown:
+def history_entry_shown(entry: leaderboard_pb2.LeaderboardEntry) -> HistoryEntryShown:
     return present(
-        PastRunShown,
+        HistoryEntryShown,
         entry,
         **_common(entry),
         job_id=entry.run_id,
@@ -245,7 +245,7 @@ async def history(
     if not page.total:
         await check_known_benchmark(scheduler, query.suite)
     return HistoryShown(
-        history=[past_run(entry) for entry in page.entries],
+        history=[history_entry_shown(entry) for entry in page.entries],
         total_runs=page.total,
         date_range=f"Last {query.days} days" if query.days > 1 else "Last day",
         next_cursor=page.next_page_token or None,

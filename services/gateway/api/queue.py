@@ -31,7 +31,7 @@ _CONTRACT_NAMES = {
     "min_run_time_seconds": "min_run_time",
 }
 
-MaxJobs = Annotated[int, Query(ge=1, le=500, description="Maximum number of waiting and of paused jobs")]
+MaxJobs = Annotated[int, Query(ge=1, le=500, description="Maximum number of pending and of paused jobs")]
 
 router = APIRouter(prefix=QUEUE, tags=["queue"])
 

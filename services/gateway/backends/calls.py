@@ -39,7 +39,7 @@ from services.common.grpc.errors import remote_error
 SCHEDULER = "scheduler"
 RESULTS = "results"
 
-# Calls that are not idempotent: after a lost response, a second attempt would fail or count twice.
+# Calls that are not idempotent: after a lost response, a second call would fail or count twice.
 SENT_ONCE = (
     "proctor.v1.SchedulerService/CancelRun",
     "proctor.v1.SchedulerService/RetryRun",

@@ -1,4 +1,4 @@
-"""The result of a sample and the user's mark of its answer, for several pages."""
+"""The badge of a sample's outcome and a person's mark of its answer, for several pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ def mark_of(recorded: outcome_pb2.RecordedOutcome) -> str:
     return GOLDEN if recorded.is_golden else WRONG if recorded.is_marked_wrong else ""
 
 
-def outcome_mark(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> tuple[str, str]:
-    """The class and the word of an outcome; the word of a score between right and wrong is its figure."""
+def outcome_badge(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> tuple[str, str]:
+    """The CSS class and the word of an outcome's badge; a score between right and wrong is its own word."""
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
         failure = word_of(outcome_pb2.FailureClass, recorded.outcome.failure.failure_class)
         return "failed", failure.replace("_", " ")

@@ -29,7 +29,7 @@ from services.results.summaries.group_figures import group_summary
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
 
-# The first try has little time, so that a large run does not hold up others; the second has more.
+# The first start has little time, so that a large run does not hold up others; the second has more.
 RUN_SECONDS = 60.0
 SLOW_RUN_SECONDS = 600.0
 # Bounds what is held of a large set, whose targets may be long.

@@ -18,7 +18,7 @@ from services.results.statistics.metric_names import SCORE
 
 # A leaderboard separates neighbours, and a pair may take `PAIR_SECONDS`. The previous run comes on top.
 MAX_PEERS = 50
-# The first try has little time, so that a slow pair does not hold up other runs; the second has more.
+# The first start has little time, so that a slow pair does not hold up other runs; the second has more.
 PAIR_SECONDS = 10.0
 SLOW_PAIR_SECONDS = 120.0
 

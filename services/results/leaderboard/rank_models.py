@@ -37,7 +37,7 @@ DEFAULT_ENTRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardQuery:
-    """Limit 0: the default; no scoring method: that of most models; no project: all of them."""
+    """`max_entries` 0: the default; no scoring method: that of most models; no project: all of them."""
 
     benchmark: str
     metric: str = ""

@@ -64,7 +64,7 @@ def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeBatch:
-    """`seconds`: how long one attempt may take; the sweep of unreferenced prefixes waits longer."""
+    """`seconds`: how long one `finalize` may take; the sweep of unreferenced prefixes waits longer."""
 
     batches: BatchStore
     files: FileStore

@@ -43,27 +43,27 @@ class ReconcileShards:
         # Results lists what is missing in this order too (rollout, then sample).
         last = max(((rollout, sample) for sample, rollout in shard_of), default=(-1, -1))
         lost: dict[int, list[int]] = {}
-        orphans: list[MissingSample] = []
+        unsharded: list[MissingSample] = []
         async for item in self.record.missing(dispatched_run.run.run_id, dispatched_run.run.epoch):
             number = shard_of.get((item.sample, item.rollout))
             if number is not None:
                 lost.setdefault(number, []).append(item.sample)
             # Only when all is sent: before, a missing sample without a dispatched shard is just not sent yet.
             elif dispatched_run.ledger.is_drained:
-                orphans.append(item)
+                unsharded.append(item)
             elif (item.rollout, item.sample) > last:
                 break  # from here on it misses what was never sent
         done = [number for number in dispatched if number not in lost]
         returned = [replace(dispatched[number], samples=samples) for number, samples in lost.items()]
         await self._store(dispatched_run, done, returned)
         RECONCILED_SHARDS.inc(len(returned))
-        await self._adopt(dispatched_run, orphans)
+        await self._shard(dispatched_run, unsharded)
         log.info(
             "reconciled",
             run_id=dispatched_run.run.run_id,
             done=len(done),
             again=len(returned),
-            orphans=len(orphans),
+            unsharded=len(unsharded),
         )
 
     async def _store(
@@ -74,10 +74,10 @@ class ReconcileShards:
         if returned:
             await self.shards.return_shards(dispatched_run.fencing_token, dispatched_run.run, returned)
 
-    async def _adopt(self, dispatched_run: DispatchedRun, orphans: Sequence[MissingSample]) -> None:
+    async def _shard(self, dispatched_run: DispatchedRun, unsharded: Sequence[MissingSample]) -> None:
         """Missing samples whose shard counts as done: another shard's outcomes were counted for it."""
-        if orphans:
+        if unsharded:
             # New numbers: outcomes that still arrive under an old one must not count for these.
             first = await self.shards.next_shard_number(dispatched_run.run)
-            found = list(shards_of_missing(orphans, dispatched_run.tasks, first))
+            found = list(shards_of_missing(unsharded, dispatched_run.tasks, first))
             await self.shards.add_shards(dispatched_run.fencing_token, dispatched_run.run, found)

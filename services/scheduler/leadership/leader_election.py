@@ -34,7 +34,7 @@ async def lead_when_elected(
     election: LeaderElection, lead: Callable[[FencingToken], Awaitable[None]]
 ) -> NoReturn:
     """Runs `lead` in each term of this process, and cancels it when the term ends."""
-    # No pause here: `term` waits for the lock, and it paces its own attempts.
+    # No pause here: `term` waits for the lock, and pauses while another holds it.
     while True:
         async with election.term() as term:
             log.info("leading", fencing_token=term.fencing_token)

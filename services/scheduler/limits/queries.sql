@@ -11,7 +11,7 @@ FROM limits;
 -- name: lock_limits: Keep the limits from changing before this transaction ends ()
 SELECT is_only FROM limits FOR SHARE;
 
--- name: change_limits: Set the limits that are given and reset those that are named ($1 names to reset, $2 running runs, $3 pending runs of a user, $4 requests in a minute, $5 time that a run may take, $6 time before preemption, $7 bytes, $8 files and $9 rows that a user may store, $10 bytes that a project may store)
+-- name: change_limits: Set the limits that are given and reset those that are named ($1 names to reset, $2 running runs, $3 pending runs of a user, $4 requests in a minute, $5 time that a run may execute, $6 time before preemption, $7 bytes, $8 files and $9 rows that a user may store, $10 bytes that a project may store)
 UPDATE limits
 SET max_running_runs = coalesce($2, CASE WHEN 'max_running_runs' <> ALL ($1) THEN max_running_runs END),
     max_pending_runs_per_user = coalesce(

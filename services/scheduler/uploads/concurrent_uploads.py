@@ -14,7 +14,7 @@ from services.scheduler.uploads.errors import (
 )
 from services.scheduler.uploads.ports import Objects
 
-# Uploads take minutes; an earlier attempt rarely finds room.
+# Uploads take minutes; an earlier upload rarely finds room.
 RETRY_AFTER_SECONDS = 30
 # What a sender sends at least in `silent_seconds` of waiting for it.
 MIN_BYTES = 64 * 1024

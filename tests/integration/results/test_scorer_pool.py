@@ -25,7 +25,7 @@ from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScor
 from services.results.scoring.processes import scorer_pool
 from services.results.scoring.processes.scorer_pool import DEFAULT_TIMEOUTS, ScorerPool
 from services.results.scoring.processes.scorer_process import ScoringLimits
-from tests.fakes.eventually import eventually
+from tests.fakes.eventually import eventually, holds
 from tests.harness.processes import bound
 
 pytestmark = pytest.mark.asyncio
@@ -171,8 +171,7 @@ async def test_a_machine_without_time_is_no_fault_of_an_answer() -> None:
         await eventually(lambda: any(map(has_begun, scoring_processes())), "it is at work")
         [process] = scoring_processes()
         os.kill(process, signal.SIGSTOP)
-        await asyncio.sleep(4 * SHORT_TIMEOUTS.interval_seconds)
-        assert not scoring.done()
+        await holds(lambda: not scoring.done(), "no score is given", 4 * SHORT_TIMEOUTS.interval_seconds)
         os.kill(process, signal.SIGCONT)
         assert ENDS_PROCESS not in reasons(list(await scoring))
 

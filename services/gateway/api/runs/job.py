@@ -15,7 +15,7 @@ from services.gateway.api.runs.schemas import (
     JobResults,
     JobSummary,
     JobWait,
-    Spread,
+    PercentilesShown,
     TaskCountsShown,
     TimingShown,
 )
@@ -108,11 +108,11 @@ def choice_scoring(method: run_pb2.ScoringMethod.ValueType) -> str | None:
 
 
 def timing_shown(timing: summary_pb2.TimingSummary) -> TimingShown:
+    shown = {
+        field.name: present(PercentilesShown, getattr(timing, field.name)) for field, _ in timing.ListFields()
+    }
     return TimingShown(
-        **{
-            name if name == "tokens_per_second" else f"{name}_seconds": present(Spread, getattr(timing, name))
-            for name in (field.name for field, _ in timing.ListFields())
-        }
+        **{name if name == "tokens_per_second" else f"{name}_seconds": each for name, each in shown.items()}
     )
 
 

@@ -9,10 +9,10 @@ from proctor.values.usage import TokenUsage
 from services.gateway.api.changes import ChangeShown
 
 _UNPARSED_RATE = "Share of the answers; null without answers"
-_FAILED_RATE = "Share of the finished samples; null without any"
+_FAILED_RATE = "Share of the recorded outcomes; null without any"
 
 
-class Spread(BaseModel):
+class PercentilesShown(BaseModel):
     n: int = Field(description="Answers that have it")
     mean: float
     std: float
@@ -25,15 +25,15 @@ class Spread(BaseModel):
 class TimingShown(BaseModel):
     """Times of the answers that the run itself requested; percentiles by linear interpolation."""
 
-    queue_seconds: Spread | None = Field(default=None, description="Time in the engine's queue")
-    first_token_seconds: Spread | None = Field(
+    queue_seconds: PercentilesShown | None = Field(default=None, description="Time in the engine's queue")
+    first_token_seconds: PercentilesShown | None = Field(
         default=None, description="Time to the first token; over HTTP only for streamed answers"
     )
-    between_tokens_seconds: Spread | None = Field(
+    between_tokens_seconds: PercentilesShown | None = Field(
         default=None, description="Mean time between the tokens of an answer after its first"
     )
-    total_seconds: Spread | None = Field(default=None, description="Time to the last token")
-    tokens_per_second: Spread | None = Field(
+    total_seconds: PercentilesShown | None = Field(default=None, description="Time to the last token")
+    tokens_per_second: PercentilesShown | None = Field(
         default=None, description="Generated tokens of an answer per second of its total time"
     )
 
@@ -125,7 +125,9 @@ class JobResults(BaseModel):
     performance_data: dict[str, dict[str, dict[str, FigureShown]]] = Field(
         description="suite → task → metric → figure"
     )
-    groups: dict[str, GroupFigures] = Field(description="Groups of tasks; the last one is the suite itself")
+    groups: dict[str, GroupFigures] = Field(
+        description="Groups of tasks; the last one is the benchmark itself"
+    )
     tasks: dict[str, TaskCountsShown]
     failures: dict[str, int] = Field(description="Failure class → count")
     problems: list[str] = Field(default=[], description="What could not be computed, each with the reason")

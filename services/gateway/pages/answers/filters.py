@@ -111,7 +111,7 @@ class OutcomeFilters:
     def _filter(self) -> results_pb2.OutcomeFilter | None:
         """None where no condition is given: a page without conditions costs results less."""
         low, high = _number(self.min_score), _number(self.max_score)
-        # As rows are marked: a figure beyond 0 and 1 is neither.
+        # As the badges of rows: a figure beyond 0 and 1 is neither.
         if self.status in {_RIGHT, _WRONG}:
             low = high = float(self.status == _RIGHT)
         chosen = results_pb2.OutcomeFilter(

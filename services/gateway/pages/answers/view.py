@@ -9,7 +9,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.wire.values import USAGE
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.http.presentation import optional
-from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_mark
+from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_badge
 from services.gateway.pages.answers.filters import FAILURES, SORTS
 from services.gateway.pages.runs_table import RunRow
 
@@ -22,13 +22,13 @@ _RARE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """An answer or a failure in the table. Texts are their beginnings; `outcome` is the class of its mark."""
+    """An answer or a failure in the table. Texts are their beginnings; `css_class` is that of its badge."""
 
     key: str
     row_id: str
     rollout: int
     task: str
-    outcome: str
+    css_class: str
     word: str
     prompt: str
     answer: str
@@ -185,7 +185,7 @@ def _with(known: Iterable[str], given: str) -> Sequence[str]:
 
 def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> AnswerRow:
     outcome, answer = recorded.outcome, given_answer(recorded.outcome)
-    mark, word = outcome_mark(recorded, metrics)
+    css_class, word = outcome_badge(recorded, metrics)
     has_time = outcome.HasField("answer") and not recorded.is_reused
     text = (answer.text if answer else "") or recorded.prediction
     return AnswerRow(
@@ -193,7 +193,7 @@ def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> Answe
         row_id=recorded.row_id or str(recorded.doc_id),
         rollout=outcome.rollout,
         task=recorded.task,
-        outcome=mark,
+        css_class=css_class,
         word=word,
         prompt=_glimpse(recorded.prompt.rstrip().rpartition("\n\n")[2]),
         answer=_glimpse(text if answer else outcome.failure.message),

@@ -22,8 +22,8 @@ class LiveChart extends HTMLElement {
       width: this.clientWidth || 400, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 0, 0, 0],
       scales: { x: { range: () => [Math.min(xs[0] ?? 0, last() - 60), last()] }, y: { range: (_, low, high) => [0, high * 1.15 || 1] } },
       axes: [
-        { ...axis, grid: { show: false }, size: 22, space: 70, incrs: [15, 30, 60, 120], values: (plot, marks) => plot.data[0].length ? marks.map(clock) : [] },
-        { ...axis, size: 46, splits: (_, __, low, high) => [0, high / 2, high], values: (_, marks) => marks.map(mark => mark >= 10 ? Math.round(mark) : Number(mark.toFixed(1))) },
+        { ...axis, grid: { show: false }, size: 22, space: 70, incrs: [15, 30, 60, 120], values: (plot, ticks) => plot.data[0].length ? ticks.map(clock) : [] },
+        { ...axis, size: 46, splits: (_, __, low, high) => [0, high / 2, high], values: (_, ticks) => ticks.map(tick => tick >= 10 ? Math.round(tick) : Number(tick.toFixed(1))) },
       ],
       series: [{}, { stroke: colour(this, "--s1"), width: 1.6, fill: colour(this, "--accent-wash"), points: { show: () => xs.length === 1 } }],
     }, this.points, this);

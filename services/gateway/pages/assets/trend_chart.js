@@ -31,8 +31,8 @@ class TrendChart extends HTMLElement {
       width: this.clientWidth || 600, height: HEIGHT, legend: { show: false }, padding: [10, 10, 0, 0], cursor: { y: false, focus: { prox: 24 } }, focus: { alpha: .3 },
       scales: { x: { range: (_, low, high) => high - low < DAY ? [low - DAY / 2, high + DAY / 2] : [low, high] } },
       axes: [
-        { ...axis, size: 26, incrs: [DAY, 2 * DAY, 7 * DAY, 14 * DAY], values: (_, marks) => marks.map(mark => date.format(mark * 1000)) },
-        { ...axis, size: 44, values: (_, marks) => marks.map(figure) },
+        { ...axis, size: 26, incrs: [DAY, 2 * DAY, 7 * DAY, 14 * DAY], values: (_, ticks) => ticks.map(tick => date.format(tick * 1000)) },
+        { ...axis, size: 44, values: (_, ticks) => ticks.map(figure) },
       ],
       series: [{}, ...series],
       hooks: { setCursor: [plot => this.show(plot, figure)] },

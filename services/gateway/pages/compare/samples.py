@@ -8,13 +8,13 @@ from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2, summary_pb2
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.backends.calls import Results
-from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_mark
+from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_badge
 from services.gateway.pages.compare.address import CompareAddress
 
 _WORD = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
-# Texts with more differences than these are shown without marks: they have little in common.
+# Texts with more differences than these are shown without highlights: they have little in common.
 MAX_CHANGES = 150
-# The rest of a longer text is shown without marks; with the bound above this is some milliseconds.
+# The rest of a longer text is shown without highlights; with the bound above this is some milliseconds.
 MAX_CHARACTERS = 8_000
 
 # For each number of changes, how far each diagonal of the edit graph was followed before it.
@@ -101,17 +101,17 @@ def _goes_down(furthest: dict[int, int], diagonal: int, changes: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AnswerBeside:
-    """An answer; `key` names it in its run.
+    """An answer; `key` names it in its run, and `css_class` is that of its badge.
 
-    `pieces` are marked where the answer of the reference run has other words; in that answer, where the only
-    other one has.
+    `pieces` are highlighted where the answer of the reference run has other words; in that answer, where
+    the only other one has.
     """
 
     run_id: str
     index: int
     key: str
     sample: int
-    outcome: str
+    css_class: str
     word: str
     pieces: Sequence[Piece]
     text: str
@@ -210,13 +210,13 @@ def _answer(
     recorded: outcome_pb2.RecordedOutcome, run_id: str, index: int, beside: str, metric: str
 ) -> AnswerBeside:
     outcome, answer = recorded.outcome, _answer_text(recorded)
-    mark, word = outcome_mark(recorded, [metric] if metric else ())
+    css_class, word = outcome_badge(recorded, [metric] if metric else ())
     return AnswerBeside(
         run_id=run_id,
         index=index,
         key=f"{outcome.sample}.{outcome.rollout}",
         sample=outcome.sample,
-        outcome=mark,
+        css_class=css_class,
         word=word,
         pieces=own_pieces(beside[:_MAX_CHARACTERS], answer[:_MAX_CHARACTERS]) if index or beside else (),
         text=answer,

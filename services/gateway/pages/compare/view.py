@@ -32,7 +32,7 @@ class ComparedRun:
 class DifferenceRow:
     """How much the other run is above the reference run, on a task or, without a name, on all.
 
-    `means` are those of both; `verdict` is the class of its mark.
+    `means` are those of both; `verdict` is the CSS class of its row.
     """
 
     task: str

@@ -20,7 +20,7 @@ from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, Sc
 from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_options, ordered_models
-from services.gateway.pages.history.view import DAYS, STATES, history_view, past_run
+from services.gateway.pages.history.view import DAYS, STATES, history_row, history_view
 from services.gateway.pages.page import PageOf
 
 _PAGE_SIZE = 100
@@ -153,7 +153,7 @@ async def _request(scheduler: Scheduler, filters: dict[str, str]) -> GetHistoryR
 
 
 def _record(entry: leaderboard_pb2.LeaderboardEntry) -> Iterable[Value]:
-    row = past_run(entry)
+    row = history_row(entry)
     closed_at = row.closed_at.isoformat() if row.closed_at else None
     figure = (row.metric, row.value, row.low, row.high)
     return (row.run_id, row.model, row.benchmark, row.state, *figure, row.answered, row.failed, closed_at)

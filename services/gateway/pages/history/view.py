@@ -18,8 +18,8 @@ STATES = tuple(state.value for state in RunState if state.is_final)
 
 
 @dataclass(frozen=True, slots=True)
-class PastRun:
-    """A closed run; without a figure where it has none of the metric."""
+class HistoryRow:
+    """A history entry; without a figure where its run has none of the metric."""
 
     run_id: str
     model: str
@@ -41,7 +41,7 @@ class PastRun:
 class HistoryView:
     """A page of the history, with sums over all pages. `fault`: why the filters are refused."""
 
-    rows: Sequence[PastRun]
+    rows: Sequence[HistoryRow]
     total: int
     completed_runs: int
     answered: int
@@ -102,7 +102,7 @@ def history_view(
     found: GetHistoryResponse, options: FilterOptions, now: datetime, fault: str = ""
 ) -> HistoryView:
     return HistoryView(
-        rows=[past_run(entry) for entry in found.entries],
+        rows=[history_row(entry) for entry in found.entries],
         total=found.total,
         completed_runs=found.totals.completed_runs,
         answered=found.totals.answered,
@@ -116,9 +116,9 @@ def history_view(
     )
 
 
-def past_run(entry: leaderboard_pb2.LeaderboardEntry) -> PastRun:
+def history_row(entry: leaderboard_pb2.LeaderboardEntry) -> HistoryRow:
     low, high = interval(entry.figure) or (None, None)
-    return PastRun(
+    return HistoryRow(
         run_id=entry.run_id,
         model=entry.model,
         benchmark=entry.dataset_name or entry.benchmark,

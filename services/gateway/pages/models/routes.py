@@ -13,7 +13,7 @@ from services.gateway.api.models import model_of, models_named
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.errors import AmbiguousModel
-from services.gateway.pages.models.view import ClosedRun, SeveralModels, model_view
+from services.gateway.pages.models.view import ModelRun, SeveralModels, model_view
 from services.gateway.pages.page import PageOf
 
 _PAGE_SIZE = 500
@@ -44,10 +44,10 @@ async def show_model(
     history = await results.leaderboard.GetHistory(request)
     limit = asyncio.Semaphore(_AT_A_TIME)
 
-    async def closed(entry: leaderboard_pb2.LeaderboardEntry) -> ClosedRun:
+    async def closed(entry: leaderboard_pb2.LeaderboardEntry) -> ModelRun:
         async with limit:
             run, summary = await asyncio.gather(scheduler.run(entry.run_id), results.summary(entry.run_id))
-        return ClosedRun(entry, run, summary)
+        return ModelRun(entry, run, summary)
 
     latest = [*latest_complete(history.entries).values()][:_MAX_SHOWN]
     runs = await asyncio.gather(*(closed(entry) for entry in latest))

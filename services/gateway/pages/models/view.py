@@ -57,13 +57,15 @@ class ModelView:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedRun:
+class ModelRun:
+    """The newest complete run of the model over one benchmark."""
+
     entry: leaderboard_pb2.LeaderboardEntry
     run: run_pb2.Run
     summary: summary_pb2.RunSummary
 
 
-def model_view(model: str, runs: Sequence[ClosedRun], total: int, now: datetime) -> ModelView:
+def model_view(model: str, runs: Sequence[ModelRun], total: int, now: datetime) -> ModelView:
     """`total` counts all closed runs of the model."""
     of_kind: dict[ReportKind, list[BenchmarkRow]] = {kind: [] for kind in ReportKind}
     for each in runs:
@@ -77,7 +79,7 @@ def model_view(model: str, runs: Sequence[ClosedRun], total: int, now: datetime)
     return ModelView(model, tables, Scale.around(ends, within=_SHARE if is_share else None), total, now)
 
 
-def _row(each: ClosedRun) -> BenchmarkRow:
+def _row(each: ModelRun) -> BenchmarkRow:
     usage = each.summary.usage
     return BenchmarkRow(
         benchmark=each.entry.dataset_name or each.entry.benchmark,

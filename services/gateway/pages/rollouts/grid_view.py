@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2, summary_pb2
 from proctor.values.run import CHANGING_STATES
 from services.gateway.http.presentation import interval, optional
-from services.gateway.pages.answer_marks import outcome_mark
+from services.gateway.pages.answer_marks import outcome_badge
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row
 from services.gateway.pages.runs_table import RunRow, run_row
 from services.gateway.pages.text import plain
@@ -22,23 +22,23 @@ _MAX_WORD = 60
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutMark:
-    """One rollout; `number` is from 0. `outcome` is the class of its mark, "" while it is not recorded."""
+class RolloutBadge:
+    """One rollout; `number` is from 0. `css_class` is that of its badge, "" while it is not recorded."""
 
     number: int
-    outcome: str
+    css_class: str
     word: str
     note: str
 
     @property
     def name(self) -> str:
-        """The name of the cell where its mark is not seen."""
+        """The name of the cell where its badge is not seen."""
         return plain(f"rollout {self.number}: {self.word}", _MAX_WORD)
 
     @property
     def text(self) -> str:
-        """The word beside the mark; a mark for right, wrong or not recorded is enough."""
-        return "" if self.outcome in {"right", "wrong", ""} else plain(self.word, _MAX_WORD)
+        """The word in the badge; a badge for right, wrong or not recorded needs none."""
+        return "" if self.css_class in {"right", "wrong", ""} else plain(self.word, _MAX_WORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Cell:
     """The rollouts of one model at one task. `score` is the mean of those that are judged."""
 
     run_id: str
-    rollouts: Sequence[RolloutMark]
+    rollouts: Sequence[RolloutBadge]
     score: float | None
 
 
@@ -175,17 +175,17 @@ def _cell(part: RunPart, task: int, rollouts: int) -> Cell:
     scores = [one.scores[SCORE] for one in found if one and SCORE in one.scores]
     return Cell(
         run_id=part.run.run_id,
-        rollouts=[rollout_mark(number, one) for number, one in enumerate(found)],
+        rollouts=[rollout_badge(number, one) for number, one in enumerate(found)],
         score=sum(scores) / len(scores) if scores else None,
     )
 
 
-def rollout_mark(number: int, recorded: outcome_pb2.RecordedOutcome | None) -> RolloutMark:
+def rollout_badge(number: int, recorded: outcome_pb2.RecordedOutcome | None) -> RolloutBadge:
     """`number` is from 0."""
     if recorded is None:
-        return RolloutMark(number, "", "not recorded yet", "")
-    mark, word = outcome_mark(recorded, (SCORE,))
-    return RolloutMark(number, mark, word, _note(recorded.outcome))
+        return RolloutBadge(number, "", "not recorded yet", "")
+    css_class, word = outcome_badge(recorded, (SCORE,))
+    return RolloutBadge(number, css_class, word, _note(recorded.outcome))
 
 
 def _note(outcome: outcome_pb2.Outcome) -> str:

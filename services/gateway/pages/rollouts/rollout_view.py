@@ -9,7 +9,7 @@ from proctor.values.rollout import DIFF, LOG, is_execution
 from proctor.values.run import CHANGING_STATES
 from services.gateway.http.paths import ARTIFACTS
 from services.gateway.pages.rollouts.excerpt import Bounds, Excerpt, excerpt
-from services.gateway.pages.rollouts.grid_view import RolloutMark, rollout_mark
+from services.gateway.pages.rollouts.grid_view import RolloutBadge, rollout_badge
 from services.gateway.pages.rollouts.record import DiffLine, Record, Step, record_of
 from services.gateway.pages.runs_table import RunRow
 
@@ -49,7 +49,7 @@ class RolloutView:
     name: str
     tasks: int
     rollouts: int
-    shown: RolloutMark
+    shown: RolloutBadge
     instruction: str
     record: Record
     answer: str
@@ -63,7 +63,7 @@ class RolloutView:
 
     @property
     def is_recorded(self) -> bool:
-        return bool(self.shown.outcome)
+        return bool(self.shown.css_class)
 
     @property
     def is_live(self) -> bool:
@@ -135,7 +135,7 @@ def rollout_view(
         name=order.task_ids[key.task - 1],
         tasks=len(order.task_ids),
         rollouts=rollouts,
-        shown=rollout_mark(key.rollout, recorded),
+        shown=rollout_badge(key.rollout, recorded),
         instruction=recorded.prompt if recorded else "",
         record=record,
         answer=outcome.answer.text,

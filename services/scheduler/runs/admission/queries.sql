@@ -48,7 +48,7 @@ SET state = 'pending', queued_at = $2, phase = '', is_closing = false, admitted_
 WHERE run_id = ANY ($1) AND state = 'running'
 RETURNING run_id;
 
--- name: start_runs: Give slots to pending runs, each until its completion window ends or its time is used up ($1 runs, $2 time, $3 seconds that a run may take)
+-- name: start_runs: Give slots to pending runs, each until its completion window ends or its time is used up ($1 runs, $2 time, $3 seconds that a run may execute)
 WITH admitted AS (
     UPDATE runs
     SET state = 'running', is_closing = false, started_at = coalesce(started_at, $2), admitted_at = $2,

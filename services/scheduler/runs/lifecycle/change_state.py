@@ -26,8 +26,8 @@ log = get_logger()
 
 # The delay after an outage of results; `RunStore.deleted` bounds what one sweep asks.
 SWEEP_SECONDS = 10.0
-# The call that deletes a run deletes its record first.
-FIRST_ATTEMPT = timedelta(seconds=30)
+# Until then the call that deletes a run deletes its record itself.
+SWEEP_AFTER = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ChangeState:
         if pending is not None:
             return await self._announced(pending)
         run = await self.runs.get(run_id)
-        # A pending run of a later epoch was retried by an earlier attempt of this call, so the call succeeds.
+        # A pending run of a later epoch was retried by an earlier call, so this one succeeds too.
         if run.epoch == 1 or run.state not in (RunState.PENDING, RunState.RUNNING):
             raise RunNotRetryable(run_id=run_id, state=run.state)
         return run
@@ -122,7 +122,7 @@ class DeleteRun:
 
     async def sweep(self) -> None:
         """Asks results again to delete what it may still have. A run that fails goes behind the others."""
-        for run_id in await self.runs.deleted(self.clock.now() - FIRST_ATTEMPT):
+        for run_id in await self.runs.deleted(self.clock.now() - SWEEP_AFTER):
             try:
                 await self._delete_record(run_id)
             except DomainError as error:

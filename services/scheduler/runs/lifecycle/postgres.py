@@ -44,7 +44,7 @@ from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun
 
-# Goes out with `QueueFull`: runs finish in minutes, so an earlier attempt rarely finds room.
+# Goes out with `QueueFull`: runs finish in minutes, so an earlier order rarely finds room.
 RETRY_AFTER_SECONDS = 30
 # Bounds one sweep of the leader; the next one takes the rest.
 _MAX_DELETED_AT_ONCE = 100
@@ -69,7 +69,7 @@ class PostgresRuns:
         """Adds the run in a transaction that stores more than the run."""
         # Request ids are unique per user only.
         request = uuid5(UUID(request_id), run.user) if request_id else None
-        # Before looking for an earlier call: two attempts at once would both find none and both be stored.
+        # Before looking for an earlier call: two calls at once would both find none and both be stored.
         await lock_user(transaction, run.user)
         found = await transaction.fetchval("find_submitted_run", run.run_id, request)
         if found is not None:

@@ -92,7 +92,7 @@ DELETE FROM runs WHERE run_id = $1;
 -- name: add_deleted_run: Record that results may still store a deleted run ($1 run, $2 time)
 INSERT INTO deleted_runs (run_id, deleted_at) VALUES ($1, $2) ON CONFLICT DO NOTHING;
 
--- name: find_deleted_run: Return a run if an earlier attempt of the same call deleted it ($1 run, $2 time)
+-- name: find_deleted_run: Return a run that the same call has deleted already ($1 run, $2 time)
 SELECT run_id FROM deleted_runs WHERE run_id = $1 AND deleted_at = $2;
 
 -- name: list_deleted_runs: Return runs that results may still store, earliest first ($1 deleted before, $2 most)

@@ -108,7 +108,7 @@ async def test_flips_lead_to_their_samples(harness: GatewayHarness) -> None:
     assert all(asked.only_differing for asked in harness.results.answers.listed)
 
 
-async def test_words_that_differ_are_marked_and_either_side_opens(harness: GatewayHarness) -> None:
+async def test_words_that_differ_are_highlighted_and_either_side_opens(harness: GatewayHarness) -> None:
     shown = await show(harness, RUNS)
     assert "the<ins> dog</ins> sat" in shown.html
     # The reference run of two shows what the other does not have.

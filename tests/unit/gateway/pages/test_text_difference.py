@@ -22,18 +22,18 @@ def own_words(base: str, other: str) -> list[str]:
         ("3,5", "3.5", ["."]),
     ],
 )
-def test_only_words_of_its_own_are_marked(base: str, other: str, own: list[str]) -> None:
+def test_only_words_of_its_own_are_highlighted(base: str, other: str, own: list[str]) -> None:
     assert own_words(base, other) == own
 
 
-def test_pieces_are_the_whole_text_and_as_few_words_as_possible_are_marked() -> None:
+def test_pieces_are_the_whole_text_and_as_few_words_as_possible_are_highlighted() -> None:
     draw = random.Random(7)
     for _ in range(500):
         base, other = ([draw.choice("abc") for _ in range(draw.randrange(12))] for _ in range(2))
         pieces = own_pieces(" ".join(base), " ".join(other))
         assert "".join(piece.text for piece in pieces) == " ".join(other)
-        marked = sum(len(re.findall(r"\w+", piece.text)) for piece in pieces if piece.is_own)
-        assert marked == len(other) - longest_common(base, other)
+        highlighted = sum(len(re.findall(r"\w+", piece.text)) for piece in pieces if piece.is_own)
+        assert highlighted == len(other) - longest_common(base, other)
 
 
 def longest_common(first: list[str], second: list[str]) -> int:
@@ -45,7 +45,7 @@ def longest_common(first: list[str], second: list[str]) -> int:
     return row[-1]
 
 
-def test_texts_with_little_in_common_are_shown_without_marks() -> None:
+def test_texts_with_little_in_common_are_shown_without_highlights() -> None:
     assert own_words("a " * MAX_CHANGES, "b " * MAX_CHANGES) == []
 
 

@@ -185,21 +185,21 @@ async def test_a_pool_without_workers_leaves_room_for_shards_of_others() -> None
     harness = SchedulerHarness(rows=ToyRows(count=64 * 30), rule=credit_rule(min_shards=20))
     harness.stream.payload_bytes, harness.stream.stream_bytes = 100, 500
     lead = replace(leading(harness), pools=("remote", "local"))
-    orphan = await harness.submit(toy_order(tasks=("say",)))
+    first = await harness.submit(toy_order(tasks=("say",)))
     task = asyncio.ensure_future(lead.lead(harness.fencing_token))
 
     async def is_sent(run: Run, shards: int) -> bool:
         return len(harness.stream.sent.get(run.run_id, ())) >= shards
 
-    await eventually(lambda: is_sent(orphan, 4), "the room is full of the first run")
+    await eventually(lambda: is_sent(first, 4), "the room is full of the first run")
     other = await harness.submit(toy_order(tasks=("say",), model="vllm/starter"))
     await eventually(lambda: is_sent(other, 4), "the other pool has shards")
     late = await harness.submit(toy_order(tasks=("say",)))
     await eventually(lambda: is_sent(late, 1), "the late run has a shard")
     for _ in range(20):
-        harness.tracker.touch(orphan.run_id, harness.clock.monotonic())
+        harness.tracker.touch(first.run_id, harness.clock.monotonic())
         await asyncio.sleep(0)
     task.cancel()
-    held = {run.run_id: len(harness.stream.sent[run.run_id]) for run in (orphan, other, late)}
+    held = {run.run_id: len(harness.stream.sent[run.run_id]) for run in (first, other, late)}
     assert max(held.values()) <= 5
     assert held[late.run_id] == 1

@@ -193,8 +193,8 @@ async def test_failure_has_its_class_and_reason(harness: GatewayHarness) -> None
         recorded(3, scores={"f1": 0.5}, is_golden=True),
     )
     shown = await show(harness, f"{RESULTS}?row=0.0")
-    for mark in ("rate limit", "unparsed", "answered", "50.0"):
-        assert f">{mark}</span>" in shown.html
+    for word in ("rate limit", "unparsed", "answered", "50.0"):
+        assert f">{word}</span>" in shown.html
     assert shown.html.count("The provider answered 429.") == 2
     assert "★" in shown.html
     assert "marked as wrong" in shown.html

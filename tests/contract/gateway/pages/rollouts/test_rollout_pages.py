@@ -213,8 +213,8 @@ async def test_long_texts_end_a_page_of_a_trajectory_sooner(harness: GatewayHarn
 async def test_long_changes_and_output_of_tests_come_in_pages(harness: GatewayHarness) -> None:
     path = f"/runs/{FIRST}/rollouts/1/0"
     changed, printed = (
-        "".join(f"{mark}{word} {number}.\n" for number in range(1, 1001))
-        for mark, word in (("+", "row"), ("", "said"))
+        "".join(f"{sign}{word} {number}.\n" for number in range(1, 1001))
+        for sign, word in (("+", "row"), ("", "said"))
     )
     body = record(diff=changed, verifier_log=printed)
     harness.results.outcomes[FIRST][0].outcome.answer.body_json = body

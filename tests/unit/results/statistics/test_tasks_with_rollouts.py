@@ -20,13 +20,14 @@ from services.results.statistics.paired.estimate import DifferenceEstimate
 from services.results.statistics.paired.mean_difference import difference_of_means
 from services.results.statistics.sample_scores import ScoreColumns
 
-Attempts = list[list[float]]
+# Each task has the scores of its rollouts.
+Scores = list[list[float]]
 REWARDS = st.lists(
     st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=5), min_size=3, max_size=8
 )
 
 
-def compared(first: Attempts, second: Attempts, metric: str = "reward") -> DifferenceEstimate:
+def compared(first: Scores, second: Scores, metric: str = "reward") -> DifferenceEstimate:
     """One list of scores per task and run."""
     groups = [
         PairGroup(SampleAnswers(tuple(one)), SampleAnswers(tuple(other)), 1)
@@ -37,12 +38,12 @@ def compared(first: Attempts, second: Attempts, metric: str = "reward") -> Diffe
 
 
 @given(REWARDS)
-def test_the_interval_of_a_score_is_that_of_the_means_of_tasks(attempts: Attempts) -> None:
-    means = [float(np.mean(one)) for one in attempts]
+def test_the_interval_of_a_score_is_that_of_the_means_of_tasks(scores: Scores) -> None:
+    means = [float(np.mean(one)) for one in scores]
     assume(np.std(means) > 1e-9)
-    samples = np.repeat(np.arange(len(attempts)), [len(one) for one in attempts])
-    rollouts = np.concatenate([np.arange(len(one)) for one in attempts])
-    figure = figure_of("reward", ScoreColumns(np.concatenate(attempts), samples, rollouts))
+    samples = np.repeat(np.arange(len(scores)), [len(one) for one in scores])
+    rollouts = np.concatenate([np.arange(len(one)) for one in scores])
+    figure = figure_of("reward", ScoreColumns(np.concatenate(scores), samples, rollouts))
     low, high = stats.t.interval(0.95, len(means) - 1, np.mean(means), stats.sem(means))
     assert (figure.mean, figure.stderr) == pytest.approx((np.mean(means), stats.sem(means)))
     # No score is below 0 or above 1.
@@ -51,7 +52,7 @@ def test_the_interval_of_a_score_is_that_of_the_means_of_tasks(attempts: Attempt
 
 
 @given(REWARDS, st.randoms(use_true_random=False))
-def test_two_runs_are_paired_by_task(first: Attempts, random: Random) -> None:
+def test_two_runs_are_paired_by_task(first: Scores, random: Random) -> None:
     """The interval is that of a paired t-test of task means; the test flips the signs of whole tasks."""
     second = [[random.choice([0.0, 0.5, 1.0]) for _ in range(random.randint(1, 4))] for _ in first]
     differences = np.array([np.mean(one) - np.mean(other) for one, other in zip(first, second, strict=True)])
@@ -65,11 +66,11 @@ def test_two_runs_are_paired_by_task(first: Attempts, random: Random) -> None:
     assert found.pairs == len(first)
 
 
-def test_attempts_are_no_further_pairs() -> None:
+def test_rollouts_are_no_further_pairs() -> None:
     """Two models of the same rates per task differ by chance in at most 5 % of comparisons of 20 tasks, five
-    attempts each; McNemar's test over the attempts would find a difference more often."""
+    rollouts each; McNemar's test over the rollouts would find a difference more often."""
     random = np.random.default_rng(7)
-    found, over_attempts = 0, 0
+    found, over_rollouts = 0, 0
     comparisons = 400
     for _ in range(comparisons):
         # Hard and easy tasks; each model is better at some of them.
@@ -83,6 +84,6 @@ def test_attempts_are_no_further_pairs() -> None:
         assert p_value is not None
         found += p_value <= 0.05
         only = [int((runs[0] & ~runs[1]).sum()), int((runs[1] & ~runs[0]).sum())]
-        over_attempts += stats.binomtest(min(only), max(sum(only), 1)).pvalue <= 0.05
+        over_rollouts += stats.binomtest(min(only), max(sum(only), 1)).pvalue <= 0.05
     assert found / comparisons <= 0.065
-    assert over_attempts > found
+    assert over_rollouts > found
