@@ -1,4 +1,4 @@
-"""What pytest is run for: the collected files and the tests that judge them. Suspicions in both."""
+"""The request to run pytest: the collected files and the tests that judge them. Suspicions in both."""
 
 import io
 import re
