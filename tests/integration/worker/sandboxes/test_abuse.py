@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine
 from services.worker.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Command, Ended
@@ -140,6 +141,29 @@ async def test_a_command_after_a_memory_bomb_is_not_killed_for_it(sandbox: Sandb
         assert bomb.ended is Ended.OUT_OF_MEMORY
         after = await sandbox.run(Command(("echo", "usable")))
         assert (after.text, after.ended) == ("usable\n", Ended.EXITED)
+
+
+@pytest.mark.parametrize("engine", ["process without privileges"], indirect=True)
+async def test_a_command_that_is_cancelled_while_it_waits_for_a_kill_never_begins(
+    sandbox: Sandbox, engine: BubblewrapEngine
+) -> None:
+    await sandbox.run(Command(("true",)))
+    before = _children(engine.launcher.process)
+    for _ in range(5):
+        bomb = asyncio.create_task(sandbox.run(python(_TWELVE, 20.0)))
+        while _children(engine.launcher.process) == before and not bomb.done():
+            # Not for long: its child that kills lives for milliseconds.
+            await asyncio.wait((bomb,), timeout=0)
+        late = asyncio.create_task(sandbox.run(Command(("sleep", "977"))))
+        await asyncio.wait((late,), timeout=0.001)
+        late.cancel()
+        await asyncio.wait((late, bomb))
+        left = await sandbox.run(Command(("sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")))
+        assert "sleep 977" not in left.text
+
+
+def _children(process: int | None) -> str:
+    return Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii")
 
 
 async def test_a_memory_bomb_of_many_processes_is_ended(sandbox: Sandbox) -> None:

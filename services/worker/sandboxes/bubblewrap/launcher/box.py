@@ -7,6 +7,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,16 +51,17 @@ class Box:
 
     def kill(self) -> None:
         """All of its processes end with its first one."""
-        self.is_ending = True
-        try:
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-        except ProcessLookupError:
-            return
+        if not self.is_ending:
+            self.is_ending = True
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
     def is_alive(self) -> bool:
         return not _is_ready(self.pidfd, 0)
 
     def release(self) -> None:
+        """Its end. The numbers of its files may be those of another box from then on."""
+        self.is_ending = True
         os.close(self.pidfd)
         os.close(self.user_namespace)
 

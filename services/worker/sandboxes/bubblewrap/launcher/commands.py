@@ -6,8 +6,9 @@ and new commands. Without the delay a late kill could end the command that follo
 
 import os
 import selectors
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from services.worker.sandboxes.bubblewrap.launcher.box import Box
@@ -35,6 +36,21 @@ class RunningCommand:
     """What the memory watch killed it for: "memory" or "files"."""
 
 
+@dataclass(slots=True)
+class HeldCommand:
+    """A command that begins when nothing kills in its sandbox any more, with copies of its files."""
+
+    request: Request
+    files: Sequence[int]
+    opened: ExitStack
+
+
+@dataclass(slots=True)
+class Delayed:
+    ended: list[tuple[RunningCommand, int]] = field(default_factory=list)
+    held: list[HeldCommand] = field(default_factory=list)
+
+
 class Commands:
     def __init__(self, *, program: bytes, selector: selectors.BaseSelector, reply: Reply) -> None:
         """`program` filters system calls. The selector gets the socket of each spawner, and as its data the
@@ -48,14 +64,27 @@ class Commands:
         self._running: dict[int, RunningCommand] = {}
         # Process that kills to its sandbox.
         self._kills: dict[int, Box] = {}
-        self._delayed: dict[int, list[Callable[[], None]]] = {}
+        # By the number of the sandbox.
+        self._delayed: dict[int, Delayed] = {}
 
     def run(self, box: Box, request: Request, files: Sequence[int]) -> None:
-        if self.are_killed(box):
-            held = [os.dup(file) for file in files]
-            self._delay(box, lambda: self._run_held(box, request, held))
-        else:
+        if not self.are_killed(box):
             self._start(box, request, files)
+            return
+        with ExitStack() as opened:
+            copies = []
+            for file in files:
+                copies.append(os.dup(file))
+                opened.callback(os.close, copies[-1])
+            self._delayed_in(box).held.append(HeldCommand(request, copies, opened.pop_all()))
+
+    def end_held(self, box: Box) -> None:
+        """Ends commands that have not begun, as a kill does with those that have."""
+        delayed = self._delayed_in(box)
+        held, delayed.held = delayed.held, []
+        for command in held:
+            command.opened.close()
+            self._reply(command.request, exit=_KILLED, excess="", oom_kills=0)
 
     def may_run(self, box: Box) -> bool:
         """Whether processes may run beside the first one. If there are none, nothing can fork."""
@@ -69,10 +98,14 @@ class Commands:
                 if ended := self._running.pop(request, None):
                     self._end(ended, code)
 
-    def kill(self, box: Box, excess: str) -> None:
+    def kill(self, box: Box, excess: str = "") -> None:
         for running in self._of(box):
-            running.excess = excess
-        self._kills[kill_all(box)] = box
+            running.excess = excess or running.excess
+        try:
+            self._kills[kill_all(box)] = box
+        except OSError:
+            # No process can be made: the sandbox may be what takes them all.
+            box.kill()
 
     def are_killed(self, box: Box) -> bool:
         return any(killed is box for killed in self._kills.values())
@@ -94,7 +127,7 @@ class Commands:
         return False
 
     def forget(self, box: Box) -> None:
-        """Answers what is left of a sandbox that has ended."""
+        """Answers what is left of a sandbox that is ending."""
         if box.number in self._spawners:
             self._forget_spawner(box.number)
         self._release(box)
@@ -115,22 +148,23 @@ class Commands:
         except (BrokenPipeError, ConnectionResetError):
             # It is answered when the spawner's end is seen, as those before it.
             return
+        except OSError:
+            del self._running[request["id"]]
+            raise
 
-    def _run_held(self, box: Box, request: Request, files: Sequence[int]) -> None:
-        try:
+    def _run_held(self, box: Box, command: HeldCommand) -> None:
+        with command.opened:
             if box.is_ending:
-                self._reply(request, lost=FIRST_PROCESS_ENDED)
-            else:
-                self._start(box, request, files)
-        except OSError as error:
-            self._reply(request, error=str(error))
-        finally:
-            for file in files:
-                os.close(file)
+                self._reply(command.request, lost=FIRST_PROCESS_ENDED)
+                return
+            try:
+                self._start(box, command.request, command.files)
+            except OSError as error:
+                self._reply(command.request, error=str(error))
 
     def _end(self, ended: RunningCommand, code: int) -> None:
         if self.are_killed(ended.box):
-            self._delay(ended.box, lambda: self._answer(ended, code))
+            self._delayed_in(ended.box).ended.append((ended, code))
         else:
             self._answer(ended, code)
 
@@ -141,7 +175,9 @@ class Commands:
             return
         kills = box.group.oom_kills() - ended.oom_kills if box.group else 0
         exit_code = code if code >= 0 else 128 - code
-        self._reply(ended.request, exit=exit_code, excess=ended.excess, oom_kills=kills)
+        # It may have ended by itself just before the kill.
+        excess = ended.excess if exit_code == _KILLED else ""
+        self._reply(ended.request, exit=exit_code, excess=excess, oom_kills=kills)
 
     def _forget_spawner(self, number: int) -> None:
         """Killed for memory, as its commands may be, or else a failure of the machine."""
@@ -152,7 +188,7 @@ class Commands:
         left = [running for running in self._running.values() if running.box.number == number]
         if left and not left[0].box.is_ending and left[0].box.is_alive():
             # Nothing waits for the end of these commands any more.
-            self.kill(left[0].box, "")
+            self.kill(left[0].box)
         for running in left:
             del self._running[running.request["id"]]
             group = running.box.group
@@ -161,9 +197,12 @@ class Commands:
             else:
                 self._reply(running.request, lost="what starts its commands ended.")
 
-    def _delay(self, box: Box, act: Callable[[], None]) -> None:
-        self._delayed.setdefault(box.number, []).append(act)
+    def _delayed_in(self, box: Box) -> Delayed:
+        return self._delayed.setdefault(box.number, Delayed())
 
     def _release(self, box: Box) -> None:
-        for act in self._delayed.pop(box.number, []):
-            act()
+        delayed = self._delayed.pop(box.number, Delayed())
+        for ended, code in delayed.ended:
+            self._answer(ended, code)
+        for command in delayed.held:
+            self._run_held(box, command)

@@ -12,7 +12,6 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
 from services.worker.sandboxes.bubblewrap.launcher.box import USER, Box
@@ -24,6 +23,7 @@ _NS_GET_PARENT = 0xB702
 _KILLS = 200
 # A killed process ends within milliseconds, later on a busy machine.
 _END_SECONDS = 1.0
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 ALL_KINDS = (
     syscalls.CLONE_NEWNS
     | syscalls.CLONE_NEWPID
@@ -59,27 +59,32 @@ def kill_all(box: Box) -> int:
 
     def act() -> None:
         join(box, syscalls.CLONE_NEWPID, is_user=False)
+        processes = _Processes(box)
         # Until they have ended their memory counts, and the next command would be killed for it.
-        awaited = _processes(box) if box.is_watched else []
+        awaited = processes.names() if box.is_watched else []
         for _ in range(_KILLS):
             if _kill_from_inside():
                 break
-            _kill_from_outside(box)
+            processes.kill()
         else:
             raise ProcessLookupError
-        _wait_for_ends(awaited)
+        processes.wait_for_ends(awaited)
 
     return fork_into(act)
 
 
 def _kill_from_inside() -> bool:
-    """False where the process that kills was killed or stopped first."""
+    """False where the process that kills was killed or stopped first, or could not be made."""
 
     def kill() -> None:
         with suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
 
-    killing = fork_into(kill)
+    try:
+        killing = fork_into(kill)
+    except BlockingIOError:
+        # The processes inside are as many as their user may have.
+        return False
     status = os.waitpid(killing, os.WUNTRACED)[1]
     if os.WIFSTOPPED(status):
         os.kill(killing, signal.SIGKILL)
@@ -87,32 +92,41 @@ def _kill_from_inside() -> bool:
     return not status
 
 
-def _kill_from_outside(box: Box) -> None:
-    """The caller is in an outer process namespace, and may send a signal to the folder of a process
-    (pidfd_send_signal(2)).
+class _Processes:
+    """The processes of a box but its first one, by the folders of their `/proc`.
+
+    There are none where this process has no way in (`can_look`), or the box has ended.
     """
-    for process in _processes(box):
+
+    def __init__(self, box: Box) -> None:
+        self._folder: int | None = None
         with suppress(OSError):
-            folder = os.open(process, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                signal.pidfd_send_signal(folder, signal.SIGKILL)
-            finally:
-                os.close(folder)
+            folder = os.open(f"/proc/{box.first_process}/root/proc", _FOLDER)
+            # Of a process that has ended the number may be another's, and the folder the machine's own.
+            if box.is_alive():
+                self._folder = folder
 
+    def names(self) -> list[str]:
+        if self._folder is None:
+            return []
+        return [name for name in os.listdir(self._folder) if name.isdecimal() and name != "1"]  # noqa: PTH208
 
-def _processes(box: Box) -> list[Path]:
-    """Their folders, but that of the first one. None where this process has no way in (`can_look`)."""
-    try:
-        inside = list(Path(f"/proc/{box.first_process}/root/proc").iterdir())
-    except OSError:
-        return []
-    return [path for path in inside if path.name.isdecimal() and path.name != "1"]
+    def kill(self) -> None:
+        """The caller is in an outer process namespace, and may send a signal to the folder of a process
+        (pidfd_send_signal(2)).
+        """
+        for name in self.names():
+            with suppress(OSError):
+                process = os.open(name, _FOLDER, dir_fd=self._folder)
+                try:
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                finally:
+                    os.close(process)
 
-
-def _wait_for_ends(processes: Sequence[Path]) -> None:
-    deadline = time.monotonic() + _END_SECONDS
-    while any(map(Path.exists, processes)) and time.monotonic() < deadline:
-        select.select([], [], [], 0.001)
+    def wait_for_ends(self, names: Sequence[str]) -> None:
+        deadline = time.monotonic() + _END_SECONDS
+        while not set(names).isdisjoint(self.names()) and time.monotonic() < deadline:
+            select.select([], [], [], 0.001)
 
 
 def listen_inside(box: Box, port: int, send_to: socket.socket, reply: bytes) -> int:

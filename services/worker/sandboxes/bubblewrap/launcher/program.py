@@ -10,13 +10,14 @@ import array
 import gc
 import json
 import os
+import resource
 import select
 import selectors
 import signal
 import socket
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
@@ -137,6 +138,7 @@ class Launcher:
         elif request["do"] == "run":
             self._commands.run(box, request, files)
         elif request["do"] == "kill":
+            self._commands.end_held(box)
             if self._commands.may_run(box):
                 self._waiting[kill_all(box)] = request
             else:
@@ -232,7 +234,9 @@ class Launcher:
         return len(left)
 
     def _reply(self, request: Request, **facts: object) -> None:
-        self._control.sendmsg([json.dumps({"id": request["id"], **facts}).encode()])
+        # The end of the worker is seen when the socket is read.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._control.sendmsg([json.dumps({"id": request["id"], **facts}).encode()])
 
 
 def _uid(number: int) -> int:
@@ -253,6 +257,9 @@ def main() -> None:
     syscalls.die_with(worker)
     # Ctrl-C at a terminal is the worker's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A sandbox of the same user may have many files on their way, which count for all (unix(7)).
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     # What is run inside a sandbox must not have it.
     os.set_inheritable(file, False)  # noqa: FBT003  # positional only
     launcher = Launcher(socket.socket(fileno=file))
