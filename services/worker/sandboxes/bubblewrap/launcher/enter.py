@@ -102,14 +102,15 @@ class _Processes:
         self._folder: int | None = None
         with suppress(OSError):
             folder = os.open(f"/proc/{box.first_process}/root/proc", _FOLDER)
-            # Of a process that has ended the number may be another's, and the folder the machine's own.
+            # The number of an ended process may be another's by now, and the folder the machine's own.
             if box.is_alive():
                 self._folder = folder
 
     def names(self) -> list[str]:
         if self._folder is None:
             return []
-        return [name for name in os.listdir(self._folder) if name.isdecimal() and name != "1"]  # noqa: PTH208
+        names = os.listdir(self._folder)  # noqa: PTH208  # pathlib takes no open folder
+        return [name for name in names if name.isdecimal() and name != "1"]
 
     def kill(self) -> None:
         """The caller is in an outer process namespace, and may send a signal to the folder of a process
