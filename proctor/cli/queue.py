@@ -63,7 +63,9 @@ _RUN = (Column("model, run", "whole"), Column("benchmark, user"))
 async def queue(
     session: Session,
     *,
-    page_size: Annotated[int, typer.Option(min=1, max=500, help="Most pending and paused runs.")] = 100,
+    page_size: Annotated[
+        int, typer.Option(min=1, max=500, help="Maximum number of pending and paused runs.")
+    ] = 100,
 ) -> None:
     """Show the running runs, the pending ones with reason and expected start, and the workers."""
     session.terminal.show(await session.client.queue.show(page_size), print_queue)
@@ -83,7 +85,11 @@ class LimitOptions:
     ] = None
     max_requests_per_minute: Annotated[
         int | None,
-        typer.Option(parser=_number(1, INT32_MAX), metavar="N", help="Requests of a user per minute."),
+        typer.Option(
+            parser=_number(1, INT32_MAX),
+            metavar="N",
+            help="Orders, uploads and changes of a user per minute.",
+        ),
     ] = None
     run_time_limit: Annotated[
         float | None, typer.Option(parser=_seconds, metavar="SECONDS", help="Seconds that a run may execute.")
@@ -91,7 +97,9 @@ class LimitOptions:
     min_run_time: Annotated[
         float | None,
         typer.Option(
-            parser=_seconds, metavar="SECONDS", help="Seconds that a run executes before it may be preempted."
+            parser=_seconds,
+            metavar="SECONDS",
+            help="Seconds that a run executes before a run of equal priority may preempt it.",
         ),
     ] = None
     highest_priorities: Annotated[
@@ -105,7 +113,8 @@ class LimitOptions:
         typer.Option(
             parser=_number(1),
             metavar="N",
-            help="Data sets, files, batch outputs and suites that a user may store.",
+            help="Data sets, files, batch outputs, versions of suites, sets of tasks "
+            "and runs with artifacts that a user may store.",
         ),
     ] = None
     max_stored_rows_per_user: Annotated[
@@ -194,7 +203,7 @@ def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
     max_running = queue.limits.max_running_runs
     if queue.running:
         title = _running_title(queue.running, max_running)
-        columns = (*_RUN, *texts("done, phase", "rate, time left"))
+        columns = (*_RUN, *texts("done, phase", "speed, time left"))
         console.print(table(console, columns, map(_running_cells, queue.running), title))
     if queue.pending:
         columns = (*numbers("no."), *_RUN, *texts("starts in, blocked by"))
@@ -220,9 +229,13 @@ def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
             str(limits.max_pending_runs_per_user),
             "--max-pending-runs-per-user",
         ),
-        ("requests of a user per minute", str(limits.max_requests_per_minute), "--max-requests-per-minute"),
+        (
+            "orders, uploads and changes of a user per minute",
+            str(limits.max_requests_per_minute),
+            "--max-requests-per-minute",
+        ),
         ("time that a run may execute", _time(limits.run_time_limit), "--run-time-limit"),
-        ("time before a run may be preempted", _time(limits.min_run_time), "--min-run-time"),
+        ("time before equal priority may preempt a run", _time(limits.min_run_time), "--min-run-time"),
         ("storage of a user", decimal(limits.max_stored_bytes_per_user), "--max-stored-bytes-per-user"),
         ("stored files of a user", f"{limits.max_stored_files_per_user:,}", "--max-stored-files-per-user"),
         ("stored rows of a user", f"{limits.max_stored_rows_per_user:,}", "--max-stored-rows-per-user"),
@@ -246,9 +259,9 @@ def print_limits(console: Console, shown: queue_pb2.GetLimitsResponse) -> None:
 def _running_cells(run: run_pb2.Run) -> tuple[Cell, ...]:
     progress = run.progress
     share = f"{100 * progress.recorded / progress.total:.0f} %" if progress.total else ""
-    rate = f"{progress.samples_per_second:.1f}/s" if progress.HasField("samples_per_second") else ""
+    speed = f"{progress.samples_per_second:.1f}/s" if progress.HasField("samples_per_second") else ""
     left = words.duration(progress.eta_seconds) if progress.HasField("eta_seconds") else ""
-    return *_run_cells(run), two_lines(share, progress.phase), two_lines(rate, left)
+    return *_run_cells(run), two_lines(share, progress.phase), two_lines(speed, left)
 
 
 def _pending_cells(run: run_pb2.Run) -> tuple[Cell, ...]:

@@ -25,37 +25,37 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
     """Not a reason; never sent."""
     ERROR_REASON_INVALID_PARAMETER: _ErrorReason.ValueType  # 1
-    """INVALID_ARGUMENT. {"field": "order.limit"}"""
+    """INVALID_ARGUMENT. {"field": "order.limit"}: a field has a value that is not allowed."""
     ERROR_REASON_UNKNOWN_SUITE: _ErrorReason.ValueType  # 2
     """INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
     ERROR_REASON_UNKNOWN_TASK: _ErrorReason.ValueType  # 3
-    """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
+    """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}: the suite has no such task."""
     ERROR_REASON_UNKNOWN_MODEL: _ErrorReason.ValueType  # 4
     """INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}"""
     ERROR_REASON_UNKNOWN_PROVIDER: _ErrorReason.ValueType  # 5
-    """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}"""
+    """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}: no pool asks this provider."""
     ERROR_REASON_INVALID_SUITE_FILE: _ErrorReason.ValueType  # 6
     """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
-    """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
+    """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read."""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
-    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}"""
+    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}: a row does not fit its task."""
     ERROR_REASON_SAMPLE_TOO_LARGE: _ErrorReason.ValueType  # 9
-    """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}"""
+    """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be."""
     ERROR_REASON_RUN_NOT_FOUND: _ErrorReason.ValueType  # 10
-    """NOT_FOUND. {"run_id": "…"}"""
+    """NOT_FOUND. {"run_id": "…"}: no such run."""
     ERROR_REASON_RUN_ALREADY_FINISHED: _ErrorReason.ValueType  # 11
-    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}"""
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be changed."""
     ERROR_REASON_RUN_NOT_RETRYABLE: _ErrorReason.ValueType  # 12
-    """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}"""
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a failed or cancelled run can be retried, once it is closed."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 13
-    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}"""
+    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}: the user has as many pending and paused runs as allowed."""
     ERROR_REASON_RUN_INCOMPLETE: _ErrorReason.ValueType  # 15
-    """FAILED_PRECONDITION. {"run_id": "…", "missing": "12"}"""
+    """FAILED_PRECONDITION. {"run_id": "…", "missing": "12"}: samples still have no outcome."""
     ERROR_REASON_SAMPLE_SET_NOT_FOUND: _ErrorReason.ValueType  # 16
-    """NOT_FOUND. {"sample_set_id": "…"}"""
+    """NOT_FOUND. {"sample_set_id": "…"}: no such sample set, or no such sample in it."""
     ERROR_REASON_INVALID_PAGE_TOKEN: _ErrorReason.ValueType  # 17
-    """INVALID_ARGUMENT. {"page_token": "…"}"""
+    """INVALID_ARGUMENT. {"page_token": "…"}: no list gave this token."""
     ERROR_REASON_DEPENDENCY_UNAVAILABLE: _ErrorReason.ValueType  # 18
     """UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
     ERROR_REASON_DEADLINE_REACHED: _ErrorReason.ValueType  # 19
@@ -75,7 +75,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_NO_COMMON_SAMPLES: _ErrorReason.ValueType  # 26
     """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
     ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
-    """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
+    """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}: no such metric for this task."""
     ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 29
     """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
     ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 30
@@ -83,9 +83,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 31
     """FAILED_PRECONDITION. {"model": "openai/…"}: a cost limit needs a price."""
     ERROR_REASON_PRIORITY_NOT_ALLOWED: _ErrorReason.ValueType  # 32
-    """FAILED_PRECONDITION. {"user": "local", "priority": "high", "allowed": "normal, low"}"""
+    """FAILED_PRECONDITION. {"user": "local", "priority": "high", "allowed": "normal, low"}: the priority is above the user's highest."""
     ERROR_REASON_TOO_MANY_REQUESTS: _ErrorReason.ValueType  # 33
-    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}"""
+    """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}: the user has made the requests of this minute."""
     ERROR_REASON_RUN_NOT_PAUSABLE: _ErrorReason.ValueType  # 34
     """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a pending or running run can be paused."""
     ERROR_REASON_RUN_NOT_PAUSED: _ErrorReason.ValueType  # 35
@@ -93,15 +93,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_PROVIDER_REFUSED: _ErrorReason.ValueType  # 36
     """The provider refuses every request of the run, because of the key or the model. {"model": "openai/…"}"""
     ERROR_REASON_BASE_URL_NOT_ALLOWED: _ErrorReason.ValueType  # 37
-    """FAILED_PRECONDITION. {"base_url": "http://…"}"""
+    """FAILED_PRECONDITION. {"base_url": "http://…"}: an operator has not allowed this server."""
     ERROR_REASON_DATASET_NOT_FOUND: _ErrorReason.ValueType  # 38
-    """NOT_FOUND. {"dataset_id": "ds_…"}"""
+    """NOT_FOUND. {"dataset_id": "ds_…"}: no such data set."""
     ERROR_REASON_DATASET_IN_USE: _ErrorReason.ValueType  # 39
     """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
     ERROR_REASON_INVALID_DATASET: _ErrorReason.ValueType  # 40
     """INVALID_ARGUMENT. {"name": "rows.jsonl", "faults": "3"}: the response lists the faulty lines."""
     ERROR_REASON_DATASET_TOO_LARGE: _ErrorReason.ValueType  # 41
-    """INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}"""
+    """INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}: the file has more bytes or rows than a data set may have."""
     ERROR_REASON_OBJECT_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 42
     """UNAVAILABLE. {"dependency": "object store"}: it is unreachable or full."""
     ERROR_REASON_REQUEST_ID_TAKEN: _ErrorReason.ValueType  # 43
@@ -115,13 +115,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RUN_STILL_ACTIVE: _ErrorReason.ValueType  # 46
     """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a closed run can be deleted, and this one can be cancelled."""
     ERROR_REASON_FILE_NOT_FOUND: _ErrorReason.ValueType  # 47
-    """NOT_FOUND. {"file_id": "file-…"}"""
+    """NOT_FOUND. {"file_id": "file-…"}: no such file."""
     ERROR_REASON_FILE_IN_USE: _ErrorReason.ValueType  # 48
     """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
     ERROR_REASON_FILE_TOO_LARGE: _ErrorReason.ValueType  # 49
-    """INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}"""
+    """INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}: the file has more bytes than a file of a batch may have."""
     ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 50
-    """NOT_FOUND. {"batch_id": "batch_…"}"""
+    """NOT_FOUND. {"batch_id": "batch_…"}: no such batch."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 53
     """UNAUTHENTICATED. {}: no API key, or an unknown one."""
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 54
@@ -151,11 +151,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 69
     """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
     ERROR_REASON_TOO_MANY_WRONG_KEYS: _ErrorReason.ValueType  # 70
-    """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
+    """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}: the address has sent as many wrong keys as allowed in a minute."""
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 71
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
     ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 72
-    """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
+    """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a finished batch cannot be cancelled."""
     ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
     """FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
     ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 74
@@ -195,37 +195,37 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Not a reason; never sent."""
 ERROR_REASON_INVALID_PARAMETER: ErrorReason.ValueType  # 1
-"""INVALID_ARGUMENT. {"field": "order.limit"}"""
+"""INVALID_ARGUMENT. {"field": "order.limit"}: a field has a value that is not allowed."""
 ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2
 """INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
 ERROR_REASON_UNKNOWN_TASK: ErrorReason.ValueType  # 3
-"""INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}"""
+"""INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}: the suite has no such task."""
 ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
 """INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}"""
 ERROR_REASON_UNKNOWN_PROVIDER: ErrorReason.ValueType  # 5
-"""INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}"""
+"""INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}: no pool asks this provider."""
 ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
 """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
-"""FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}"""
+"""FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read."""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
-"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}"""
+"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}: a row does not fit its task."""
 ERROR_REASON_SAMPLE_TOO_LARGE: ErrorReason.ValueType  # 9
-"""INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}"""
+"""INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be."""
 ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 10
-"""NOT_FOUND. {"run_id": "…"}"""
+"""NOT_FOUND. {"run_id": "…"}: no such run."""
 ERROR_REASON_RUN_ALREADY_FINISHED: ErrorReason.ValueType  # 11
-"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}"""
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be changed."""
 ERROR_REASON_RUN_NOT_RETRYABLE: ErrorReason.ValueType  # 12
-"""FAILED_PRECONDITION. {"run_id": "…", "state": "running"}"""
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a failed or cancelled run can be retried, once it is closed."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 13
-"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}"""
+"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}: the user has as many pending and paused runs as allowed."""
 ERROR_REASON_RUN_INCOMPLETE: ErrorReason.ValueType  # 15
-"""FAILED_PRECONDITION. {"run_id": "…", "missing": "12"}"""
+"""FAILED_PRECONDITION. {"run_id": "…", "missing": "12"}: samples still have no outcome."""
 ERROR_REASON_SAMPLE_SET_NOT_FOUND: ErrorReason.ValueType  # 16
-"""NOT_FOUND. {"sample_set_id": "…"}"""
+"""NOT_FOUND. {"sample_set_id": "…"}: no such sample set, or no such sample in it."""
 ERROR_REASON_INVALID_PAGE_TOKEN: ErrorReason.ValueType  # 17
-"""INVALID_ARGUMENT. {"page_token": "…"}"""
+"""INVALID_ARGUMENT. {"page_token": "…"}: no list gave this token."""
 ERROR_REASON_DEPENDENCY_UNAVAILABLE: ErrorReason.ValueType  # 18
 """UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
 ERROR_REASON_DEADLINE_REACHED: ErrorReason.ValueType  # 19
@@ -245,7 +245,7 @@ ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
 ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
 """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
 ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
-"""INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}"""
+"""INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}: no such metric for this task."""
 ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 29
 """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
 ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
@@ -253,9 +253,9 @@ ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
 ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 31
 """FAILED_PRECONDITION. {"model": "openai/…"}: a cost limit needs a price."""
 ERROR_REASON_PRIORITY_NOT_ALLOWED: ErrorReason.ValueType  # 32
-"""FAILED_PRECONDITION. {"user": "local", "priority": "high", "allowed": "normal, low"}"""
+"""FAILED_PRECONDITION. {"user": "local", "priority": "high", "allowed": "normal, low"}: the priority is above the user's highest."""
 ERROR_REASON_TOO_MANY_REQUESTS: ErrorReason.ValueType  # 33
-"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}"""
+"""RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}: the user has made the requests of this minute."""
 ERROR_REASON_RUN_NOT_PAUSABLE: ErrorReason.ValueType  # 34
 """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a pending or running run can be paused."""
 ERROR_REASON_RUN_NOT_PAUSED: ErrorReason.ValueType  # 35
@@ -263,15 +263,15 @@ ERROR_REASON_RUN_NOT_PAUSED: ErrorReason.ValueType  # 35
 ERROR_REASON_PROVIDER_REFUSED: ErrorReason.ValueType  # 36
 """The provider refuses every request of the run, because of the key or the model. {"model": "openai/…"}"""
 ERROR_REASON_BASE_URL_NOT_ALLOWED: ErrorReason.ValueType  # 37
-"""FAILED_PRECONDITION. {"base_url": "http://…"}"""
+"""FAILED_PRECONDITION. {"base_url": "http://…"}: an operator has not allowed this server."""
 ERROR_REASON_DATASET_NOT_FOUND: ErrorReason.ValueType  # 38
-"""NOT_FOUND. {"dataset_id": "ds_…"}"""
+"""NOT_FOUND. {"dataset_id": "ds_…"}: no such data set."""
 ERROR_REASON_DATASET_IN_USE: ErrorReason.ValueType  # 39
 """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
 ERROR_REASON_INVALID_DATASET: ErrorReason.ValueType  # 40
 """INVALID_ARGUMENT. {"name": "rows.jsonl", "faults": "3"}: the response lists the faulty lines."""
 ERROR_REASON_DATASET_TOO_LARGE: ErrorReason.ValueType  # 41
-"""INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}"""
+"""INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}: the file has more bytes or rows than a data set may have."""
 ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 42
 """UNAVAILABLE. {"dependency": "object store"}: it is unreachable or full."""
 ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
@@ -285,13 +285,13 @@ ERROR_REASON_MODEL_MISMATCH: ErrorReason.ValueType  # 45
 ERROR_REASON_RUN_STILL_ACTIVE: ErrorReason.ValueType  # 46
 """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a closed run can be deleted, and this one can be cancelled."""
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason.ValueType  # 47
-"""NOT_FOUND. {"file_id": "file-…"}"""
+"""NOT_FOUND. {"file_id": "file-…"}: no such file."""
 ERROR_REASON_FILE_IN_USE: ErrorReason.ValueType  # 48
 """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
 ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 49
-"""INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}"""
+"""INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}: the file has more bytes than a file of a batch may have."""
 ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 50
-"""NOT_FOUND. {"batch_id": "batch_…"}"""
+"""NOT_FOUND. {"batch_id": "batch_…"}: no such batch."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 53
 """UNAUTHENTICATED. {}: no API key, or an unknown one."""
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
@@ -321,11 +321,11 @@ ERROR_REASON_EPOCH_OVER: ErrorReason.ValueType  # 68
 ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 69
 """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
 ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 70
-"""RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}"""
+"""RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}: the address has sent as many wrong keys as allowed in a minute."""
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
 ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
-"""FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}"""
+"""FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a finished batch cannot be cancelled."""
 ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
 """FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
 ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 74

@@ -96,7 +96,7 @@ class FileServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteFile(self, request, context):
-        """Deletes a file. Fails while a batch uses it.
+        """Deletes a file. Fails while a batch or a run uses it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -44,7 +44,7 @@ class FileServiceStub:
     ReadFile: _grpc.UnaryStreamMultiCallable[_file_service_pb2.ReadFileRequest, _file_service_pb2.ReadFileResponse]
     """Sends the content of a file. A stream by decision 0012."""
     DeleteFile: _grpc.UnaryUnaryMultiCallable[_file_service_pb2.DeleteFileRequest, _file_service_pb2.DeleteFileResponse]
-    """Deletes a file. Fails while a batch uses it."""
+    """Deletes a file. Fails while a batch or a run uses it."""
 
 @_typing.type_check_only
 class FileServiceAsyncStub(FileServiceStub):
@@ -62,7 +62,7 @@ class FileServiceAsyncStub(FileServiceStub):
     ReadFile: _aio.UnaryStreamMultiCallable[_file_service_pb2.ReadFileRequest, _file_service_pb2.ReadFileResponse]  # type: ignore[assignment]
     """Sends the content of a file. A stream by decision 0012."""
     DeleteFile: _aio.UnaryUnaryMultiCallable[_file_service_pb2.DeleteFileRequest, _file_service_pb2.DeleteFileResponse]  # type: ignore[assignment]
-    """Deletes a file. Fails while a batch uses it."""
+    """Deletes a file. Fails while a batch or a run uses it."""
 
 class FileServiceServicer(metaclass=_abc_1.ABCMeta):
     """Stores files unchanged in the object store. Implemented by the scheduler."""
@@ -107,6 +107,6 @@ class FileServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _file_service_pb2.DeleteFileRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_file_service_pb2.DeleteFileResponse, _abc.Awaitable[_file_service_pb2.DeleteFileResponse]]:
-        """Deletes a file. Fails while a batch uses it."""
+        """Deletes a file. Fails while a batch or a run uses it."""
 
 def add_FileServiceServicer_to_server(servicer: FileServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -70,11 +70,11 @@ class QueueLimits(_message.Message):
     max_pending_runs_per_user: _builtins.int
     """Pending and paused runs per user, at least 1."""
     max_requests_per_minute: _builtins.int
-    """Requests per user and minute over all APIs, at least 1."""
+    """Orders, uploads and changes per user and minute over all APIs, at least 1. Reads have a limit of their own, which is a setting."""
     max_stored_bytes_per_user: _builtins.int
-    """Bytes that the data sets, files, batch outputs and suites of a user may take, at least 1."""
+    """Bytes that a user may store, at least 1: what StorageUse.bytes counts."""
     max_stored_files_per_user: _builtins.int
-    """Data sets, files, batch outputs and versions of suites of a user, at least 1."""
+    """Files that a user may store, at least 1: what StorageUse.files counts."""
     max_stored_rows_per_user: _builtins.int
     """Rows of the data sets and files of a user, at least 1."""
     max_stored_bytes_per_project: _builtins.int
@@ -87,7 +87,7 @@ class QueueLimits(_message.Message):
 
     @_builtins.property
     def min_run_time(self) -> _duration_pb2.Duration:
-        """Time that a run keeps its slot before it may be preempted, at least 0."""
+        """Time that a run keeps its slot before a run of equal priority may preempt it, at least 0; a higher priority preempts at once."""
 
     @_builtins.property
     def highest_priorities(self) -> _containers.RepeatedCompositeFieldContainer[Global___UserPriority]:

@@ -155,7 +155,7 @@ class RolloutLimits(_message.Message):
     AGENT_SECONDS_FIELD_NUMBER: _builtins.int
     VERIFIER_SECONDS_FIELD_NUMBER: _builtins.int
     cpus: _builtins.float
-    """CPU cores, of which a part may be used."""
+    """CPU cores; fractions such as 0.5 are allowed."""
     memory_bytes: _builtins.int
     """Bytes of memory, files in memory included."""
     disk_bytes: _builtins.int

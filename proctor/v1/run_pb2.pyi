@@ -607,21 +607,21 @@ class RunProgress(_message.Message):
     recorded: _builtins.int
     """Final outcomes so far."""
     phase: _builtins.str
-    """What it does now: "waiting", "paused", "planning sst2", "reusing answers", "loading vllm/starter",
-    "waiting for a worker of pool gpu", "running", "closing 40%" or "done".
+    """What it does now, for example "waiting", "paused", "planning sst2", "reusing answers", "loading vllm/starter",
+    "waiting for a worker of pool gpu", "waiting for openai: it throttles requests", "running", "closing 40%" or "done".
     """
     samples_per_second: _builtins.float
     """Current samples per second, and those of its whole time when the run has finished; unset until measured."""
     eta_seconds: _builtins.float
-    """Seconds to the end at the current rate; unset until measured."""
+    """Seconds to the end at the current speed; unset until measured."""
     cost: _builtins.float
     """Cost of these tokens; unset when the model has no price."""
     tokens_per_second: _builtins.float
     """Current generated tokens per second, and those of its whole time when it has finished; unset until measured."""
     eta_low_seconds: _builtins.float
-    """Seconds to the end at the highest rate observed; set with eta_seconds."""
+    """Seconds to the end at the highest speed observed; set with eta_seconds."""
     eta_high_seconds: _builtins.float
-    """Seconds to the end at the lowest rate observed; set with eta_seconds."""
+    """Seconds to the end at the lowest speed observed; set with eta_seconds."""
     is_closing: _builtins.bool
     """Every outcome is recorded and the figures are being computed: the run holds no run slot any more."""
     @_builtins.property
@@ -741,7 +741,7 @@ class Run(_message.Message):
     epoch: _builtins.int
     """Incremented by every retry."""
     pool: _builtins.str
-    """Pool whose workers process it."""
+    """Pool whose workers execute its shards."""
     scoring_method: Global___ScoringMethod.ValueType
     """Scoring method of multiple-choice tasks, chosen by the scheduler."""
     suite_version: _builtins.int
@@ -782,7 +782,7 @@ class Run(_message.Message):
 
     @_builtins.property
     def progress(self) -> Global___RunProgress:
-        """Counts, rate and cost so far."""
+        """Counts, speed and cost so far."""
 
     @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:

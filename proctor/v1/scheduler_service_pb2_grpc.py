@@ -147,7 +147,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetryRun(self, request, context):
-        """Starts a new epoch of a failed or cancelled run, which processes only missing and failed samples.
+        """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -44,7 +44,7 @@ class SchedulerServiceStub:
     CancelRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CancelRunRequest, _scheduler_service_pb2.CancelRunResponse]
     """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept."""
     RetryRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]
-    """Starts a new epoch of a failed or cancelled run, which processes only missing and failed samples."""
+    """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
     PauseRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]
     """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded."""
     ResumeRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]
@@ -80,7 +80,7 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     CancelRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CancelRunRequest, _scheduler_service_pb2.CancelRunResponse]  # type: ignore[assignment]
     """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept."""
     RetryRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]  # type: ignore[assignment]
-    """Starts a new epoch of a failed or cancelled run, which processes only missing and failed samples."""
+    """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
     PauseRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]  # type: ignore[assignment]
     """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded."""
     ResumeRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]  # type: ignore[assignment]
@@ -149,7 +149,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.RetryRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.RetryRunResponse, _abc.Awaitable[_scheduler_service_pb2.RetryRunResponse]]:
-        """Starts a new epoch of a failed or cancelled run, which processes only missing and failed samples."""
+        """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
 
     @_abc_1.abstractmethod
     def PauseRun(

@@ -28,7 +28,7 @@ class StorageUse(_message.Message):
     FILES_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
     bytes: _builtins.int
-    """Bytes as stored: rows are packed."""
+    """Bytes as stored: rows are compressed."""
     files: _builtins.int
     """Data sets, files, batch outputs, versions of suites, sets of tasks for rollouts and runs with artifacts."""
     rows: _builtins.int

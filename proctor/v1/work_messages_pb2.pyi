@@ -643,7 +643,7 @@ class WorkerStatus(_message.Message):
 
     @_builtins.property
     def cannot_load(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Model "provider/name" to the reason why the engine cannot load it."""
+        """Model "provider/name" to the reason why the engine or provider cannot serve it."""
 
     @_builtins.property
     def load(self) -> _model_pb2.EngineLoad:

@@ -16,7 +16,7 @@ class ResultsSettings(SchemaServiceSettings):
     health_address: str = ""
     """host:port of the gRPC health service alone, without TLS, for probes that show no certificate."""
     max_outcomes_per_write: int = Field(default=1000, ge=1)
-    """Most outcomes that are written to Postgres at a time."""
+    """Maximum number of outcomes that are written to Postgres at a time."""
     linger_seconds: float = Field(default=0.05, ge=0)
     """Fewer outcomes are written when the first of them has waited for this time."""
     ack_wait_seconds: float = Field(default=10.0, gt=0)
@@ -24,11 +24,11 @@ class ResultsSettings(SchemaServiceSettings):
     staged_retention_seconds: float = Field(default=3600.0, gt=0)
     """Sample sets that were staged and never committed are deleted after this time."""
     postgres_connections: int = Field(default=8, ge=2)
-    """Most connections to Postgres for runs that are planned, closed, compared and deleted."""
+    """Maximum number of connections to Postgres for runs that are planned, closed, compared and deleted."""
     recording_connections: int = Field(default=4, ge=1)
-    """Most connections to Postgres for outcomes that are recorded; nothing else uses them."""
+    """Maximum number of connections to Postgres for outcomes that are recorded; nothing else uses them."""
     read_connections: int = Field(default=8, ge=1)
-    """Most connections to Postgres for what users read. Each serves one query at a time."""
+    """Maximum number of connections to Postgres for what users read. Each serves one query at a time."""
     read_wait_seconds: float = Field(default=5.0, gt=0)
     """A read that has waited this long for its turn is refused (503 with `Retry-After`)."""
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)
@@ -36,6 +36,6 @@ class ResultsSettings(SchemaServiceSettings):
     close_timeout_seconds: float = Field(default=3600.0, gt=0)
     """Figures that take longer when a run is closed are left out, and its summary shows that."""
     scoring_processes: int = Field(default=2, ge=1)
-    """Most processes that score texts. Each run uses one at a time."""
+    """Maximum number of processes that score texts. Each run uses one at a time."""
     drain_seconds: float = Field(default=10.0, gt=0)
     """Time for calls and outcome batches to finish after SIGTERM."""

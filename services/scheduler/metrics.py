@@ -21,7 +21,7 @@ QUEUE_WAIT = Histogram(
     ["priority"],
     buckets=LONG_SECONDS,
 )
-RUN_SLOTS = Gauge("proctor_run_slots", "Most runs that execute at a time.")
+RUN_SLOTS = Gauge("proctor_run_slots", "Maximum number of runs that execute at a time.")
 RUNS_FINISHED = Counter(
     "proctor_runs_finished_total",
     "Finished runs, by their state and the reason of a failure.",
@@ -61,5 +61,5 @@ POOL_SAMPLES_IN_FLIGHT = Gauge(
     "proctor_pool_samples_in_flight", "Samples that engines or providers work on.", ["pool"]
 )
 POOL_CONCURRENCY = Gauge(
-    "proctor_pool_concurrency", "Most samples that the live workers send at a time.", ["pool"]
+    "proctor_pool_concurrency", "Maximum number of samples that the live workers send at a time.", ["pool"]
 )

@@ -65,11 +65,12 @@ class SchedulerSettings(SchemaServiceSettings):
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
     """Time that a run may execute before it fails as timed out."""
     min_run_time_seconds: float = Field(default=60.0, ge=0)
-    """Time that a run executes before a run of another user may preempt it."""
+    """Time that a run executes before a run of equal priority may preempt it. A higher one does at once."""
     max_stored_bytes_per_user: int = Field(default=100_000_000_000, ge=1)
-    """Bytes that the data sets, files, batch outputs, suites and tasks of one user may take."""
+    """Bytes that one user may store."""
     max_stored_files_per_user: int = Field(default=10_000, ge=1)
-    """Data sets, files, batch outputs and versions of suites of one user."""
+    """Files that one user may store: data sets, files, batch outputs, versions of suites, sets of tasks and
+    runs with artifacts."""
     max_stored_rows_per_user: int = Field(default=200_000_000, ge=1)
     """Rows of the data sets and files of one user."""
     max_stored_bytes_per_project: int = Field(default=0, ge=0)
@@ -80,7 +81,7 @@ class SchedulerSettings(SchemaServiceSettings):
     changes_retention_days: float = Field(default=365.0, gt=0)
     """Days for which changes are kept: who changed what. Older ones are deleted."""
     max_changes: int = Field(default=1_000_000, ge=1)
-    """Most changes that are kept; the oldest are deleted first."""
+    """Maximum number of changes that are kept; the oldest are deleted first."""
 
     max_failed_share: float = Field(default=DEFAULT_MAX_FAILED_SHARE, ge=0, le=1)
     """A run with a larger share of failed samples has failed."""
@@ -95,9 +96,9 @@ class SchedulerSettings(SchemaServiceSettings):
     """Size of the stream OUTCOMES when it is made; full, workers wait."""
 
     min_dispatched_shards: int = Field(default=4, ge=1)
-    """Fewest shards of a run that are dispatched at a time."""
+    """Minimum number of shards of a run that are dispatched at a time."""
     max_dispatched_shards: int = Field(default=256, ge=1)
-    """Most shards of a run that are dispatched at a time."""
+    """Maximum number of shards of a run that are dispatched at a time."""
     dispatch_seconds_ahead: float = Field(default=1.0, gt=0)
     """A run has as many dispatched shards as the workers finish in this time, within these bounds."""
     reconcile_quiet_seconds: float = Field(default=3.0, gt=0)
@@ -108,7 +109,7 @@ class SchedulerSettings(SchemaServiceSettings):
     max_decompressed_dataset_bytes: int = Field(default=64 * 1024**3, ge=1)
     """Largest file of a data set, decompressed."""
     max_dataset_rows: int = Field(default=50_000_000, ge=1)
-    """Most rows of a data set."""
+    """Maximum number of rows of a data set."""
     max_uploads: int = Field(default=8, ge=1)
     """Uploads at a time, of all users."""
     max_uploads_per_user: int = Field(default=4, ge=1)
@@ -121,7 +122,7 @@ class SchedulerSettings(SchemaServiceSettings):
     max_tasks_bytes: int = Field(default=256 * 1024**2, ge=1)
     """Largest set of tasks for rollouts, compressed."""
     max_batch_lines: int = Field(default=50_000, ge=1)
-    """Most lines of a batch."""
+    """Maximum number of lines of a batch."""
 
     scale_backlog_seconds: float = Field(default=600.0, gt=0)
     """Time in which the workers of a pool should finish its backlog, from when new ones have loaded."""
@@ -135,9 +136,9 @@ class SchedulerSettings(SchemaServiceSettings):
     list_models_wait_seconds: float = Field(default=2.0, gt=0)
     """Time that a list of models waits for the answer of a pool."""
     postgres_connections: int = Field(default=8, ge=2)
-    """Most connections to Postgres for everything but lists and searches."""
+    """Maximum number of connections to Postgres for everything but lists and searches."""
     read_connections: int = Field(default=4, ge=1)
-    """Most connections to Postgres for lists and searches. Each serves one query at a time."""
+    """Maximum number of connections to Postgres for lists and searches. Each serves one query at a time."""
     read_wait_seconds: float = Field(default=5.0, gt=0)
     """A list or search that has waited this long for its turn is refused (503 with `Retry-After`)."""
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)

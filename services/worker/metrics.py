@@ -54,7 +54,7 @@ REQUEST_RETRIES = Counter(
     "proctor_request_retries_total", "Requests that were sent again after a failure other than a 429."
 )
 SAMPLES_IN_FLIGHT = Gauge("proctor_worker_samples_in_flight", "Samples that the engine or provider works on.")
-CONCURRENCY = Gauge("proctor_worker_concurrency", "Most samples that the worker sends at a time.")
+CONCURRENCY = Gauge("proctor_worker_concurrency", "Maximum number of samples that a worker sends at a time.")
 QUOTA_WAITS = Gauge("proctor_worker_requests_waiting_for_quota", "Requests that wait for their rate limit.")
 LOAD_SECONDS = Histogram(
     "proctor_model_load_duration_seconds",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from services.results.outcomes.outcome import ScoredOutcome
-from services.results.scoring.answer import ScoreValue
+from services.results.scoring.score import ScoreValue
 from services.results.statistics.figure import BOOTSTRAP, Figure
 from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.reference.golden_reference import GoldenTask

@@ -88,7 +88,7 @@ def expected_start(wait: run_pb2.RunWait) -> str:
     return f"about {_with_range(wait.estimated_seconds, low, high)}"
 
 
-def rate(progress: run_pb2.RunProgress) -> str:
+def speed(progress: run_pb2.RunProgress) -> str:
     """Samples and tokens per second and the time left, as far as they are measured."""
     parts = []
     if progress.HasField("samples_per_second"):

@@ -46,10 +46,10 @@ class OutcomeOptions:
     min_score: Annotated[float | None, typer.Option(help="Lowest score of an answer.")] = None
     max_score: Annotated[float | None, typer.Option(help="Highest score of an answer.")] = None
     min_characters: Annotated[
-        int | None, typer.Option(min=0, max=INT32_MAX, help="Fewest characters of an answer.")
+        int | None, typer.Option(min=0, max=INT32_MAX, help="Minimum number of characters of an answer.")
     ] = None
     max_characters: Annotated[
-        int | None, typer.Option(min=0, max=INT32_MAX, help="Most characters of an answer.")
+        int | None, typer.Option(min=0, max=INT32_MAX, help="Maximum number of characters of an answer.")
     ] = None
     golden: Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")] = False
     wrong: Annotated[bool, typer.Option("--wrong", help="Only answers marked as wrong.")] = False

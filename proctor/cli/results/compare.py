@@ -50,7 +50,7 @@ class CompareOptions:
     flips: Annotated[
         str, typer.Option(metavar="TASK", help="Also list the samples of TASK with different scores.")
     ] = ""
-    max_flips: Annotated[int | None, typer.Option(min=1, help="Most samples listed.")] = None
+    max_flips: Annotated[int | None, typer.Option(min=1, help="Maximum number of samples listed.")] = None
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs scored in different ways; the output says so.")
     ] = False

@@ -79,7 +79,7 @@ def progress_line(run: run_pb2.Run) -> str:
     share = f"{progress.recorded}/{progress.total} ({percent:.0f} %)" if progress.total else ""
     failed = words.failures(dict(progress.failures))
     failures = f"failed: {failed}" if failed else ""
-    return _joined(words.phase(run), share, words.rate(progress), words.cost(run), failures)
+    return _joined(words.phase(run), share, words.speed(progress), words.cost(run), failures)
 
 
 def draw_progress(run: run_pb2.Run) -> RenderableType:
@@ -90,7 +90,7 @@ def draw_progress(run: run_pb2.Run) -> RenderableType:
     lines: list[RenderableType] = [
         Text.assemble((title, "bold"), "  ", phase),
         _bars(progress),
-        Text(_joined(samples, words.rate(progress), words.cost(run)), "dim"),
+        Text(_joined(samples, words.speed(progress), words.cost(run)), "dim"),
     ]
     failed = words.failures(dict(progress.failures))
     if failed:

@@ -79,7 +79,7 @@ class OrderOptions:
         None
     )
     temperature: Annotated[float | None, typer.Option(help="0 to 2; 0 is greedy.")] = None
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens to generate.")] = None
+    max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens to generate.")] = None
     seed: Annotated[int | None, typer.Option(help="Seed of the sampler.")] = None
     param: Annotated[
         list[str] | None,

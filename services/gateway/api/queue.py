@@ -48,10 +48,10 @@ class QueuedJob(BaseModel):
     created_at: datetime | None
     started_at: datetime | None
     deadline: datetime | None = Field(description="When it fails as timed out; null while it does not run")
-    pool: str = Field(description="Pool whose workers process it")
+    pool: str = Field(description="Pool whose workers execute its shards")
     progress: JobProgress
-    samples_per_second: float | None = Field(description="Current rate; null until measured")
-    eta_seconds: float | None = Field(description="Seconds to its end at that rate; null until measured")
+    samples_per_second: float | None = Field(description="Current speed; null until measured")
+    eta_seconds: float | None = Field(description="Seconds to its end at that speed; null until measured")
     wait: JobWait | None = Field(description="Why it waits; null unless it does")
 
 
@@ -86,7 +86,7 @@ class Limits(BaseModel):
     max_running_runs: int
     max_pending_runs_per_user: int = Field(description="Pending and paused runs of a user")
     max_requests_per_minute: int = Field(
-        description="Per user, over all APIs; reads have a limit of their own"
+        description="Orders, uploads and changes of a user, over all APIs; reads have a limit of their own"
     )
     run_time_limit_seconds: float = Field(description="Total time that a run may be running")
     min_run_time_seconds: float = Field(
@@ -95,11 +95,10 @@ class Limits(BaseModel):
     highest_priorities: dict[str, str] = Field(
         description='User → the highest priority of its orders; "*" stands for all other users'
     )
-    max_stored_bytes_per_user: int = Field(
-        description="Of data sets, files, batch outputs and suites, as stored"
-    )
+    max_stored_bytes_per_user: int = Field(description="Bytes that a user may store")
     max_stored_files_per_user: int = Field(
-        description="Data sets, files, batch outputs and versions of suites of a user"
+        description="Data sets, files, batch outputs, versions of suites, sets of tasks and runs with "
+        "artifacts of a user"
     )
     max_stored_rows_per_user: int = Field(description="Rows of the data sets and files of a user")
     max_stored_bytes_per_project: int = Field(

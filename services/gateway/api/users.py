@@ -31,7 +31,10 @@ async def me(caller: CallerOf) -> Me:
 
 class StorageAmount(BaseModel):
     bytes: int = Field(description="As stored: rows are compressed")
-    files: int = Field(description="Data sets, files, batch outputs and versions of suites")
+    files: int = Field(
+        description="Data sets, files, batch outputs, versions of suites, sets of tasks and runs "
+        "with artifacts"
+    )
     rows: int = Field(description="Rows of data sets and files")
 
 

@@ -16,7 +16,7 @@ from services.results.comparison.comparison import Difference, StoredDifference
 from services.results.comparison.pair_differences import PairsByMetric
 from services.results.comparison.ports import FlipQuery, FoundFlip
 from services.results.runs.run_plan import RunPlan, RunRecord
-from services.results.scoring.answer import ScoreValue
+from services.results.scoring.score import ScoreValue
 from services.results.statistics.metric_names import SCORE
 from services.results.statistics.paired.estimate import verdict_of
 

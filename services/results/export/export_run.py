@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from services.common.checked_fields import invalid_field
 from services.results.answers.outcome_filter import task_index
 from services.results.answers.ports import ListedOutcomes
-from services.results.export.format import (
+from services.results.export.exported_run import (
     ROWS_VERSION,
     ExportedRun,
     FileChunk,

@@ -14,7 +14,7 @@ from services.common.checked_fields import checked_id, checked_text, invalid_fie
 from services.common.grpc.server import RpcContext
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
 from services.results.export.export_run import ExportRequest, ExportRun
-from services.results.export.format import MissingAnswer
+from services.results.export.exported_run import MissingAnswer
 from services.results.export.html_report import HTML
 from services.results.export.json_formats import BATCH_ERRORS, BATCH_OUTPUT, JSON, JSONL
 from services.results.export.lm_eval_samples import LM_EVAL

@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from proctor.values.scoring import ScoringMethod
-from services.results.export.format import ExportedRun
+from services.results.export.exported_run import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.statistics.figure import Figure

@@ -8,7 +8,7 @@ import orjson
 from proctor.values.openai import CompletionHead, choice, completion, request_id
 from proctor.values.plain import Json, with_line_feeds_only
 from proctor.values.usage import USAGE_NAMES, TokenUsage
-from services.results.export.format import ExportedRun, MissingAnswer, RowKind
+from services.results.export.exported_run import ExportedRun, MissingAnswer, RowKind
 from services.results.export.ports import ExportRow, RowFormat
 from services.results.runs.run_plan import UNSPECIFIED
 

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from proctor.values.outcome import Answer, Failure
-from services.results.export.format import ExportedRun
+from services.results.export.exported_run import ExportedRun
 from services.results.export.ports import OutcomeFormat
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import TaskProvenance
-from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.score import ScoringTarget
 
 # What lm-evaluation-harness puts in the place of an answer that a filter found nothing in.
 UNREADABLE = "[invalid]"

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from services.results.export.format import ExportedRun, ResumableFile, ResumePoint, RowKind, RowQuery
+from services.results.export.exported_run import ExportedRun, ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey
 
 

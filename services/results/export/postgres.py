@@ -10,7 +10,7 @@ import asyncpg
 
 from services.common.postgres import PostgresSession
 from services.results.export.errors import RunChanged
-from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
+from services.results.export.exported_run import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.ports import RowChunk
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import PlannedTask

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from proctor.values.plain import csv_safe
 from proctor.values.usage import USAGE_NAMES
-from services.results.export.format import ExportedRun
+from services.results.export.exported_run import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
 
 SCORE_PREFIX = "score_"

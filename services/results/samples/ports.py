@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from services.results.samples.sample import SampleSet, StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 
 SampleForm_co = TypeVar("SampleForm_co", covariant=True)
 

@@ -16,7 +16,7 @@ from services.results.samples.errors import (
     UnstorableSamples,
 )
 from services.results.samples.sample import SampleSet, StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 
 SETS_AT_A_TIME = 100
 # Short statements: no locks are held long, and vacuum can follow.

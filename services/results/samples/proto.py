@@ -3,7 +3,7 @@
 from proctor.v1 import sample_pb2
 from proctor.values.sample import ChatMessage, Prompt
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 
 _NOTHING_EXPECTED = ScoringTarget()
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from proctor.values.sample import Prompt
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer import UNREAD, Score, ScoreValue, ScoringTarget, Taken
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.choice_metrics import (
     GENERATED_METRICS,
@@ -19,6 +18,7 @@ from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
+from services.results.scoring.score import UNREAD, Score, ScoreValue, ScoringTarget, Taken
 from services.results.scoring.text_metrics import ReadText
 
 

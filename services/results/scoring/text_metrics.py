@@ -8,10 +8,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from proctor.values.code import CodeResult
-from services.results.scoring.answer import UNREAD, NumberPair, ScoringTarget, Taken
 from services.results.scoring.answer_rules import AnswerRule, shown_targets
 from services.results.scoring.compiled_scoring import EXECUTED, REWARD, CompiledMetric
 from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.score import UNREAD, NumberPair, ScoringTarget, Taken
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.written_numbers import named_number
 

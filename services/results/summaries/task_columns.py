@@ -15,8 +15,8 @@ from services.common.errors import WorkCancelled
 from services.common.threads.cancellable_threads import check_cancelled
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
-from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.compiled_scoring import CompiledScoring, ScoredMetric
+from services.results.scoring.score import UNREAD, ScoreValue
 from services.results.statistics.columns import Array, Keys, Numbers, PairColumns, ScoreChunk, Values
 from services.results.statistics.correlations import Positions, positions_of
 from services.results.statistics.figure import Figure, figure_of

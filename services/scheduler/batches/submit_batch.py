@@ -30,7 +30,7 @@ from services.scheduler.uploads.errors import DatasetNotFound, FaultKind, FileNo
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.ports import FileStore
 from services.scheduler.uploads.stored_file import FilePurpose, StoredFile, expiry_problem
-from services.scheduler.workers.pool import model_named
+from services.scheduler.workers.model_names import model_named
 
 _INVALID = "invalid_request"
 _CODES: Mapping[FaultKind, str] = {

@@ -22,8 +22,8 @@ _MAX_FLOOR = 0.02
 # The sum of all floors. With many workers each shrinks, so that four fifths always go by need.
 _FLOORS_TOGETHER = 0.2
 
-# A shorter pause is over before other workers have received it.
-_MIN_PAUSE = timedelta(seconds=1)
+# A shorter throttle is over before other workers have received it.
+_MIN_THROTTLE = timedelta(seconds=1)
 log = get_logger()
 # Twice as often as workers report, so a report waits half a second at most.
 _ROUND_SECONDS = 0.5
@@ -68,13 +68,13 @@ def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: da
         requests_per_second=limit.step(measured, now),
         tokens_per_second=None if tokens is None else BELOW * tokens,
         shares=quota_shares(meter.needed_rates(now)),
-        resume_at=_long_pause(measured, clock_time),
+        resume_at=_long_throttle(measured, clock_time),
     )
 
 
-def _long_pause(measured: Measured, clock_time: datetime) -> datetime | None:
+def _long_throttle(measured: Measured, clock_time: datetime) -> datetime | None:
     when = measured.resume_at
-    return when if when is not None and when > clock_time + _MIN_PAUSE else None
+    return when if when is not None and when > clock_time + _MIN_THROTTLE else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,17 +39,17 @@ from services.scheduler.uploads.wiring import UploadParts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutParts:
-    """`answers`, `artifacts` and `budgets` run in every scheduler, `cleanups` in the leader."""
+    """`bundles`, `artifacts` and `budgets` run in every scheduler, `cleanups` in the leader."""
 
     apis: Mapping[str, Registration]
-    answers: NatsBundleAnswers
+    bundles: NatsBundleAnswers
     artifacts: NatsArtifacts
     budgets: NatsBudgets
     cleanups: tuple[DeleteUnusedTasks, DeleteArtifactsWithoutRun]
 
     def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
         return {
-            "answer for files of tasks": self.answers.answer(),
+            "answer for files of tasks": self.bundles.answer(),
             "store artifacts": self.artifacts.answer(),
             "record used budgets": self.budgets.answer(),
         }
@@ -77,7 +77,7 @@ def make_rollouts(
         add_tasks=add_tasks,
         find_tasks=FindStoredTasks(sets=sets, objects=objects, read=tasks_from_bytes),
         write=write_suite,
-        suites=sources.suites.api.add,
+        suites=sources.suites.add,
         orders=orders,
         submit_run=sources.runs.submit,
         limits=sources.runs.limits,
@@ -106,7 +106,7 @@ def make_rollouts(
             dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
         ),
         budgets=_make_budgets(settings, connections),
-        answers=NatsBundleAnswers(
+        bundles=NatsBundleAnswers(
             connection=connections.jetstream.connection, bundles=FindBundle(sets=sets, objects=objects)
         ),
         cleanups=(

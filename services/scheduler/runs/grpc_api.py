@@ -35,7 +35,7 @@ from services.scheduler.runs.reads.run_list import RunFilter
 from services.scheduler.suites.grpc_api import suite_to_proto
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.workers import list_models
-from services.scheduler.workers.pool import Aliases
+from services.scheduler.workers.model_names import Aliases
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.proto import WORKER, models_to_proto
 

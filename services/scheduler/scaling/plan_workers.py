@@ -118,16 +118,16 @@ class PlanWorkers:
     ) -> Iterator[tuple[str, float]]:
         """Samples per second of one worker, of models whose workers have no room."""
         now = self.clock.monotonic()
-        rates: defaultdict[str, float] = defaultdict(float)
+        speeds: defaultdict[str, float] = defaultdict(float)
         for run in running:
             if run.pool == pool.name and not run.order.is_of_rollouts:
-                rates[_key(pool, run)] += self.tracker.samples_per_second(run.run_id, now) or 0.0
-        for model, rate in rates.items():
+                speeds[_key(pool, run)] += self.tracker.samples_per_second(run.run_id, now) or 0.0
+        for model, speed in speeds.items():
             serving = [worker for worker in ready if model == ANY_MODEL or worker.answers_for(model)]
             busy = sum(_busy(pool, worker) for worker in serving)
             # Half-idle workers are slow for want of samples: their speed would call for more of them.
-            if serving and rate and 2 * busy >= len(serving):
-                yield model, rate / len(serving)
+            if serving and speed and 2 * busy >= len(serving):
+                yield model, speed / len(serving)
 
     def _loaded_seconds(self, pool: Pool, workers: Sequence[Worker]) -> float | None:
         """The time that the last worker took which has loaded since the round before."""

@@ -22,12 +22,12 @@ from services.scheduler.suites.show_sample import ShowSample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteParts:
-    """`shown` is the catalogue of lists and previews."""
+    """`shown` is the catalogue of lists and shown samples."""
 
     catalogue: SuiteCatalogue
     shown: SuiteCatalogue
     rows: RowSource
-    api: GrpcSuiteApi
+    add: AddSuite
     apis: Mapping[str, Registration]
 
 
@@ -50,11 +50,12 @@ def make_suites(
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
     shown = FindSuites(installed=installed, stored=read_of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)
+    add = AddSuite(check_suite=checking, stored=of_users, clock=connections.clock)
     api = GrpcSuiteApi(
         check=checking,
-        add=AddSuite(check_suite=checking, stored=of_users, clock=connections.clock),
+        add=add,
         delete=DeleteSuite(stored=of_users, installed=installed, clock=connections.clock),
         show_sample=ShowSample(suites=shown, rows=rows),
     )
     apis = {SERVICE_NAME: api.register}
-    return SuiteParts(catalogue=catalogue, shown=shown, rows=rows, api=api, apis=apis)
+    return SuiteParts(catalogue=catalogue, shown=shown, rows=rows, add=add, apis=apis)

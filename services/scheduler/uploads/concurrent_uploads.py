@@ -45,11 +45,9 @@ class Uploads:
         """A user has only a part of the slots, so that others can upload too. Raises `TooManyUploads`."""
         limits = self._limits
         if self._running.total() >= limits.uploads:
-            raise TooManyUploads(whose="", limit=limits.uploads, retry_after_seconds=RETRY_AFTER_SECONDS)
+            raise TooManyUploads(whose="The", limit=limits.uploads, retry_after_seconds=RETRY_AFTER_SECONDS)
         if self._running[user] >= limits.per_user:
-            raise TooManyUploads(
-                whose=" of yours", limit=limits.per_user, retry_after_seconds=RETRY_AFTER_SECONDS
-            )
+            raise TooManyUploads(whose="Your", limit=limits.per_user, retry_after_seconds=RETRY_AFTER_SECONDS)
         self._running[user] += 1
         try:
             yield

@@ -18,7 +18,7 @@ class DatasetTooLarge(DomainError, kind=ErrorKind.INVALID, reason="DATASET_TOO_L
 
 
 class TooManyUploads(DomainError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_UPLOADS"):
-    """So many uploads{whose} run already: {limit}. Try again in {retry_after_seconds} s."""
+    """{whose} limit of {limit} uploads at a time is reached. Try again in {retry_after_seconds} s."""
 
 
 class UploadRequestTaken(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_ID_TAKEN"):
@@ -74,7 +74,7 @@ class FileInUseByRun(DomainError, kind=ErrorKind.CONFLICT, reason="FILE_IN_USE")
 
 
 class FileTooLarge(DomainError, kind=ErrorKind.INVALID, reason="FILE_TOO_LARGE"):
-    """The file {name} has more than {limit} bytes{when}, the most of a batch. Split it."""
+    """The file {name} has more than {limit} bytes{when}, the maximum of a batch. Split it."""
 
 
 class StorageQuotaExceeded(DomainError, kind=ErrorKind.EXHAUSTED, reason="STORAGE_QUOTA_EXCEEDED"):

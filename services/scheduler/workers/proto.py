@@ -7,7 +7,7 @@ from proctor.wire.convert import Codec
 from proctor.wire.values import MODEL
 from proctor.wire.well_known import time_to_proto
 from services.scheduler.workers.list_models import ModelList, ModelSource
-from services.scheduler.workers.pool import Aliases
+from services.scheduler.workers.model_names import Aliases
 from services.scheduler.workers.worker import RefusedRun, Worker
 
 _REFUSED = Codec(RefusedRun, work_messages_pb2.RefusedRun)

@@ -7,7 +7,6 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import SHORT_NAMES, MetricUse, OutputType
-from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scoring.answer_rules import RULE_OPTIONS
 from services.results.scoring.choice_metrics import LOGLIKELIHOOD_METRICS
@@ -20,6 +19,7 @@ from services.results.scoring.compiled_scoring import (
     read_metric,
 )
 from services.results.scoring.errors import InvalidScoring
+from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import MATCH_METRICS, NUMBER_METRICS, OVERLAP_METRICS
 from services.scheduler.planning.find_tasks import row_scoring

@@ -53,8 +53,8 @@ async def test_run_is_watched_to_its_figures_without_a_reload(site: Site) -> Non
 
         await eventually(progressed, "progress is pushed")
         # Figures of a chart are read as a table too, which stays open while rows are added.
-        await opened.page.locator("#rate-table summary").click()
-        rows = opened.page.locator("#rate-table[open] tbody tr")
+        await opened.page.locator("#speed-table summary").click()
+        rows = opened.page.locator("#speed-table[open] tbody tr")
         known = await rows.count()
         await expect(rows.nth(known)).to_be_visible(timeout=30_000)
         await site.stack.model_server.control(latency_seconds=0)

@@ -12,7 +12,7 @@ from proctor.values.outcome import Outcome
 from proctor.values.sample import Prompt
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import TEXT_SCORING, batch, plan_of
 from tests.fakes.results.results_harness import ResultsHarness

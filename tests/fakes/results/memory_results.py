@@ -29,7 +29,7 @@ from services.results.runs.ports import ShardOfRun
 from services.results.runs.run_plan import RecordedProgress, RunPlan, RunRecord
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
 from services.results.samples.sample import SampleSet, StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from services.results.statistics.columns import ScoreChunk
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary

@@ -26,7 +26,7 @@ from services.results.outcomes.outcome import ScoredOutcome
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoreValue, ScoringTarget
+from services.results.scoring.score import ScoreValue, ScoringTarget
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_leaderboard import ThreadCalls
 from tests.fakes.results.recorded_run import CHOICE_SCORING, answered, failed, new_id, scored

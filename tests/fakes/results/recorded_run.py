@@ -11,7 +11,7 @@ from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import OutcomeBatch, ScoredOutcome
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoreValue, ScoringTarget
+from services.results.scoring.score import ScoreValue, ScoringTarget
 
 SHARD_SAMPLES = 10
 CHOICE_SCORING = TaskScoring(

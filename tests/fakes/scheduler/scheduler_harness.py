@@ -32,7 +32,7 @@ from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.run_snapshot import RunForecast
 from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
 from services.scheduler.uploads.storage.store_parts import LoadRows
-from services.scheduler.workers.pool import Aliases
+from services.scheduler.workers.model_names import Aliases
 from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool
 from tests.fakes.scheduler.in_memory_queue import InMemoryQueue

@@ -21,7 +21,7 @@ from services.common.postgres import PostgresSession, connect_pool
 from services.results import postgres as results
 from services.results.answers.marks import Mark
 from services.results.answers.postgres import PostgresMarks, PostgresSameSamples
-from services.results.export.format import ResumableFile, ResumePoint, RowKind, RowQuery
+from services.results.export.exported_run import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
 from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import HistoryRange, Lease, Work

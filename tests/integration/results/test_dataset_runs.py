@@ -31,7 +31,7 @@ from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
 from services.results.runs.run_plan import RunFacts, TaskProvenance
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import batch, new_id, plan_of, said
 from tests.fakes.results.results_harness import ResultsHarness, results_harness

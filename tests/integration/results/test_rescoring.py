@@ -18,7 +18,7 @@ from proctor.values.sample import Prompt
 from services.common.grpc.client import open_channel
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import (
     TEXT_SCORING,

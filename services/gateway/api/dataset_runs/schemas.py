@@ -79,8 +79,8 @@ class DatasetRunListed(DatasetRunIdentity):
         description="Generated tokens per second: current while it runs, else over its whole time"
     )
     eta_seconds: float | None = Field(description="Seconds to its end; null until measured and after its end")
-    eta_low_seconds: float | None = Field(description="The same at the highest rate observed")
-    eta_high_seconds: float | None = Field(description="The same at the lowest rate observed")
+    eta_low_seconds: float | None = Field(description="The same at the highest speed observed")
+    eta_high_seconds: float | None = Field(description="The same at the lowest speed observed")
     started_at: datetime = Field(description="When it was accepted")
     completed_at: datetime | None
     deadline: datetime | None = Field(
@@ -107,7 +107,7 @@ class DatasetRunShown(DatasetRunListed):
 
     total_time_seconds: float = Field(description="Total time that it was running")
     samples_per_second: float | None = Field(
-        description="Current rate, and that of its whole time when it is finished; null until measured"
+        description="Current speed, and that of its whole time when it is finished; null until measured"
     )
     scores: dict[str, FigureShown] = Field(description="By metric; empty without metrics")
     answered: int
@@ -208,7 +208,7 @@ def identity_of(run: run_pb2.Run) -> dict[str, object]:
 
 
 def throughput(run: run_pb2.Run, now: datetime) -> float:
-    """Generated tokens per second: the current rate if it is measured, else over the whole time."""
+    """Generated tokens per second: the current speed if it is measured, else over the whole time."""
     if run.state == run_pb2.RUN_STATE_RUNNING and run.progress.HasField("tokens_per_second"):
         return round(run.progress.tokens_per_second, 3)
     seconds = ran_seconds(run, now)

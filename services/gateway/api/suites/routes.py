@@ -1,4 +1,4 @@
-"""Suites: list, add, delete, and preview samples."""
+"""Suites: list, add, delete, and show samples."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,7 +110,7 @@ async def add(
 @router.get(
     "/{suite}/tasks/{task}/samples/{row}",
     responses=problems(404, 409, 422, 503),
-    summary="Preview a sample as a model would get it",
+    summary="Show a sample as a model would get it",
 )
 async def show(
     scheduler: SchedulerCalls, suite: str, task: str, row: RowPath, num_fewshot: ShotsQuery = None

@@ -222,7 +222,7 @@ def _add_point(live: LiveRun, view: LiveView, now: datetime) -> None:
     """Adds at most one point a second."""
     at = now.timestamp()
     if view.state == "running" and (not live.points or at - live.points[-1][0] >= 1):
-        live.points.append((round(at, 1), round(view.rate or 0, 2), round(view.tokens_per_second or 0, 1)))
+        live.points.append((round(at, 1), round(view.speed or 0, 2), round(view.tokens_per_second or 0, 1)))
 
 
 async def _within(waiting: Awaitable[object], seconds: float) -> None:

@@ -66,7 +66,7 @@ class LiveView:
     now: datetime
     total: int
     recorded: int
-    rate: float | None
+    speed: float | None
     tokens_per_second: float | None
     eta: float | None
     eta_low: float | None
@@ -146,7 +146,7 @@ def live_view(
         now=now,
         total=progress.total,
         recorded=progress.recorded,
-        rate=optional(progress, "samples_per_second"),
+        speed=optional(progress, "samples_per_second"),
         tokens_per_second=optional(progress, "tokens_per_second"),
         eta=optional(progress, "eta_seconds"),
         eta_low=optional(progress, "eta_low_seconds"),

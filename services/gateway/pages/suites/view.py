@@ -101,7 +101,7 @@ class SuiteView:
             "Output": sample.output_type,
             "Metrics": metrics,
             "Stops at": ", ".join(json.dumps(text, ensure_ascii=False) for text in sample.stop),
-            "Most tokens": str(sample.max_tokens or ""),
+            "Maximum tokens": str(sample.max_tokens or ""),
             "Filters": _json(sample.filters) if sample.filters else "",
             "Rows from": f"{sample.row_source} {sample.row_source_revision[:12]}".strip(),
             "Split": "not the official one" if sample.is_stand_in else "",

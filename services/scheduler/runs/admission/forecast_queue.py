@@ -35,7 +35,7 @@ MAX_AGE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class RunRate:
+class MeasuredRun:
     """How far a run is and how fast, by its reports; a preempted run keeps its counts."""
 
     counts: RunCounts | None = None
@@ -63,9 +63,11 @@ class PastOfBenchmarks:
 class QueueForecast:
     """A forecast at one moment, computed once for all runs. Later runs are not foreseen."""
 
-    def __init__(self, moment: QueueMoment, rates: Mapping[RunId, RunRate], past: PastOfBenchmarks) -> None:
+    def __init__(
+        self, moment: QueueMoment, measured: Mapping[RunId, MeasuredRun], past: PastOfBenchmarks
+    ) -> None:
         self.moment = moment
-        self._rates = rates
+        self._measured = measured
         self._past = past
         self._starts = self._forecast()
         self._running = frozenset(run.run_id for run in moment.queue.running)
@@ -107,7 +109,7 @@ class QueueForecast:
     def outcomes_left(self, run: Run) -> float | None:
         """Outcomes that are not recorded; None where nothing says how many there will be."""
         if run.is_planned:
-            counts = self._rates.get(run.run_id, RunRate()).counts
+            counts = self._measured.get(run.run_id, MeasuredRun()).counts
             return max(run.total - (counts.recorded if counts else 0), 0)
         return expected_outcomes(run.order, self._history_of(run), self.rows_of(run))
 
@@ -148,10 +150,10 @@ class QueueForecast:
     def _remaining(self, run: Run) -> TimeEstimate | None:
         history = self._history_of(run)
         if run.is_planned:
-            rate = self._rates.get(run.run_id, RunRate())
-            recorded = rate.counts.recorded if rate.counts else 0
-            measured = 1 / rate.samples_per_second if rate.samples_per_second else None
-            estimate = outcomes_estimate(max(run.total - recorded, 0), history, measured)
+            measured = self._measured.get(run.run_id, MeasuredRun())
+            recorded = measured.counts.recorded if measured.counts else 0
+            seconds_each = 1 / measured.samples_per_second if measured.samples_per_second else None
+            estimate = outcomes_estimate(max(run.total - recorded, 0), history, seconds_each)
         else:
             estimate = order_estimate(run.order, history, self.rows_of(run))
         if estimate is None or run.deadline is None:
@@ -249,8 +251,8 @@ class ForecastQueue:
         history = await self.store.past_runs({(run.order.benchmark, run.order.model) for run in known})
         rows = await self.store.planned_rows({run.order.benchmark for run in known if not run.is_planned})
         monotonic = self.clock.monotonic()
-        rates = {
-            run.run_id: RunRate(
+        measured = {
+            run.run_id: MeasuredRun(
                 self.tracker.counts(run.run_id, run.epoch),
                 self.tracker.samples_per_second(run.run_id, monotonic),
             )
@@ -258,4 +260,4 @@ class ForecastQueue:
         }
         pools = self.registry.table().pools
         moment = QueueMoment(queue, limits, self.clock.now(), pools)
-        return QueueForecast(moment, rates, PastOfBenchmarks(history, rows))
+        return QueueForecast(moment, measured, PastOfBenchmarks(history, rows))

@@ -10,7 +10,7 @@ from services.scheduler.suites.format.metric_specs import resolve_dataset_metric
 from services.scheduler.uploads.checking.row_fields import CHAT, COMPLETION
 from services.scheduler.uploads.dataset import DatasetContent
 from services.scheduler.uploads.errors import NoTargets, OtherModel
-from services.scheduler.workers.pool import Aliases, names_for
+from services.scheduler.workers.model_names import Aliases, names_for
 
 _FORMS: Mapping[str, PromptForm] = {COMPLETION: PromptForm.COMPLETION, CHAT: PromptForm.CHAT}
 

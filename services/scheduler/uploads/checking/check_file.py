@@ -214,7 +214,9 @@ class _Checking:
         if count > self._limits.rows:
             raise DatasetTooLarge(limit=self._limits.rows, unit="rows", when="")
         if self._most_lines is not None and count > self._most_lines:
-            raise TooManyLines(f"It has more than {self._most_lines} lines, the most of a batch. Split it.")
+            raise TooManyLines(
+                f"It has more than {self._most_lines} lines, the maximum of a batch. Split it."
+            )
 
     def _add_duplicates(self) -> None:
         found = self._ids.duplicates()

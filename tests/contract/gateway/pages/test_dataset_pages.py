@@ -77,7 +77,7 @@ async def test_file_that_is_refused_as_a_whole_says_why(harness: GatewayHarness)
 
 
 async def test_upload_beside_too_many_others_is_refused_in_their_words(harness: GatewayHarness) -> None:
-    sentence = "So many uploads run already: 8. Try again in 30 s."
+    sentence = "The limit of 8 uploads at a time is reached. Try again in 30 s."
     harness.scheduler.datasets.refusal = refused(ErrorKind.EXHAUSTED, "TOO_MANY_UPLOADS", sentence)
     shown = await sent(harness, "x")
     assert (shown.status, sentence in shown.html, "Queue is full" in shown.html) == (429, True, False)

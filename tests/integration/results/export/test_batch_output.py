@@ -20,7 +20,7 @@ from proctor.values.scoring import OutputType, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.exported_texts import NASTY_TEXTS
 from tests.fakes.results.recorded_run import batch, failed, plan_of

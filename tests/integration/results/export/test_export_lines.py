@@ -22,14 +22,14 @@ from proctor.values.usage import Timing, TokenUsage
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.export import postgres as postgres_rows
 from services.results.export.errors import RunChanged
-from services.results.export.format import RowKind, RowQuery
+from services.results.export.exported_run import RowKind, RowQuery
 from services.results.export.postgres import PostgresExportRows
 from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.postgres import QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.exported_texts import NASTY_TEXTS
 from tests.fakes.results.recorded_run import (

@@ -21,7 +21,7 @@ from proctor.values.sample import Prompt
 from services.results.answers import postgres as postgres_exports
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import (
     TEXT_SCORING,

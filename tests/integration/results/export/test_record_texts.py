@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from proctor.values.sample import ChatMessage, Prompt
 from services.results.samples.sample import StoredSample, target_as_text
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import CHOICE_SCORING, batch, failed, plan_of
 from tests.fakes.results.results_harness import results_harness

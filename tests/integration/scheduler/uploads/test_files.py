@@ -96,7 +96,7 @@ async def test_empty_file_and_one_with_too_many_lines_are_kept(harness: BatchHar
         "The file is empty. Upload one with at least one line."
     ]
     assert [fault.problem for fault in long.faults] == [
-        f"It has more than {MAX_LINES} lines, the most of a batch. Split it."
+        f"It has more than {MAX_LINES} lines, the maximum of a batch. Split it."
     ]
     assert (await harness.read(empty.file_id), len(await harness.read(long.file_id))) == (
         b"",

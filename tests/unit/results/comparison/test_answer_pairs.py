@@ -12,9 +12,9 @@ from services.results.comparison.answer_pairs import (
     tally_of,
 )
 from services.results.comparison.pair_differences import difference_if_parsed, metric_difference
-from services.results.scoring.answer import UNREAD, ScoreValue
 from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import Average, CompiledMetric, ScoredMetric
+from services.results.scoring.score import UNREAD, ScoreValue
 from services.results.statistics.columns import Numbers
 from services.results.statistics.metric_names import has_numbers
 from services.results.statistics.paired.estimate import EXACT_MCNEMAR, PAIRED_PERMUTATION

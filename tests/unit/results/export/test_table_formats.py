@@ -5,7 +5,7 @@ import io
 
 import orjson
 
-from services.results.export.format import ExportedRun
+from services.results.export.exported_run import ExportedRun
 from services.results.export.table_formats import SCORE_PREFIX, CsvFile, field_names
 from services.results.runs.run_plan import RunRecord
 from tests.fakes.results.exported_texts import NASTY_TEXTS

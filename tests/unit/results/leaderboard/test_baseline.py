@@ -5,9 +5,9 @@ import pytest
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.results.leaderboard.baseline import BaselineColumns, MajorityCount, TaskBaselines
 from services.results.runs.run_plan import PlannedTask
-from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure
 

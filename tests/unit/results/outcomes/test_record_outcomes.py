@@ -11,7 +11,7 @@ from proctor.values.scoring import ScoringMethod
 from services.results.outcomes import record_outcomes
 from services.results.outcomes.record_outcomes import Recorded
 from services.results.runs.run_plan import RunPlan
-from services.results.scoring.answer import ScoringTarget
+from services.results.scoring.score import ScoringTarget
 from services.results.summaries.ports import Stores
 from tests.fakes.eventually import eventually
 from tests.fakes.results.inline_scorer import InlineScorer

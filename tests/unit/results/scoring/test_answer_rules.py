@@ -6,10 +6,10 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.answer_rules import RULE_OPTIONS
 from services.results.scoring.compiled_scoring import CompiledScoring, read_filters, read_metric
 from services.results.scoring.errors import InvalidScoring, ScoringImpossible
+from services.results.scoring.score import Score, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import check_target
 from services.results.scoring.timed_regex import SlowTime

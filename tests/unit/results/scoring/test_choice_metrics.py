@@ -6,7 +6,6 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
-from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.compiled_scoring import (
     CompiledMetric,
     CompiledScoring,
@@ -14,6 +13,7 @@ from services.results.scoring.compiled_scoring import (
     metric_names,
 )
 from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.score import Score, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.recorded_run import logprob_answer
 

@@ -7,7 +7,6 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.compiled_scoring import (
     CompiledMetric,
     CompiledScoring,
@@ -16,6 +15,7 @@ from services.results.scoring.compiled_scoring import (
     read_metric,
 )
 from services.results.scoring.errors import InvalidScoring, ScoringImpossible
+from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import TimedRegex

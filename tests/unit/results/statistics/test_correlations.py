@@ -10,8 +10,8 @@ from scipy import stats
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer import ScoringTarget
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
+from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics import correlations
 from services.results.statistics import figure as figure_module

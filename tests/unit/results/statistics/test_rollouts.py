@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.outcomes.outcome import ScoredRow
-from services.results.scoring.answer import ScoreValue, ScoringTarget
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring, read_filters
+from services.results.scoring.score import ScoreValue, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.sample_scores import (

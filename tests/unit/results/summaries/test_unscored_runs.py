@@ -16,8 +16,8 @@ from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.rescoring.rescore_task import ScoringOverride, other_scoring
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import StoredSample
-from services.results.scoring.answer import Score, ScoringTarget
 from services.results.scoring.compiled_scoring import compile_scoring
+from services.results.scoring.score import Score, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.memory_leaderboard import (

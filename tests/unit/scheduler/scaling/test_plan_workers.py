@@ -10,10 +10,10 @@ from proctor.values.scoring import ScoringMethod
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.progress.progress_tracker import ProgressReport, ProgressTracker
 from services.scheduler.runs.admission.forecast_queue import (
+    MeasuredRun,
     PastOfBenchmarks,
     QueueForecast,
     QueueMoment,
-    RunRate,
 )
 from services.scheduler.runs.admission.run_queue import PendingRun, QueuedRuns
 from services.scheduler.runs.lifecycle.run import Run
@@ -44,8 +44,10 @@ class SetForecast:
     async def forecast(self, _: Sequence[Run] = ()) -> QueueForecast:
         queue = QueuedRuns(self.running, [PendingRun(run, START) for run in self.pending], len(self.pending))
         moment = QueueMoment(queue, queue_limits(max_running_runs=self.slots), self.clock.now(), frozenset())
-        rates = {run.run_id: RunRate(self.tracker.counts(run.run_id, run.epoch)) for run in self.running}
-        return QueueForecast(moment, rates, PastOfBenchmarks({}, {}))
+        measured = {
+            run.run_id: MeasuredRun(self.tracker.counts(run.run_id, run.epoch)) for run in self.running
+        }
+        return QueueForecast(moment, measured, PastOfBenchmarks({}, {}))
 
 
 @dataclass

@@ -154,7 +154,7 @@ async def test_user_with_all_his_slots_leaves_those_of_others() -> None:
 
     going = [asyncio.ensure_future(uploads.add(hanging())) for _ in range(2)]
     await asyncio.sleep(0)
-    with pytest.raises(TooManyUploads, match="So many uploads of yours run already: 2") as raised:
+    with pytest.raises(TooManyUploads, match="Your limit of 2 uploads at a time is reached") as raised:
         await uploads.add(sent([HEAVY]))
     assert raised.value.reason == "TOO_MANY_UPLOADS"
     assert (await uploads.add(sent([HEAVY]), user="bob")).dataset is not None

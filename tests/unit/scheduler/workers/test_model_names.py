@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.providers.pool import Pool
 from services.common.errors import InvalidSetting
-from services.scheduler.workers.pool import full_name, model_named, names_for
+from services.scheduler.workers.model_names import full_name, model_named, names_for
 from services.scheduler.workers.yaml_pools import read_pools
 from tests.fakes.pools import model_pool, provider_pool
 

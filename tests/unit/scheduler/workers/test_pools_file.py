@@ -8,7 +8,7 @@ from proctor.values.providers.pool import pool_serving
 from proctor.values.providers.pools_file import PoolsFile
 from proctor.values.scoring import PromptForm, ScoringMethod
 from services.common.errors import InvalidSetting
-from services.scheduler.workers.pool import supported_providers
+from services.scheduler.workers.model_names import supported_providers
 from services.scheduler.workers.yaml_pools import read_allowed_base_urls, read_pools
 from tests.fakes.pools import model_pool, provider_pool
 

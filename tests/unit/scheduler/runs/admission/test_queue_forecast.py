@@ -8,10 +8,10 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.runs.admission.forecast_queue import (
+    MeasuredRun,
     PastOfBenchmarks,
     QueueForecast,
     QueueMoment,
-    RunRate,
 )
 from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns, TimeEstimate
@@ -36,14 +36,14 @@ def running(name: str, **changes: object) -> Run:
     return replace(planned, **changes)  # type: ignore[arg-type]  # names are checked by replace
 
 
-def at(recorded: int, samples_per_second: float | None = None) -> RunRate:
-    return RunRate(RunCounts(1, (TaskCounts("t", recorded),)), samples_per_second)
+def at(recorded: int, samples_per_second: float | None = None) -> MeasuredRun:
+    return MeasuredRun(RunCounts(1, (TaskCounts("t", recorded),)), samples_per_second)
 
 
 def forecast(
     runs: list[Run],
     waiting: list[Run],
-    speeds: Mapping[RunId, RunRate] | None = None,
+    speeds: Mapping[RunId, MeasuredRun] | None = None,
     history: PastRuns = ONE_PAST_RUN,
     rows: Mapping[str, Sequence[PlannedRows]] | None = None,
 ) -> QueueForecast:

@@ -106,7 +106,7 @@ def test_sound_file_has_its_bytes_and_its_rows() -> None:
 
 def test_too_large_a_file_is_reported_while_it_comes() -> None:
 
-    with pytest.raises(FileTooLarge, match="more than 20000000 bytes, the most of a batch"):
+    with pytest.raises(FileTooLarge, match="more than 20000000 bytes, the maximum of a batch"):
         Checks().check(b" " * (MAX_BYTES + 1))
 
 

@@ -1,4 +1,4 @@
-"""Export formats, the facts of a run in their files, and points from which a file can be resumed."""
+"""An exported run: its facts, the rows of its files, and points from which a file can be resumed."""
 
 import re
 from collections.abc import Mapping
