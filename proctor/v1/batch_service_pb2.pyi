@@ -28,11 +28,11 @@ class _BatchState:
 class _BatchStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BatchState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     BATCH_STATE_UNSPECIFIED: _BatchState.ValueType  # 0
-    """Not a state."""
+    """Not a state; never sent."""
     BATCH_STATE_VALIDATING: _BatchState.ValueType  # 1
     """Its run is being planned, or waits to be planned."""
     BATCH_STATE_FAILED: _BatchState.ValueType  # 2
-    """Its input file has faults, or its run failed. Final."""
+    """Its file has faults, its order was refused, or its run failed for another reason than failed samples or its completion window. Final."""
     BATCH_STATE_IN_PROGRESS: _BatchState.ValueType  # 3
     """Its run is in progress."""
     BATCH_STATE_FINALIZING: _BatchState.ValueType  # 4
@@ -50,11 +50,11 @@ class BatchState(_BatchState, metaclass=_BatchStateEnumTypeWrapper):
     """State of a batch as in the OpenAI protocol, derived from the state of its run and of its output files."""
 
 BATCH_STATE_UNSPECIFIED: BatchState.ValueType  # 0
-"""Not a state."""
+"""Not a state; never sent."""
 BATCH_STATE_VALIDATING: BatchState.ValueType  # 1
 """Its run is being planned, or waits to be planned."""
 BATCH_STATE_FAILED: BatchState.ValueType  # 2
-"""Its input file has faults, or its run failed. Final."""
+"""Its file has faults, its order was refused, or its run failed for another reason than failed samples or its completion window. Final."""
 BATCH_STATE_IN_PROGRESS: BatchState.ValueType  # 3
 """Its run is in progress."""
 BATCH_STATE_FINALIZING: BatchState.ValueType  # 4

@@ -27,7 +27,7 @@ class _Verdict:
 class _VerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Verdict.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     VERDICT_UNSPECIFIED: _Verdict.ValueType  # 0
-    """Not a verdict."""
+    """Not a verdict; never sent."""
     VERDICT_FIRST_BETTER: _Verdict.ValueType  # 1
     """The first run is better."""
     VERDICT_SECOND_BETTER: _Verdict.ValueType  # 2
@@ -41,7 +41,7 @@ class Verdict(_Verdict, metaclass=_VerdictEnumTypeWrapper):
     """Result of a test at the 5 % level, corrected for multiple comparisons."""
 
 VERDICT_UNSPECIFIED: Verdict.ValueType  # 0
-"""Not a verdict."""
+"""Not a verdict; never sent."""
 VERDICT_FIRST_BETTER: Verdict.ValueType  # 1
 """The first run is better."""
 VERDICT_SECOND_BETTER: Verdict.ValueType  # 2

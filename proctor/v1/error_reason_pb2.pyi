@@ -77,7 +77,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
     """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}: no such metric for this task."""
     ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 29
-    """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
+    """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named, or with the id (run_id and row_id)."""
     ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 30
     """FAILED_PRECONDITION of a retry, {"run_id": "…", "spent": "…"}; also why a run failed: the cost of its tokens reached max_cost of its order."""
     ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 31
@@ -108,7 +108,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it."""
     ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 44
     """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
-    As the error of a run {"doc_id": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
+    As the error of a run, with doc_id, row_id and metric: the metric cannot use the target of the row.
     """
     ERROR_REASON_MODEL_MISMATCH: _ErrorReason.ValueType  # 45
     """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
@@ -157,7 +157,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 72
     """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a finished batch cannot be cancelled."""
     ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
-    """FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
+    """FAILED_PRECONDITION. {"limit": "60"}: the request or upload did not come, or hardly moved, within so many seconds."""
     ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 74
     """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "30"}: rendering the sample took too long."""
     ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 75
@@ -177,7 +177,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: _ErrorReason.ValueType  # 82
     """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
     ERROR_REASON_ROLLOUT_NOT_FOUND: _ErrorReason.ValueType  # 83
-    """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
+    """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts. Tasks count from 1, as in addresses of pages."""
     ERROR_REASON_RUN_NOT_CLOSED: _ErrorReason.ValueType  # 84
     """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
     ERROR_REASON_BATCH_FILES_UNWRITTEN: _ErrorReason.ValueType  # 85
@@ -247,7 +247,7 @@ ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
 ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
 """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}: no such metric for this task."""
 ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 29
-"""INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named; or with the id, {"run_id": "…", "row_id": "r7"}."""
+"""INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named, or with the id (run_id and row_id)."""
 ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
 """FAILED_PRECONDITION of a retry, {"run_id": "…", "spent": "…"}; also why a run failed: the cost of its tokens reached max_cost of its order."""
 ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 31
@@ -278,7 +278,7 @@ ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
 """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it."""
 ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 44
 """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
-As the error of a run {"doc_id": "7", "row_id": "r6", "metric": "numeric"}: the metric cannot use the target of the row.
+As the error of a run, with doc_id, row_id and metric: the metric cannot use the target of the row.
 """
 ERROR_REASON_MODEL_MISMATCH: ErrorReason.ValueType  # 45
 """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
@@ -327,7 +327,7 @@ ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
 ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
 """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a finished batch cannot be cancelled."""
 ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
-"""FAILED_PRECONDITION. {"limit": "60"}: the request did not come within so many seconds."""
+"""FAILED_PRECONDITION. {"limit": "60"}: the request or upload did not come, or hardly moved, within so many seconds."""
 ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 74
 """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "30"}: rendering the sample took too long."""
 ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 75
@@ -347,7 +347,7 @@ ERROR_REASON_NO_GOLDEN_ANSWERS: ErrorReason.ValueType  # 81
 ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: ErrorReason.ValueType  # 82
 """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
 ERROR_REASON_ROLLOUT_NOT_FOUND: ErrorReason.ValueType  # 83
-"""NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts."""
+"""NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts. Tasks count from 1, as in addresses of pages."""
 ERROR_REASON_RUN_NOT_CLOSED: ErrorReason.ValueType  # 84
 """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
 ERROR_REASON_BATCH_FILES_UNWRITTEN: ErrorReason.ValueType  # 85

@@ -33,17 +33,17 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     FAILURE_CLASS_TIMEOUT: _FailureClass.ValueType  # 2
     """No answer within the request timeout, after all tries."""
     FAILURE_CLASS_PROVIDER_ERROR: _FailureClass.ValueType  # 3
-    """5xx, broken connection or unusable body, after all tries."""
+    """5xx, broken connection or unusable body, after all tries; also an answer that is too large or cannot be recorded."""
     FAILURE_CLASS_REFUSED: _FailureClass.ValueType  # 4
-    """The provider refused the request: key, permission, content filter or invalid request."""
+    """The provider refused the request (key, permission, content filter, invalid request), or the engine cannot do what it asks for."""
     FAILURE_CLASS_PROMPT_TOO_LONG: _FailureClass.ValueType  # 5
     """The prompt exceeds the model's context window."""
     FAILURE_CLASS_ENGINE: _FailureClass.ValueType  # 6
-    """The engine could not load the model, or crashes on this sample."""
+    """The engine failed on the sample, or the sample was quarantined and its worker or engine ended with it again."""
     FAILURE_CLASS_SCORING: _FailureClass.ValueType  # 7
     """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
     FAILURE_CLASS_SANDBOX: _FailureClass.ValueType  # 8
-    """The worker could not open a sandbox to execute the answer, or lost it in all tries."""
+    """The worker could not open a sandbox to execute the answer, or lost it in all tries; or the rollout ended by an error of the worker."""
     FAILURE_CLASS_VERIFIER: _FailureClass.ValueType  # 9
     """The tests of a rollout gave no result."""
 
@@ -57,17 +57,17 @@ FAILURE_CLASS_RATE_LIMIT: FailureClass.ValueType  # 1
 FAILURE_CLASS_TIMEOUT: FailureClass.ValueType  # 2
 """No answer within the request timeout, after all tries."""
 FAILURE_CLASS_PROVIDER_ERROR: FailureClass.ValueType  # 3
-"""5xx, broken connection or unusable body, after all tries."""
+"""5xx, broken connection or unusable body, after all tries; also an answer that is too large or cannot be recorded."""
 FAILURE_CLASS_REFUSED: FailureClass.ValueType  # 4
-"""The provider refused the request: key, permission, content filter or invalid request."""
+"""The provider refused the request (key, permission, content filter, invalid request), or the engine cannot do what it asks for."""
 FAILURE_CLASS_PROMPT_TOO_LONG: FailureClass.ValueType  # 5
 """The prompt exceeds the model's context window."""
 FAILURE_CLASS_ENGINE: FailureClass.ValueType  # 6
-"""The engine could not load the model, or crashes on this sample."""
+"""The engine failed on the sample, or the sample was quarantined and its worker or engine ended with it again."""
 FAILURE_CLASS_SCORING: FailureClass.ValueType  # 7
 """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
 FAILURE_CLASS_SANDBOX: FailureClass.ValueType  # 8
-"""The worker could not open a sandbox to execute the answer, or lost it in all tries."""
+"""The worker could not open a sandbox to execute the answer, or lost it in all tries; or the rollout ended by an error of the worker."""
 FAILURE_CLASS_VERIFIER: FailureClass.ValueType  # 9
 """The tests of a rollout gave no result."""
 Global___FailureClass: _TypeAlias = FailureClass  # noqa: Y015
@@ -81,7 +81,7 @@ class _OutcomeStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Outcome
     OUTCOME_STATUS_UNSPECIFIED: _OutcomeStatus.ValueType  # 0
     """No filter: outcomes of every status."""
     OUTCOME_STATUS_SCORED: _OutcomeStatus.ValueType  # 1
-    """The model answered and the answer was scored."""
+    """The model answered, and the answer was scored, or its task has no metric: then `scores` is empty."""
     OUTCOME_STATUS_UNPARSED: _OutcomeStatus.ValueType  # 2
     """The model answered and the answer could not be parsed."""
     OUTCOME_STATUS_FAILED: _OutcomeStatus.ValueType  # 3
@@ -93,7 +93,7 @@ class OutcomeStatus(_OutcomeStatus, metaclass=_OutcomeStatusEnumTypeWrapper):
 OUTCOME_STATUS_UNSPECIFIED: OutcomeStatus.ValueType  # 0
 """No filter: outcomes of every status."""
 OUTCOME_STATUS_SCORED: OutcomeStatus.ValueType  # 1
-"""The model answered and the answer was scored."""
+"""The model answered, and the answer was scored, or its task has no metric: then `scores` is empty."""
 OUTCOME_STATUS_UNPARSED: OutcomeStatus.ValueType  # 2
 """The model answered and the answer could not be parsed."""
 OUTCOME_STATUS_FAILED: OutcomeStatus.ValueType  # 3

@@ -32,7 +32,7 @@ class _OutcomeSortEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutcomeSo
     OUTCOME_SORT_SAMPLE: _OutcomeSort.ValueType  # 1
     """By sample, then rollout; unlike OUTCOME_SORT_UNSPECIFIED also descending."""
     OUTCOME_SORT_SCORE: _OutcomeSort.ValueType  # 2
-    """By the score in filter.metric, or else in the main metric of the task."""
+    """By the score in filter.metric, or else in the task's first per-sample metric."""
     OUTCOME_SORT_LENGTH: _OutcomeSort.ValueType  # 3
     """By the length of the answer in characters."""
     OUTCOME_SORT_TIME: _OutcomeSort.ValueType  # 4
@@ -46,7 +46,7 @@ OUTCOME_SORT_UNSPECIFIED: OutcomeSort.ValueType  # 0
 OUTCOME_SORT_SAMPLE: OutcomeSort.ValueType  # 1
 """By sample, then rollout; unlike OUTCOME_SORT_UNSPECIFIED also descending."""
 OUTCOME_SORT_SCORE: OutcomeSort.ValueType  # 2
-"""By the score in filter.metric, or else in the main metric of the task."""
+"""By the score in filter.metric, or else in the task's first per-sample metric."""
 OUTCOME_SORT_LENGTH: OutcomeSort.ValueType  # 3
 """By the length of the answer in characters."""
 OUTCOME_SORT_TIME: OutcomeSort.ValueType  # 4

@@ -111,7 +111,7 @@ class _ScoringMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scoring
     SCORING_METHOD_LOGLIKELIHOOD: _ScoringMethod.ValueType  # 1
     """The choice with the highest summed log-probability, as in lm-evaluation-harness."""
     SCORING_METHOD_GENERATE: _ScoringMethod.ValueType  # 2
-    """The model generates text; filters extract the answer."""
+    """The prompt lists the choices and the model answers in words. The filters of the task, then fixed rules, read the choice."""
     SCORING_METHOD_CONSTRAINED: _ScoringMethod.ValueType  # 3
     """Decoding is constrained to the choices."""
 
@@ -123,7 +123,7 @@ SCORING_METHOD_UNSPECIFIED: ScoringMethod.ValueType  # 0
 SCORING_METHOD_LOGLIKELIHOOD: ScoringMethod.ValueType  # 1
 """The choice with the highest summed log-probability, as in lm-evaluation-harness."""
 SCORING_METHOD_GENERATE: ScoringMethod.ValueType  # 2
-"""The model generates text; filters extract the answer."""
+"""The prompt lists the choices and the model answers in words. The filters of the task, then fixed rules, read the choice."""
 SCORING_METHOD_CONSTRAINED: ScoringMethod.ValueType  # 3
 """Decoding is constrained to the choices."""
 Global___ScoringMethod: _TypeAlias = ScoringMethod  # noqa: Y015

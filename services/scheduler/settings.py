@@ -74,7 +74,7 @@ class SchedulerSettings(SchemaServiceSettings):
     max_stored_rows_per_user: int = Field(default=200_000_000, ge=1)
     """Rows of the data sets and files of one user."""
     max_stored_bytes_per_project: int = Field(default=0, ge=0)
-    """Bytes that the data sets, files, suites and artifacts of one project may take; 0 means no limit."""
+    """Bytes of data sets, files, batch outputs, suites and artifacts of one project; 0 means no limit."""
     highest_priorities: dict[str, Priority] = Field(default_factory=dict)
     """Highest priority per user, as {"*": "normal", "ann": "high"}; "*" is every other user."""
 

@@ -16,7 +16,7 @@ WITH chunk AS (
 SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
 
 -- name: record_outcomes: Store and count a batch of outcomes of several runs ($1 runs, $2 their epochs, $3 whole rows, $4 to $7 run, sample, rollout and GPU seconds of outcomes that took any)
--- The share lock makes closing a run wait for batches under way, and a batch see that the run was closed. Every statement
+-- The share lock makes freezing a run wait for batches under way, and a batch see that the run was frozen. Every statement
 -- takes its locks in the order of the keys, so that two of them cannot lock each other out.
 WITH open_runs AS (
     SELECT r.run_id, r.epoch

@@ -15,8 +15,9 @@ from proctor.wire.values import USAGE
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size, checked_request_id
+from services.scheduler.batches.cancel_batch import CancelBatch
 from services.scheduler.batches.errors import BatchNotFound
-from services.scheduler.batches.show_batch import BatchView, CancelBatch, ShowBatch
+from services.scheduler.batches.show_batch import BatchView, ShowBatch
 from services.scheduler.batches.stored_batch import (
     BatchId,
     BatchOrder,

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from services.common.grpc.server import Registration
+from services.scheduler.batches.cancel_batch import CancelBatch
 from services.scheduler.batches.finalize_batch import FinalizeBatch, LeadBatches
 from services.scheduler.batches.grpc_api import SERVICE_NAME, GrpcBatchApi
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
-from services.scheduler.batches.show_batch import CancelBatch, ShowBatch
+from services.scheduler.batches.show_batch import ShowBatch
 from services.scheduler.batches.submit_batch import SubmitBatch
 from services.scheduler.postgres import Connections
 from services.scheduler.runs.wiring import RunParts

@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from proctor.values.run import Caller
-from services.common.checked_fields import checked_text, refuse
+from services.common.checked_fields import refuse
 from services.common.clock import Clock
-from services.common.requests.request_fields import check_owner, hidden_problem, project_problem, user_problem
+from services.common.requests.request_fields import hidden_problem, project_problem, user_problem
 from services.common.threads.cancellable_threads import CancellableThreads
-from services.scheduler.changes.user_change import Author
-from services.scheduler.suites.errors import SuiteInstalled, SuiteVersionNotFound, listed
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteFault, SuiteReading
 from services.scheduler.suites.ports import InstalledSuites, ReadDocument, UserSuiteStore
 from services.scheduler.suites.suite import SuiteDefinition, SuiteOwner
@@ -62,25 +59,3 @@ class AddSuite:
             raise reading.error(document.name)
         added = await self.stored.add(reading.suite.name, document, owner, self.clock.now())
         return RegisteredSuite(reading.suite.as_stored(added.stored), added.is_known)
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteSuite:
-    """Deletes a version of a user's suite, unless a run used it."""
-
-    stored: UserSuiteStore
-    installed: InstalledSuites
-    clock: Clock
-
-    async def delete(self, suite: str, version: int, caller: Caller) -> None:
-        """Raises `BelongsToAnother`, `SuiteInUse`, `SuiteVersionNotFound`, `SuiteInstalled`."""
-        checked_text("suite", suite)
-        owner = await self.stored.owner(suite, version)
-        if owner is not None:
-            check_owner(caller, owner, f"Version {version} of the suite {suite}")
-        if await self.stored.delete(suite, version, Author(caller.name, self.clock.now())):
-            return
-        if suite in self.installed.names():
-            raise SuiteInstalled(suite=suite)
-        others = listed([stored.full_name for stored in await self.stored.latest()])
-        raise SuiteVersionNotFound(suite=suite, version=version, others=others)

@@ -14,7 +14,8 @@ from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
-from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
+from services.scheduler.suites.add_suite import AddSuite, CheckSuite
+from services.scheduler.suites.delete_suite import DeleteSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteFault
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.show_sample import SamplePreview, SampleRequest, ShowSample

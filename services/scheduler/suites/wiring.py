@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from services.common.grpc.server import Registration
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
+from services.scheduler.suites.add_suite import AddSuite, CheckSuite
+from services.scheduler.suites.delete_suite import DeleteSuite
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
 from services.scheduler.suites.format.yaml_suite_reader import read_document

@@ -33,7 +33,7 @@ class ProviderFailed(EngineFailure):
 
 
 class RequestRefused(EngineFailure):
-    """The server or the model's owner refuses the request: another try gets the same answer."""
+    """The server refuses the request, or this engine cannot send it: another try ends in the same way."""
 
     failure_class = FailureClass.REFUSED
 

@@ -20,8 +20,8 @@ from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.sandboxes.wiring import make_sandboxes
 from services.worker.settings import WorkerSettings
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verify_rollout import VerifyRollout
 
 _CANNOT_ISOLATE = 3
@@ -42,9 +42,9 @@ async def check() -> int:
         if isolation.problem:
             sys.stderr.write(f"This machine cannot isolate code: {isolation.problem}\n")
             return _CANNOT_ISOLATE
-        run_pytest = RunPytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
+        execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
         rollouts = ExecuteRollout(
-            verifier=VerifyRollout(run_pytest),
+            verifier=VerifyRollout(execute_pytest),
             agents=ExecuteAgent(clock),
             slots=asyncio.Semaphore(1),
             clock=clock,

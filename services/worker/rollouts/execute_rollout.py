@@ -134,7 +134,7 @@ class _OneRollout:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
-        sandbox = await self.parts.verifier.run_pytest.engine.open(_sandbox_spec(self.work.rollout_spec))
+        sandbox = await self.parts.verifier.execute_pytest.engine.open(_sandbox_spec(self.work.rollout_spec))
         try:
             await sandbox.put(self.work.rollout_spec.task.workdir, self.workspace)
             yield sandbox

@@ -21,8 +21,8 @@ from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verify_rollout import VerifyRollout
 
 # A rollout waits for its model most of the time.
@@ -48,11 +48,11 @@ class RolloutResources:
 
 def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSample) -> ProcessRollout:
     settings, clock = resources.settings, resources.clock
-    run_pytest = RunPytest(
+    execute_pytest = ExecutePytest(
         engine=resources.sandboxes, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex
     )
     rollouts = ExecuteRollout(
-        verifier=VerifyRollout(run_pytest=run_pytest),
+        verifier=VerifyRollout(execute_pytest=execute_pytest),
         agents=ExecuteAgent(clock=clock, programs=_make_programs(clock)),
         slots=asyncio.Semaphore(resources.slots),
         clock=clock,

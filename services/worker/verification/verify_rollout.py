@@ -20,9 +20,9 @@ from services.worker.sandboxes.sandbox import (
 )
 from services.worker.sandboxes.tar_files import pack, read_files
 from services.worker.verification.bundles import inflated, only_named, with_artifacts
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_request import STEERING, PytestRequest, suspicions_in
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
-from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 
 _LOGS = "/logs/verifier"
@@ -43,7 +43,7 @@ _WITH_RUNNER = (
 
 @dataclass(frozen=True, slots=True)
 class VerifyRollout:
-    run_pytest: RunPytest
+    execute_pytest: ExecutePytest
 
     async def verify(self, task: RolloutTask, files: bytes) -> VerifierResult:
         """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is not a score."""
@@ -52,7 +52,7 @@ class VerifyRollout:
         suspicions = await asyncio.to_thread(suspicions_in, files, task.workdir)
         if task.has_own_files:
             files = await asyncio.to_thread(_own_files, task, files)
-        sandbox = await self.run_pytest.engine.open(_spec(task))
+        sandbox = await self.execute_pytest.engine.open(_spec(task))
         try:
             try:
                 await sandbox.put(task.workdir, files)
@@ -82,7 +82,7 @@ class VerifyRollout:
                     steering=steering,
                     image=task.image,
                 )
-                verification = await self.run_pytest.run(request)
+                verification = await self.execute_pytest.execute(request)
                 passed += verification.is_passed
                 output = f"{verification.detail}\n{verification.output}"
                 results.append(ScriptResult(script, verification.is_passed, output))
@@ -109,7 +109,7 @@ class VerifyRollout:
             await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated, task.tests))
         command = Command(
             ("/bin/sh", "-c", _WITH_RUNNER, "sh", RUNNER, _LOGS, *task.test_command),
-            stdin=await asyncio.to_thread(self.run_pytest.runner),
+            stdin=await asyncio.to_thread(self.execute_pytest.runner),
             cwd=task.cwd,
             env={
                 "PATH": f"{RUNNER}/bin:{DEFAULT_PATH}",

@@ -32,8 +32,8 @@ from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExec
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.sandbox import Command, SandboxSpec
 from services.worker.verification.check_code import CheckCode
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verify_rollout import VerifyRollout
 from tests.bench.harness.process_tree import usage_of_tree
 from tests.harness.rollout_tasks import RIGHT, harbor_folder, read_task
@@ -109,7 +109,7 @@ class Script:
 def rollouts_of(engine: BubblewrapEngine, folder: Path) -> Action:
     task = read_task(harbor_folder(folder / "task", test=GRADE))
     clock = SystemClock()
-    verifier = VerifyRollout(RunPytest(engine, pytest_runner, lambda: uuid.uuid4().hex))
+    verifier = VerifyRollout(ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex))
     executing = ExecuteRollout(
         verifier=verifier, agents=ExecuteAgent(clock), slots=asyncio.Semaphore(max(PARALLEL)), clock=clock
     )

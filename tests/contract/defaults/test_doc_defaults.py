@@ -37,7 +37,7 @@ from services.worker.rollouts import execute_rollout
 from services.worker.rollouts.shell import execute_shell
 from services.worker.sandboxes.sandbox import SandboxLimits
 from services.worker.settings import WorkerSettings
-from services.worker.verification import check_code, run_pytest, verify_rollout
+from services.worker.verification import check_code, execute_pytest, verify_rollout
 from tests.contract.defaults.stated import ROOT, default_cells, default_sentences, docs, rows
 
 MIB = 1024**2
@@ -255,12 +255,12 @@ def test_the_limits_of_sandboxes_are_those_that_are_ordered() -> None:
             f"{module.OUTPUT_BYTES // 1000} kB" for module in (check_code, execute_shell, verify_rollout)
         ),
     }
-    script = run_pytest.LIMITS
+    script = execute_pytest.LIMITS
     text = (ROOT / "docs" / "operations" / "sandboxes.md").read_text(encoding="utf-8")
     assert (
         f"a sandbox of its own with {script.cpus:g} CPU, {mib(script.memory_bytes)} of memory, "
         f"{script.processes} processes, folders of {mib(script.disk_bytes)} and "
-        f"{run_pytest.OUTPUT_BYTES // 1000} kB of output." in text
+        f"{execute_pytest.OUTPUT_BYTES // 1000} kB of output." in text
     )
 
 

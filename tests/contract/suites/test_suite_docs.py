@@ -26,7 +26,7 @@ from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.suites.suite import FewshotRule, Generation
 from services.scheduler.suites.templates import budget as template_budget
-from services.scheduler.suites.templates import rewrite as template_rewrite
+from services.scheduler.suites.templates import cost_writer
 
 REPOSITORY = Path(__file__).parents[3]
 DOC = (REPOSITORY / "docs" / "guides" / "suites.md").read_text(encoding="utf-8")
@@ -82,8 +82,8 @@ def test_every_filter_is_described(function: str) -> None:
 @pytest.mark.parametrize(
     ("heading", "limit"),
     [
-        ("Templates", f"{template_rewrite.MAX_SOURCE_CHARACTERS // 1024} Ki characters"),
-        ("Templates", f"{template_rewrite.MAX_PARTS:,} parts, {template_rewrite.MAX_DEPTH} levels"),
+        ("Templates", f"{cost_writer.MAX_SOURCE_CHARACTERS // 1024} Ki characters"),
+        ("Templates", f"{cost_writer.MAX_PARTS:,} parts, {cost_writer.MAX_DEPTH} levels"),
         ("Templates", f"{template_budget.MAX_STEPS:,}: parts"),
         ("Templates", f"{template_budget.MAX_CHARACTERS // MIB} Mi characters"),
         ("Templates", f"{template_budget.MAX_REGEX_SECONDS:g} s together"),

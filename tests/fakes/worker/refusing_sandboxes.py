@@ -15,8 +15,8 @@ from services.worker.sandboxes.errors import CannotIsolate
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.verification.check_code import CheckCode
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verify_rollout import VerifyRollout
 
 _PROBLEM = "no sandbox is opened in this test."
@@ -47,9 +47,9 @@ def refusing_check() -> CheckCode:
 
 def refusing_rollouts(execute_sample: ExecuteSample) -> ProcessRollout:
     clock = SystemClock()
-    run_pytest = RunPytest(RefusingSandboxes(), pytest_runner, lambda: "word")
+    execute_pytest = ExecutePytest(RefusingSandboxes(), pytest_runner, lambda: "word")
     rollouts = ExecuteRollout(
-        verifier=VerifyRollout(run_pytest),
+        verifier=VerifyRollout(execute_pytest),
         agents=ExecuteAgent(clock),
         slots=asyncio.Semaphore(1),
         clock=clock,

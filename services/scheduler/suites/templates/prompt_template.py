@@ -9,6 +9,8 @@ from jinja2 import Template, TemplateError, TemplateSyntaxError, UndefinedError,
 from services.common.threads.cancellable_threads import check_cancelled
 from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.templates.budget import BUDGET, RenderingBudget
+from services.scheduler.suites.templates.budgeted_environment import new_environment
+from services.scheduler.suites.templates.cost_writer import MAX_SOURCE_CHARACTERS, CostWriter, check_size
 from services.scheduler.suites.templates.errors import (
     InvalidTemplate,
     NullWritten,
@@ -16,8 +18,6 @@ from services.scheduler.suites.templates.errors import (
     RowFault,
     UnfitTemplate,
 )
-from services.scheduler.suites.templates.rewrite import MAX_SOURCE_CHARACTERS, CostWriter, check_size
-from services.scheduler.suites.templates.sandbox import new_environment
 
 _ENVIRONMENT = new_environment()
 # Errors that a template can cause on a row; anything else is a bug here.

@@ -11,7 +11,7 @@ from kubernetes_asyncio.client import ApiException, CoreV1Api
 from services.worker.sandboxes.container.first_process import FirstProcess
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost
-from services.worker.sandboxes.kubernetes.pod import RELAY, SANDBOX
+from services.worker.sandboxes.kubernetes.manifests import RELAY, SANDBOX
 from services.worker.sandboxes.sandbox import KILLED
 
 _STDIN, _STDOUT, _STDERR, _STATUS = range(4)

@@ -18,7 +18,7 @@ from services.worker.sandboxes.container.programs import reach
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
 from services.worker.sandboxes.errors import CannotIsolate, SandboxError, SandboxNotOpened
 from services.worker.sandboxes.kubernetes.container import Pod, delete, problem_of
-from services.worker.sandboxes.kubernetes.pod import LABEL, POLICY, pod, policy
+from services.worker.sandboxes.kubernetes.manifests import LABEL, POLICY, pod, policy
 from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
 
 NAME = "kubernetes"

@@ -20,8 +20,8 @@ from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verify_rollout import VerifyRollout
 from tests.harness.rollout_tasks import (
     SOLVE,
@@ -38,10 +38,10 @@ from tests.reference.golden_reference import folder_of
 @pytest.fixture
 async def checker() -> AsyncIterator[CheckSoundness]:
     engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
-    run_pytest = RunPytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
+    execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
     yield CheckSoundness(
         ExecuteRollout(
-            verifier=VerifyRollout(run_pytest),
+            verifier=VerifyRollout(execute_pytest),
             agents=ExecuteAgent(clock),
             slots=asyncio.Semaphore(2),
             clock=clock,

@@ -18,8 +18,8 @@ from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verify_rollout import VerifyRollout
 from tests.harness.rollout_tasks import read_task, steps_folder, write
 
@@ -46,9 +46,9 @@ class Parts:
 @pytest.fixture
 async def rollouts() -> AsyncIterator[ExecuteRollout]:
     engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
-    run_pytest = RunPytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
+    execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
     try:
-        yield ExecuteRollout(VerifyRollout(run_pytest), ExecuteAgent(clock), asyncio.Semaphore(1), clock)
+        yield ExecuteRollout(VerifyRollout(execute_pytest), ExecuteAgent(clock), asyncio.Semaphore(1), clock)
     finally:
         await engine.close()
 

@@ -11,8 +11,8 @@ from services.worker.rollouts.check_soundness import CheckSoundness
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.sandboxes.docker.engine import DockerEngine
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.run_pytest import RunPytest
 from services.worker.verification.verify_rollout import VerifyRollout
 from tests.harness.rollout_tasks import harbor_folder, read_task, tb_meta_folder, write
 from tests.integration.worker.sandboxes.podman import BASE_IMAGE, Podman, problem
@@ -32,9 +32,9 @@ def image(podman: Podman) -> str:
 
 async def checked_scores(podman: Podman, folder: Path) -> list[float | None]:
     engine, clock = DockerEngine(podman.socket, BASE_IMAGE), SystemClock()
-    run_pytest = RunPytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
+    execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
     rollouts = ExecuteRollout(
-        verifier=VerifyRollout(run_pytest),
+        verifier=VerifyRollout(execute_pytest),
         agents=ExecuteAgent(clock),
         slots=asyncio.Semaphore(1),
         clock=clock,

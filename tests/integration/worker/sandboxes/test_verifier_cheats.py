@@ -16,9 +16,9 @@ from services.worker.sandboxes.errors import VerifierFailed
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Command, SandboxSpec, TarLimits
 from services.worker.sandboxes.tar_files import pack
+from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_request import PytestRequest, Verification
 from services.worker.verification.pytest_runner import pytest_runner
-from services.worker.verification.run_pytest import RunPytest
 
 TESTS = b"""
 from doubling import twice, Box
@@ -146,11 +146,11 @@ CHEATS = (
 
 
 @pytest.fixture
-def verifier(engine: SandboxEngine) -> RunPytest:
-    return RunPytest(engine=engine, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex)
+def verifier(engine: SandboxEngine) -> ExecutePytest:
+    return ExecutePytest(engine=engine, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex)
 
 
-async def judged(verifier: RunPytest, program: str, *, seconds: float = 60.0) -> Verification:
+async def judged(verifier: ExecutePytest, program: str, *, seconds: float = 60.0) -> Verification:
     """What an agent's program leaves, taken out and judged."""
     agent: Sandbox = await verifier.engine.open(SandboxSpec(workdir="/app"))
     worked = await agent.run(Command(("python3", "-c", program), timeout_seconds=30))
@@ -162,12 +162,12 @@ async def judged(verifier: RunPytest, program: str, *, seconds: float = 60.0) ->
         files, pack({"test_doubling.py": TESTS}), expected_tests=3, timeout_seconds=seconds
     )
     try:
-        return await verifier.run(request)
+        return await verifier.execute(request)
     finally:
         await agent.close()
 
 
-async def test_the_right_solution_passes_and_none_fails(verifier: RunPytest) -> None:
+async def test_the_right_solution_passes_and_none_fails(verifier: ExecutePytest) -> None:
     right = await judged(verifier, left(doubling__py=SOLUTION))
     assert (right.is_passed, right.detail, right.suspicions) == (True, "3 passed, 0 failed", ())
     nothing = await judged(verifier, "pass")
@@ -178,7 +178,7 @@ async def test_the_right_solution_passes_and_none_fails(verifier: RunPytest) -> 
 
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
 async def test_a_cheat_fails_or_is_reported(
-    verifier: RunPytest, cheat: Cheat, record_property: Callable[[str, object], None]
+    verifier: ExecutePytest, cheat: Cheat, record_property: Callable[[str, object], None]
 ) -> None:
     if cheat.passes:
         record_property("outcome", "reported")
@@ -187,11 +187,11 @@ async def test_a_cheat_fails_or_is_reported(
     assert bool(verification.suspicions) is cheat.is_reported
 
 
-async def test_tests_that_do_not_end_give_no_score(verifier: RunPytest) -> None:
+async def test_tests_that_do_not_end_give_no_score(verifier: ExecutePytest) -> None:
     with pytest.raises(VerifierFailed, match="did not end within 2 s"):
         await judged(verifier, left(doubling__py="while True: pass"), seconds=2.0)
 
 
-async def test_output_that_looks_like_a_result_is_none(verifier: RunPytest) -> None:
+async def test_output_that_looks_like_a_result_is_none(verifier: ExecutePytest) -> None:
     forged = "import os\nos.write(1, b'[0, 3, 0]')\nos.write(2, b'[0, 3, 0]')\nos._exit(0)\n"
     assert not (await judged(verifier, left(doubling__py=forged))).is_passed

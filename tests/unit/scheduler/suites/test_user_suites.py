@@ -9,7 +9,8 @@ import pytest
 from proctor.values.run import Caller
 from proctor.values.sample import LAST_PREVIEWED_ROW
 from services.common.errors import BelongsToAnother, DomainError, ErrorKind, InvalidParameter
-from services.scheduler.suites.add_suite import AddSuite, CheckSuite, DeleteSuite
+from services.scheduler.suites.add_suite import AddSuite, CheckSuite
+from services.scheduler.suites.delete_suite import DeleteSuite
 from services.scheduler.suites.errors import (
     FewshotPoolTooSmall,
     InvalidSuiteFile,

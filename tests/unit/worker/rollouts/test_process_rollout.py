@@ -99,8 +99,8 @@ def rollouts_of(sandboxes: Sandboxes) -> ProcessRollout:
         check_code=CheckCode(engine, asyncio.Semaphore(1), lambda: "word"),
     )
     process = refusing_rollouts(execute_sample)
-    run_pytest = replace(process.rollouts.verifier.run_pytest, engine=engine, runner=lambda: b"")
-    verifier = replace(process.rollouts.verifier, run_pytest=run_pytest)
+    execute_pytest = replace(process.rollouts.verifier.execute_pytest, engine=engine, runner=lambda: b"")
+    verifier = replace(process.rollouts.verifier, execute_pytest=execute_pytest)
     return replace(process, rollouts=replace(process.rollouts, verifier=verifier))
 
 

@@ -15,8 +15,8 @@ from services.worker.sandboxes.tar_files import pack
 from services.worker.sandboxes.wiring import make_sandboxes
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import SPEC
+from services.worker.verification.execute_pytest import LIMITS, ExecutePytest
 from services.worker.verification.pytest_request import PytestRequest
-from services.worker.verification.run_pytest import LIMITS, RunPytest
 
 GIB = 1024**3
 
@@ -71,7 +71,7 @@ async def test_tests_of_a_rubric_run_on_a_machine_with_one_core() -> None:
     engine = BoundedEngine(engine=cast("SandboxEngine", inner), max_memory_bytes=16 * GIB, max_cpus=1)
     request = PytestRequest(files=pack({}), folder="/app", tests=pack({}), tests_folder="/tests")
     with pytest.raises(Refused):
-        await RunPytest(engine, lambda: b"", lambda: "nonce").run(request)
+        await ExecutePytest(engine, lambda: b"", lambda: "nonce").execute(request)
     assert [spec.limits.cpus for spec in inner.specs] == [1]
 
 

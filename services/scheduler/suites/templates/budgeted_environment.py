@@ -25,8 +25,8 @@ from services.scheduler.suites.templates.budget import (
     widths_of_format,
     widths_together,
 )
+from services.scheduler.suites.templates.cost_writer import CHARGED, JOIN, LOOP, MACRO
 from services.scheduler.suites.templates.errors import NullWritten
-from services.scheduler.suites.templates.rewrite import CHARGED, JOIN, LOOP, MACRO
 
 # Markup for pages, formatting by terminal width, and random output, which would differ from model to model.
 _FILTERS_LEFT_OUT = ("forceescape", "pprint", "random", "urlize", "wordwrap", "xmlattr")

@@ -66,14 +66,14 @@ main()
 
 
 @dataclass(frozen=True, slots=True)
-class RunPytest:
+class ExecutePytest:
     """`runner` gives a tar of pytest and what it needs. No file of the agent can hold a `new_nonce`."""
 
     engine: SandboxEngine
     runner: Callable[[], bytes]
     new_nonce: Callable[[], str]
 
-    async def run(self, request: PytestRequest) -> Verification:
+    async def execute(self, request: PytestRequest) -> Verification:
         """Raises SandboxError where no sandbox could be opened or it was lost: that is not a score."""
         suspicions = await asyncio.to_thread(suspicions_in, request.files, request.folder)
         is_inside = PurePosixPath(request.tests_folder).is_relative_to(request.folder)
