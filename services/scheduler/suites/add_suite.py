@@ -1,4 +1,4 @@
-"""Checks, registers and deletes the suites of users."""
+"""Checks and registers the suites of users."""
 
 from dataclasses import dataclass, field
 
