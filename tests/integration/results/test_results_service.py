@@ -307,7 +307,7 @@ async def test_what_cannot_be_done_is_refused_in_one_sentence(harness: ResultsHa
     await records.PutSamples(run_record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk))
     commit = run_record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=3)
     read = run_record_pb2.ReadSamplesRequest(sample_set_id=staging_id, positions=[0])
-    assert (await refusal(records.CommitSampleSet(commit)))[0] == "INVALID_PARAMETER"
+    assert (await refusal(records.CommitSampleSet(commit)))[0] == "SAMPLE_SET_INCOMPLETE"
     assert (await refusal(records.ReadSamples(read)))[0] == "SAMPLE_SET_NOT_FOUND"
     assert (await refusal(records.GetCounts(run_record_pb2.GetCountsRequest(run_id=run_id))))[
         0
