@@ -80,11 +80,11 @@ class Commands:
 
     def end_held(self, box: Box) -> None:
         """Ends commands that have not begun, as a kill does with those that have."""
-        delayed = self._delayed_in(box)
-        held, delayed.held = delayed.held, []
-        for command in held:
-            command.opened.close()
-            self._reply(command.request, exit=_KILLED, excess="", oom_kills=0)
+        if delayed := self._delayed.get(box.number):
+            for command in delayed.held:
+                command.opened.close()
+                self._reply(command.request, exit=_KILLED, excess="", oom_kills=0)
+            delayed.held.clear()
 
     def may_run(self, box: Box) -> bool:
         """Whether processes may run beside the first one. If there are none, nothing can fork."""
