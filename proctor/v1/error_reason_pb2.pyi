@@ -177,7 +177,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: _ErrorReason.ValueType  # 82
     """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
     ERROR_REASON_ROLLOUT_NOT_FOUND: _ErrorReason.ValueType  # 83
-    """NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts. Tasks count from 1, as in addresses of pages."""
+    """NOT_FOUND. {"run_id": "…", "task": "12", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts. Both count from 0."""
     ERROR_REASON_RUN_NOT_CLOSED: _ErrorReason.ValueType  # 84
     """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
     ERROR_REASON_BATCH_FILES_UNWRITTEN: _ErrorReason.ValueType  # 85
@@ -347,7 +347,7 @@ ERROR_REASON_NO_GOLDEN_ANSWERS: ErrorReason.ValueType  # 81
 ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: ErrorReason.ValueType  # 82
 """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
 ERROR_REASON_ROLLOUT_NOT_FOUND: ErrorReason.ValueType  # 83
-"""NOT_FOUND. {"run_id": "…", "task": "1", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts. Tasks count from 1, as in addresses of pages."""
+"""NOT_FOUND. {"run_id": "…", "task": "12", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts. Both count from 0."""
 ERROR_REASON_RUN_NOT_CLOSED: ErrorReason.ValueType  # 84
 """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
 ERROR_REASON_BATCH_FILES_UNWRITTEN: ErrorReason.ValueType  # 85

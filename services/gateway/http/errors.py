@@ -51,7 +51,7 @@ class RolloutsOfRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLL
 
 
 class RolloutNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUT_NOT_FOUND"):
-    """Run {run_id} has no rollout {rollout} at a task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
+    """Run {run_id} has no rollout {rollout} of task {task}. Its rollouts are at /runs/{run_id}/rollouts."""
 
 
 class DatasetRunNotFound(GatewayError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):

@@ -39,30 +39,30 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         await expect(page.locator("progress.big")).to_have_attribute("value", "18", timeout=100_000)
         await asyncio.gather(*(ended(site.stack, run.run_id) for run in ordered.runs))
         await opened.open(f"/rollouts/{ordered.order_id}")
-        await expect(page.locator("#task-1 a.outcome.right")).to_have_count(6)
+        await expect(page.locator("#task-0 a.outcome.right")).to_have_count(6)
         await expect(page.get_by_role("link", name="rollout 0: right").first).to_be_visible()
-        await expect(page.locator("#task-2 a.outcome.wrong")).to_have_count(6)
-        await expect(page.locator("#task-3 a.outcome.failed")).to_have_count(6)
-        await page.locator("#task-1 a.outcome").nth(1).click()
-        await page.wait_for_url(f"**/runs/{ordered.runs[0].run_id}/rollouts/1/1")
+        await expect(page.locator("#task-1 a.outcome.wrong")).to_have_count(6)
+        await expect(page.locator("#task-2 a.outcome.failed")).to_have_count(6)
+        await page.locator("#task-0 a.outcome").nth(1).click()
+        await page.wait_for_url(f"**/runs/{ordered.runs[0].run_id}/rollouts/0/1")
         await expect(page.locator(".trajectory li.step-agent")).to_have_count(4)
         await expect(page.locator(".trajectory")).to_contain_text("<img src=x onerror=alert(1)>")
         await expect(page.locator(".diff ins").first).to_be_visible()
         assert await page.locator("main img").count() == 0
         await page.keyboard.press("n")
-        await page.wait_for_url("**/rollouts/1/2")
+        await page.wait_for_url("**/rollouts/0/2")
         assert opened.errors == []
     run = ordered.runs[0].run_id
     for path, name in (
         ("/rollouts", "rollouts"),
         (f"/rollouts/{ordered.order_id}", "rollouts-order"),
         (f"/runs/{run}/rollouts", "rollouts-run"),
-        (f"/runs/{run}/rollouts/1/0", "rollout"),
-        (f"/runs/{run}/rollouts/3/0", "rollout-failed"),
+        (f"/runs/{run}/rollouts/0/0", "rollout"),
+        (f"/runs/{run}/rollouts/2/0", "rollout-failed"),
     ):
         await site.check_in_every_look(path, name)
     assert "mend-a-function" in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
-    assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/1/0")
+    assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/0/0")
 
 
 async def test_rubrics_are_shown_one_by_one(site: Site, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ async def test_rubrics_are_shown_one_by_one(site: Site, tmp_path: Path) -> None:
     )
     run = ordered.runs[0].run_id
     await ended(site.stack, run)
-    await site.check_in_every_look(f"/runs/{run}/rollouts/1/0", "rollout-rubrics", until="#rubrics")
+    await site.check_in_every_look(f"/runs/{run}/rollouts/0/0", "rollout-rubrics", until="#rubrics")
     # This run is complete, so the model has suites and rollouts side by side.
     await site.check_in_every_look(f"/models/{MODELS[0]}", "model", until="table.models")
-    text = await site.reads_without_scripts(f"/runs/{run}/rollouts/1/0")
+    text = await site.reads_without_scripts(f"/runs/{run}/rollouts/0/0")
     assert all(word in text for word in ("passed", "failed", "Criterion"))

@@ -52,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class TaskRollouts:
-    """A task; `number` is from 1."""
+    """A task; `number` is from 0."""
 
     number: int
     name: str
@@ -127,10 +127,10 @@ class GridView:
     @property
     def socket(self) -> str:
         """The address of the socket that pushes this page."""
-        return f"{self.path}/socket?from={self.first + 1}"
+        return f"{self.path}/socket?from={self.first}"
 
     def link(self, first: int = 0) -> str:
-        return f"{self.path}?{urlencode({'from': first + 1})}" if first else self.path
+        return f"{self.path}?{urlencode({'from': first})}" if first else self.path
 
     @property
     def compare(self) -> str:
@@ -151,7 +151,7 @@ def grid_view(
     size = tasks_per_page(order, len(parts))
     names = order.task_ids[first : first + size]
     tasks = [
-        TaskRollouts(at + 1, name, [_cell(part, at, part.run.order.rollouts or 1) for part in parts])
+        TaskRollouts(at, name, [_cell(part, at, part.run.order.rollouts or 1) for part in parts])
         for at, name in enumerate(names, first)
     ]
     models = [_model_row(part) for part in parts]

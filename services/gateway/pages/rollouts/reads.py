@@ -99,10 +99,10 @@ async def one_rollout(backends: Backends, at: RolloutAddress, now: datetime) -> 
     """Raises RolloutNotFound."""
     run, order = await _run_and_order(backends.scheduler, at.job_id)
     key, rollouts = (
-        RolloutPosition(whole_number(at.task), whole_number(at.rollout, otherwise=-1)),
+        RolloutPosition(whole_number(at.task, otherwise=-1), whole_number(at.rollout, otherwise=-1)),
         max(1, run.order.rollouts),
     )
-    if not (1 <= key.task <= len(order.task_ids) and 0 <= key.rollout < rollouts):
+    if not (0 <= key.task < len(order.task_ids) and 0 <= key.rollout < rollouts):
         raise RolloutNotFound(run_id=at.job_id, task=at.task, rollout=at.rollout)
     recorded = await _recorded(backends.results, at.job_id, key)
     return rollout_view(run_row(run), order, key, recorded, (rollouts, at.start, now))
@@ -185,10 +185,10 @@ async def _recorded(
 ) -> outcome_pb2.RecordedOutcome | None:
     """None before it is recorded."""
     request = results_pb2.ListOutcomesRequest(
-        run_id=run_id, page_size=1, first_sample=key.task - 1, first_rollout=key.rollout
+        run_id=run_id, page_size=1, first_sample=key.task, first_rollout=key.rollout
     )
     for one in (await results.recorded_outcomes(request)).outcomes:
-        if (one.outcome.sample, one.outcome.rollout) == (key.task - 1, key.rollout):
+        if (one.outcome.sample, one.outcome.rollout) == (key.task, key.rollout):
             return one
     return None
 

@@ -22,7 +22,7 @@ _ANCHORS = {"step": "trajectory", "diff": "diff", "log": "log"}
 
 @dataclass(frozen=True, slots=True)
 class RolloutPosition:
-    """Which rollout: the task counts from 1, the rollout from 0 as everywhere."""
+    """Which rollout: task and rollout count from 0."""
 
     task: int
     rollout: int
@@ -76,7 +76,7 @@ class RolloutView:
 
     def at(self, task: int, rollout: int) -> str:
         """The address of a rollout of the run; "" where there is none."""
-        if not (1 <= task <= self.tasks and 0 <= rollout < self.rollouts):
+        if not (0 <= task < self.tasks and 0 <= rollout < self.rollouts):
             return ""
         return f"{self.grid}/{task}/{rollout}"
 
@@ -103,7 +103,7 @@ class RolloutView:
         record = self.record
         if name not in record.artifacts or not is_execution(record.execution):
             return ""
-        stored = ARTIFACTS.format(job_id=self.run.run_id, sample=self.key.task - 1, rollout=self.key.rollout)
+        stored = ARTIFACTS.format(job_id=self.run.run_id, sample=self.key.task, rollout=self.key.rollout)
         return f"{stored}/{record.execution}/{name}"
 
     @property
@@ -132,7 +132,7 @@ def rollout_view(
     return RolloutView(
         run=run,
         key=key,
-        name=order.task_ids[key.task - 1],
+        name=order.task_ids[key.task],
         tasks=len(order.task_ids),
         rollouts=rollouts,
         shown=rollout_badge(key.rollout, recorded),

@@ -35,7 +35,7 @@ async def list_orders(page: PageOf, scheduler: SchedulerCalls, now: Now, filters
 
 @dataclass(frozen=True, slots=True)
 class GridQuery:
-    """`first`: number of the first task of the page, from 1. `every`: seconds between reloads, if set."""
+    """`first`: number of the first task of the page, from 0. `every`: seconds between reloads, if set."""
 
     first: Annotated[str, Query(alias="from", max_length=12)] = ""
     every: Annotated[str, Query(max_length=12)] = ""
@@ -43,7 +43,7 @@ class GridQuery:
     @property
     def index(self) -> int:
         """The task's index; an address that names no task begins at the first."""
-        return max(0, whole_number(self.first) - 1)
+        return whole_number(self.first)
 
 
 Grid = Annotated[GridQuery, Depends()]

@@ -26,7 +26,7 @@ async def test_all_pages_of_an_order_share_what_is_read(
 ) -> None:
     assert order.order_id == ORDER_ID
     async with AsyncExitStack() as opened:
-        path = f"{ORDER}/socket?from=1&{BUILD}"
+        path = f"{ORDER}/socket?from=0&{BUILD}"
         sockets = [await opened.enter_async_context(socket(harness, path)) for _ in range(5)]
         fragments = {await each.receive_str(timeout=10) for each in sockets}
         assert len(fragments) == 1
@@ -37,7 +37,7 @@ async def test_all_pages_of_an_order_share_what_is_read(
 async def test_a_change_is_pushed_and_the_end_closes_normally(
     harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
-    async with asyncio.timeout(30), socket(harness, f"{ORDER}/socket?from=1&{BUILD}") as ws:
+    async with asyncio.timeout(30), socket(harness, f"{ORDER}/socket?from=0&{BUILD}") as ws:
         assert 'value="5" max="8"' in await ws.receive_str(timeout=10)
         order.runs[1].progress.recorded = 3
         harness.scheduler.put(order.runs[1])
@@ -57,7 +57,7 @@ async def test_one_run_is_pushed_by_itself(
     harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
     assert order.runs[0].run_id == FIRST
-    async with socket(harness, f"/runs/{SECOND}/rollouts/socket?from=2&{BUILD}") as ws:
+    async with socket(harness, f"/runs/{SECOND}/rollouts/socket?from=1&{BUILD}") as ws:
         fragment = await ws.receive_str(timeout=10)
         assert "double" in fragment
         assert FIRST not in fragment
@@ -78,7 +78,7 @@ async def test_the_list_of_orders_is_pushed_with_its_filters(
 async def test_one_rollout_is_pushed_until_it_is_recorded(
     harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
 ) -> None:
-    path = f"/runs/{SECOND}/rollouts/1/1"
+    path = f"/runs/{SECOND}/rollouts/0/1"
     async with socket(harness, f"{path}/socket?{BUILD}") as ws:
         assert "not recorded yet" in await ws.receive_str(timeout=10)
         recorded = outcome_pb2.RecordedOutcome()
@@ -104,7 +104,7 @@ async def test_the_page_is_pushed_or_renewed_as_its_address_says(
 ) -> None:
     assert order.rollouts == 2
     pushed = (await show(harness, ORDER)).html
-    assert f'hx-ws:connect="{ORDER}/socket?from=1&amp;{BUILD}"' in pushed
+    assert f'hx-ws:connect="{ORDER}/socket?from=0&amp;{BUILD}"' in pushed
     assert "hx-ws" not in (await show(harness, f"{ORDER}?every=30")).html
     for every in ("1", "5", "30", "60"):
         assert f'hx-trigger="every {every}s"' in (await show(harness, f"{ORDER}?every={every}")).html

@@ -62,14 +62,14 @@ async def test_a_grid_has_every_rollout_with_its_outcome(harness: GatewayHarness
         and "outcome" in (attributes.get("class") or "")
     }
     assert cells == {
-        f"/runs/{FIRST}/rollouts/1/0": "outcome right",
-        f"/runs/{FIRST}/rollouts/1/1": "outcome answered",
-        f"/runs/{FIRST}/rollouts/2/0": "outcome wrong",
-        f"/runs/{FIRST}/rollouts/2/1": "outcome failed",
-        f"/runs/{SECOND}/rollouts/1/0": "outcome right",
+        f"/runs/{FIRST}/rollouts/0/0": "outcome right",
+        f"/runs/{FIRST}/rollouts/0/1": "outcome answered",
+        f"/runs/{FIRST}/rollouts/1/0": "outcome wrong",
+        f"/runs/{FIRST}/rollouts/1/1": "outcome failed",
+        f"/runs/{SECOND}/rollouts/0/0": "outcome right",
+        f"/runs/{SECOND}/rollouts/0/1": "outcome waits",
+        f"/runs/{SECOND}/rollouts/1/0": "outcome waits",
         f"/runs/{SECOND}/rollouts/1/1": "outcome waits",
-        f"/runs/{SECOND}/rollouts/2/0": "outcome waits",
-        f"/runs/{SECOND}/rollouts/2/1": "outcome waits",
     }
     assert all(word in shown.html for word in (">25.0</a>", "verifier 1", "pass@2", "5 of 8 rollouts"))
     # No text of an answer was asked for.
@@ -83,7 +83,7 @@ async def test_a_score_has_one_form_wherever_it_is_shown(harness: GatewayHarness
     for path in (
         f"/rollouts/{ORDER_ID}",
         f"/runs/{FIRST}/rollouts",
-        f"/runs/{FIRST}/rollouts/1/1",
+        f"/runs/{FIRST}/rollouts/0/1",
         f"/runs/{FIRST}/results?row=0.1",
     ):
         html = (await show(harness, path)).html
@@ -117,8 +117,8 @@ async def test_many_tasks_are_shown_in_pages(
 ) -> None:
     order.task_ids.extend(f"task {number}" for number in range(3, 121))
     first = await show(harness, f"/rollouts/{ORDER_ID}")
-    assert f"/rollouts/{ORDER_ID}?from=51" in links(first)
-    last = await show(harness, f"/rollouts/{ORDER_ID}?from=101")
+    assert f"/rollouts/{ORDER_ID}?from=50" in links(first)
+    last = await show(harness, f"/rollouts/{ORDER_ID}?from=100")
     assert ("task 101" in last.html, "task 120" in last.html, "task 100<" in last.html) == (True, True, False)
     assert harness.results.outcomes_asked[-1].first_sample == 100
     beyond = await show(harness, f"/rollouts/{ORDER_ID}?from=99999999999")
@@ -162,11 +162,11 @@ async def test_a_run_that_was_ordered_by_itself_shows_no_order(
     shown = await show(harness, f"/runs/{FIRST}/rollouts")
     assert all(word in shown.html for word in ("mend-a-parser", "2 tasks × 1 rollout ", "by bea"))
     assert ORDER_ID not in shown.html
-    assert (await show(harness, f"/runs/{FIRST}/rollouts/1/0")).status == 200
+    assert (await show(harness, f"/runs/{FIRST}/rollouts/0/0")).status == 200
 
 
 async def test_a_rollout_is_shown_whole(harness: GatewayHarness) -> None:
-    shown = await show(harness, f"/runs/{FIRST}/rollouts/1/1")
+    shown = await show(harness, f"/runs/{FIRST}/rollouts/0/1")
     for word in (
         "submitted its work",
         "1 of 2 rubrics passed",
@@ -182,14 +182,14 @@ async def test_a_rollout_is_shown_whole(harness: GatewayHarness) -> None:
         "style",
     ):
         assert word in shown.html, word
-    assert {f"/runs/{FIRST}/rollouts/1/0", f"/runs/{FIRST}/rollouts/2/0"} <= set(links(shown))
+    assert {f"/runs/{FIRST}/rollouts/0/0", f"/runs/{FIRST}/rollouts/1/0"} <= set(links(shown))
     [asked] = harness.results.outcomes_asked
     assert (asked.first_sample, asked.first_rollout, asked.page_size) == (0, 1, 1)
 
 
 async def test_a_long_trajectory_comes_in_pages(harness: GatewayHarness) -> None:
     harness.results.outcomes[FIRST][0].outcome.answer.body_json = record(steps=120)
-    path = f"/runs/{FIRST}/rollouts/1/0"
+    path = f"/runs/{FIRST}/rollouts/0/0"
     first = await show(harness, path)
     assert f"{path}?step=51#trajectory" in links(first)
     assert ('id="step-50"' in first.html, 'id="step-51"' in first.html) == (True, False)
@@ -198,7 +198,7 @@ async def test_a_long_trajectory_comes_in_pages(harness: GatewayHarness) -> None
 
 
 async def test_long_texts_end_a_page_of_a_trajectory_sooner(harness: GatewayHarness) -> None:
-    path = f"/runs/{FIRST}/rollouts/1/0"
+    path = f"/runs/{FIRST}/rollouts/0/0"
     body = record("x" * 9_000, steps=6)
     harness.results.outcomes[FIRST][0].outcome.answer.body_json = body
     first = await show(harness, path)
@@ -211,7 +211,7 @@ async def test_long_texts_end_a_page_of_a_trajectory_sooner(harness: GatewayHarn
 
 
 async def test_long_changes_and_output_of_tests_come_in_pages(harness: GatewayHarness) -> None:
-    path = f"/runs/{FIRST}/rollouts/1/0"
+    path = f"/runs/{FIRST}/rollouts/0/0"
     changed, printed = (
         "".join(f"{sign}{word} {number}.\n" for number in range(1, 1001))
         for sign, word in (("+", "row"), ("", "said"))
@@ -236,7 +236,7 @@ async def test_long_changes_and_output_of_tests_come_in_pages(harness: GatewayHa
 
 
 async def test_long_lines_end_a_page_of_changes_sooner(harness: GatewayHarness) -> None:
-    path = f"/runs/{FIRST}/rollouts/1/0"
+    path = f"/runs/{FIRST}/rollouts/0/0"
     body = record(diff=f"+{'x' * 8_999}\n" * 6, verifier_log="y" * 90_000, steps=1)
     harness.results.outcomes[FIRST][0].outcome.answer.body_json = body
     shown = await show(harness, path)
@@ -245,7 +245,7 @@ async def test_long_lines_end_a_page_of_changes_sooner(harness: GatewayHarness) 
 
 
 async def test_changes_and_output_are_downloaded_whole_where_they_are_stored(harness: GatewayHarness) -> None:
-    path, execution = f"/runs/{FIRST}/rollouts/1/1", "a" * 32
+    path, execution = f"/runs/{FIRST}/rollouts/0/1", "a" * 32
     stored = f"/api/v1/rollouts/runs/{FIRST}/0/1/artifacts/{execution}"
     answer = harness.results.outcomes[FIRST][1].outcome.answer
     answer.body_json = record(execution=execution, artifacts={"diff.patch": 9, "verifier.log": 9})
@@ -261,20 +261,20 @@ async def test_a_rollout_has_one_number_in_addresses_and_on_all_pages(harness: G
     """It counts from 0, as in the API and in the folders of rollouts."""
     grid = await show(harness, f"/runs/{FIRST}/rollouts")
     assert ("rollout 0: " in grid.html, "rollout 2: " in grid.html) == (True, False)
-    assert "rollout 0, 2 in all<" in (await show(harness, f"/runs/{FIRST}/rollouts/1/0")).html
+    assert "rollout 0, 2 in all<" in (await show(harness, f"/runs/{FIRST}/rollouts/0/0")).html
     answers = await show(harness, f"/runs/{FIRST}/results?row=0.0")
     assert '<span class="muted">rollout 0</span>' in answers.html
     assert "</code>, rollout 0</dd>" in answers.html
 
 
 async def test_a_failed_rollout_says_that_it_is_no_score(harness: GatewayHarness) -> None:
-    shown = await show(harness, f"/runs/{FIRST}/rollouts/2/1")
+    shown = await show(harness, f"/runs/{FIRST}/rollouts/1/1")
     assert "The tests gave no result" in shown.html
     assert "It is in no figure" in shown.html
 
 
 async def test_a_rollout_that_goes_is_renewed_until_it_is_recorded(harness: GatewayHarness) -> None:
-    path = f"/runs/{SECOND}/rollouts/2/0"
+    path = f"/runs/{SECOND}/rollouts/1/0"
     waiting = await show(harness, path)
     assert "not recorded yet" in waiting.html
     assert f'hx-ws:connect="{path}/socket?' in waiting.html
@@ -290,10 +290,10 @@ async def test_a_rollout_that_goes_is_renewed_until_it_is_recorded(harness: Gate
         f"/rollouts/{RUN_ID}",
         "/rollouts/nonsense",
         f"/runs/{RUN_ID}/rollouts",
-        f"/runs/{FIRST}/rollouts/3/0",
-        f"/runs/{FIRST}/rollouts/1/2",
-        f"/runs/{FIRST}/rollouts/0/0",
-        f"/runs/{FIRST}/rollouts/1/x",
+        f"/runs/{FIRST}/rollouts/2/0",
+        f"/runs/{FIRST}/rollouts/0/2",
+        f"/runs/{FIRST}/rollouts/-1/0",
+        f"/runs/{FIRST}/rollouts/0/x",
         f"/runs/{FIRST}/rollouts/x/-1",
         f"/runs/{FIRST}/rollouts/99999999999999999999/0",
     ],
@@ -306,7 +306,7 @@ async def test_what_is_not_there_is_said_to_be_not_found(harness: GatewayHarness
 
 @pytest.mark.parametrize(
     "path",
-    ["/rollouts", f"/rollouts/{ORDER_ID}", f"/runs/{FIRST}/rollouts/1/1", f"/runs/{FIRST}/rollouts/2/1"],
+    ["/rollouts", f"/rollouts/{ORDER_ID}", f"/runs/{FIRST}/rollouts/0/1", f"/runs/{FIRST}/rollouts/1/1"],
 )
 async def test_hostile_text_stays_text(harness: GatewayHarness, path: str) -> None:
     put_rollouts(harness, HOSTILE)
@@ -333,7 +333,7 @@ async def test_hostile_text_stays_text(harness: GatewayHarness, path: str) -> No
 )
 async def test_a_record_of_another_form_breaks_no_page(harness: GatewayHarness, body: str) -> None:
     harness.results.outcomes[FIRST][0].outcome.answer.body_json = body
-    assert (await show(harness, f"/runs/{FIRST}/rollouts/1/0")).status == 200
+    assert (await show(harness, f"/runs/{FIRST}/rollouts/0/0")).status == 200
 
 
 def test_a_command_is_not_shown_twice() -> None:
