@@ -36,7 +36,7 @@ from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
-from services.results.statistics.paired.estimate import DifferenceEstimate, undefined
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate, undefined
 from services.results.statistics.paired.mean_difference import NO_PAIRS
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from proctor.values.comparison import Verdict
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.answer_pairs import PairTally
-from services.results.statistics.paired.estimate import DifferenceEstimate, holm, verdict_of
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate, holm, verdict_of
 
 # In the place of a task: the benchmark as a whole.
 BENCHMARK = ""

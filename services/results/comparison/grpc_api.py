@@ -16,7 +16,7 @@ from services.results.comparison.compare_runs import CompareQuery, CompareRuns
 from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
 from services.results.samples.sample import target_as_text
-from services.results.statistics.paired.estimate import DifferenceEstimate
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate
 
 SERVICE_NAME = comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"].full_name
 

@@ -20,7 +20,7 @@ from services.results.statistics.paired.correlation_difference import (
     difference_of_correlations,
     observed_correlations,
 )
-from services.results.statistics.paired.estimate import DifferenceEstimate, undefined
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate, undefined
 from services.results.statistics.paired.label_difference import difference_of_labels, observed_labels
 from services.results.statistics.paired.mean_difference import NO_PAIRS, difference_of_means, observed_means
 

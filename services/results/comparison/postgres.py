@@ -18,7 +18,7 @@ from services.results.comparison.ports import FlipQuery, FoundFlip
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.scoring.score import ScoreValue
 from services.results.statistics.metric_names import SCORE
-from services.results.statistics.paired.estimate import verdict_of
+from services.results.statistics.paired.difference_estimate import verdict_of
 
 # Right and wrong are two texts, with rollouts some hundreds; graded scores push each other out.
 KNOWN_TEXTS = 10_000

@@ -15,7 +15,7 @@ from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.closed_run import BenchmarkBaselines, BenchmarkFigure, ClosedRun
 from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.statistics.figure import Figure
-from services.results.statistics.paired.estimate import LEVEL
+from services.results.statistics.paired.difference_estimate import LEVEL
 
 # A position and a later position in the list, from 0.
 Pair = tuple[int, int]

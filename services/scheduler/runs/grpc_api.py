@@ -70,11 +70,11 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
             request_id=checked_request_id(request.request_id),
         )
         run = await self.submit.submit(submission)
-        forecast = await self.reads.forecast_run.forecast(run)
+        estimate = await self.reads.estimate_run.estimate(run)
         return scheduler_pb2.SubmitRunResponse(
             run=snapshot_to_proto(await self.reads.show_run.show(run.run_id)),
-            estimated_seconds=forecast.time.seconds if forecast.time else None,
-            estimated_cost=forecast.cost,
+            estimated_seconds=estimate.time.seconds if estimate.time else None,
+            estimated_cost=estimate.cost,
         )
 
     async def EstimateRun(
@@ -83,13 +83,13 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
         user = request.user or LOCAL_USER
         submission = Submission(RunId(str(uuid4())), order_from_proto(request.order), user)
         run = await self.submit.prepare(submission)
-        forecast = await self.reads.forecast_run.forecast(run, is_stored=False)
-        time = forecast.time
+        estimate = await self.reads.estimate_run.estimate(run, is_stored=False)
+        time = estimate.time
         return scheduler_pb2.EstimateRunResponse(
             estimated_seconds=time.seconds if time else None,
             estimated_low_seconds=time.low if time else None,
             estimated_high_seconds=time.high if time else None,
-            estimated_cost=forecast.cost,
+            estimated_cost=estimate.cost,
             price=PRICE.to_proto(run.price) if run.price else None,
         )
 

@@ -13,7 +13,7 @@ from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import Connections
-from services.scheduler.pricing.prices import ResolvePrice
+from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RequestRetryBudget
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
@@ -26,7 +26,7 @@ from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDele
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.reads.count_runs import CountRuns
-from services.scheduler.runs.reads.forecast_run import ForecastRun
+from services.scheduler.runs.reads.estimate_run import EstimateRun
 from services.scheduler.runs.reads.grpc_api import SERVICE_NAMES, GrpcQueueApi, RunReads
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.ports import RecordedCounts
@@ -189,5 +189,5 @@ def _make_reads(
         show_run=show,
         watch_run=WatchRun(show_run=show, tracker=signals.tracker, clock=clock),
         list_runs=ListRuns(lists=lists, count_runs=count, forecasts=forecasts, registry=signals.registry),
-        forecast_run=ForecastRun(lists=lists, forecasts=forecasts),
+        estimate_run=EstimateRun(lists=lists, forecasts=forecasts),
     )

@@ -17,7 +17,7 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.wiring import make_limits
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres import Connections
-from services.scheduler.pricing.prices import ResolvePrice
+from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.wiring import ProgressParts, make_progress
 from services.scheduler.rate_limits.wiring import RateLimitParts, make_rate_limits

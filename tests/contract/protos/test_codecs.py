@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from proctor.wire.convert import Codec
 from services.results.comparison.comparison import Comparison, Difference
-from services.results.statistics.paired.estimate import DifferenceEstimate
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate
 from services.results.summaries.run_summary import GroupSummary, RunSummary, TaskSummary
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder

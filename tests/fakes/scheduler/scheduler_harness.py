@@ -19,7 +19,8 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.ports import OpenableRecord
-from services.scheduler.pricing.prices import PriceList, ResolvePrice
+from services.scheduler.pricing.price_list import PriceList
+from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
@@ -27,9 +28,9 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.count_runs import CountRuns
-from services.scheduler.runs.reads.forecast_run import ForecastRun
+from services.scheduler.runs.reads.estimate_run import EstimateRun
 from services.scheduler.runs.reads.list_runs import ListRuns
-from services.scheduler.runs.reads.run_snapshot import RunForecast
+from services.scheduler.runs.reads.run_snapshot import RunEstimate
 from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.workers.model_names import Aliases
@@ -125,8 +126,8 @@ class SchedulerHarness:
     def listing_by(self, forecasts: ForecastQueue) -> ListRuns:
         return ListRuns(self.runs, self.counting, forecasts, self.registry)
 
-    async def forecast(self, run: Run, *, is_stored: bool = True) -> RunForecast:
-        return await ForecastRun(self.runs, self.forecasts).forecast(run, is_stored=is_stored)
+    async def estimate(self, run: Run, *, is_stored: bool = True) -> RunEstimate:
+        return await EstimateRun(self.runs, self.forecasts).estimate(run, is_stored=is_stored)
 
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
         submission = Submission(RunId(str(uuid4())), order or toy_order(), user)

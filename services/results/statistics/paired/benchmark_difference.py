@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from services.results.statistics.columns import Array
-from services.results.statistics.paired.estimate import (
+from services.results.statistics.paired.difference_estimate import (
     STRATIFIED_PERMUTATION,
     STRATIFIED_T,
     DifferenceEstimate,

@@ -12,7 +12,7 @@ from services.results.statistics.correlations import (
     spearman,
     standardised,
 )
-from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, DifferenceEstimate
+from services.results.statistics.paired.difference_estimate import PAIRED_PERMUTATION, DifferenceEstimate
 from services.results.statistics.paired.figure_difference import (
     figure_p_value,
     observed,

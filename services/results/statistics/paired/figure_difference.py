@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from services.results.statistics.columns import Array, Numbers
 from services.results.statistics.intervals import RESAMPLES, SEED
-from services.results.statistics.paired.estimate import (
+from services.results.statistics.paired.difference_estimate import (
     LEVEL,
     PAIRED_PERMUTATION,
     PAIRED_T,

@@ -4,7 +4,7 @@ import numpy as np
 
 from services.results.statistics.columns import Array, Numbers
 from services.results.statistics.label_figures import Measure, Tables
-from services.results.statistics.paired.estimate import DifferenceEstimate, undefined
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate, undefined
 from services.results.statistics.paired.figure_difference import (
     FigureOfSums,
     difference_of_figures,

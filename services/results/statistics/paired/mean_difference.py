@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import bdtr, stdtr
 
 from services.results.statistics.intervals import ROUNDING
-from services.results.statistics.paired.estimate import (
+from services.results.statistics.paired.difference_estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,
     PAIRED_T,

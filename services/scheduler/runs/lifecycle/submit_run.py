@@ -13,7 +13,7 @@ from services.common.checked_fields import refuse
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter
 from services.common.requests.request_fields import user_problem
-from services.scheduler.pricing.prices import ResolvePrice
+from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported

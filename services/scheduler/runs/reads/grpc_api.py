@@ -29,7 +29,7 @@ from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, Qu
 from services.scheduler.rate_limits.rate_meter import ProviderRate, RateLimitTracker, provider_rates
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.reads.count_runs import CountRuns
-from services.scheduler.runs.reads.forecast_run import ForecastRun
+from services.scheduler.runs.reads.estimate_run import EstimateRun
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import brief_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
@@ -93,7 +93,7 @@ class RunReads:
     list_runs: ListRuns
     watch_run: WatchRun
     count_runs: CountRuns
-    forecast_run: ForecastRun
+    estimate_run: EstimateRun
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -141,7 +141,7 @@ def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) ->
 
 
 @dataclass(frozen=True, slots=True)
-class RunForecast:
+class RunEstimate:
     """When a run ends from now, and its cost in the currency of its price; None without a basis."""
 
     time: TimeEstimate | None

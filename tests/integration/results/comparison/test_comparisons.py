@@ -26,7 +26,7 @@ from services.results.processes.errors import TookTooLong
 from services.results.runs.errors import RecordNotFound, RunNotFrozen
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.paired.estimate import (
+from services.results.statistics.paired.difference_estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,
     STRATIFIED_PERMUTATION,

@@ -17,7 +17,7 @@ from services.results.scoring.compiled_scoring import Average, CompiledMetric, S
 from services.results.scoring.score import UNREAD, ScoreValue
 from services.results.statistics.columns import Numbers
 from services.results.statistics.metric_names import has_numbers
-from services.results.statistics.paired.estimate import EXACT_MCNEMAR, PAIRED_PERMUTATION
+from services.results.statistics.paired.difference_estimate import EXACT_MCNEMAR, PAIRED_PERMUTATION
 from services.results.statistics.sample_scores import rows_of_majority
 
 MEAN = FilterPipeline()

@@ -1,7 +1,7 @@
 """Differences of a comparison that were computed a short time ago."""
 
 from services.results.comparison.comparison import ComparisonKey, Difference, DifferenceCache
-from services.results.statistics.paired.estimate import DifferenceEstimate
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate
 
 
 def key(epoch: int = 1, metric: str = "acc", *, is_forced: bool = False) -> ComparisonKey:

@@ -12,7 +12,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 from proctor.values.comparison import Verdict
 from services.results.comparison.comparison import BENCHMARK, Difference, corrected
 from services.results.statistics.paired.benchmark_difference import NO_ERROR, NO_FIGURE, benchmark_difference
-from services.results.statistics.paired.estimate import (
+from services.results.statistics.paired.difference_estimate import (
     STRATIFIED_PERMUTATION,
     STRATIFIED_T,
     DifferenceEstimate,

@@ -14,7 +14,7 @@ from services.results.statistics.correlations import Correlation, pearson, spear
 from services.results.statistics.label_figures import Measure, Tables, f1, mcc
 from services.results.statistics.paired import figure_difference
 from services.results.statistics.paired.correlation_difference import difference_of_correlations, mean_ranks
-from services.results.statistics.paired.estimate import PAIRED_PERMUTATION, DifferenceEstimate
+from services.results.statistics.paired.difference_estimate import PAIRED_PERMUTATION, DifferenceEstimate
 from services.results.statistics.paired.figure_difference import UNDEFINED_FIGURE
 from services.results.statistics.paired.label_difference import TOO_MANY_LABELS, difference_of_labels
 from services.results.statistics.paired.mean_difference import ONE_PAIR, difference_of_means

@@ -10,7 +10,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.power import TTestPower
 
 from proctor.values.comparison import Verdict
-from services.results.statistics.paired.estimate import (
+from services.results.statistics.paired.difference_estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,
     PAIRED_T,

@@ -16,7 +16,7 @@ from proctor.values.scoring import OutputType
 from services.results.comparison.answer_pairs import PairGroup, SampleAnswers, score_pairs_of
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.statistics.figure import figure_of
-from services.results.statistics.paired.estimate import DifferenceEstimate
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate
 from services.results.statistics.paired.mean_difference import difference_of_means
 from services.results.statistics.sample_scores import ScoreColumns
 

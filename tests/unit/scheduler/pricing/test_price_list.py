@@ -9,7 +9,7 @@ from proctor.values.usage import ModelPrice, TokenUsage
 from proctor.values.usage import ModelPrice as RecordedPrice
 from proctor.values.usage import TokenUsage as RecordedTokens
 from services.results.runs.postgres import PRICE
-from services.scheduler.pricing.prices import PriceList
+from services.scheduler.pricing.price_list import PriceList
 from services.scheduler.runs.lifecycle.postgres_rows import from_json
 
 

@@ -8,7 +8,7 @@ from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.errors import InvalidParameter
 from services.scheduler.pricing.errors import NoPrice, NoPriceElsewhere
-from services.scheduler.pricing.prices import PriceList
+from services.scheduler.pricing.price_list import PriceList
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
 from services.scheduler.runs.lifecycle.run import Run
@@ -158,4 +158,4 @@ async def test_an_order_is_reported_what_it_will_cost_once_runs_like_it_have_end
     harness = priced_stand()
     ended = await drive_to_end(harness, max_cost=1e9)
     submission = await harness.submit()
-    assert (await harness.forecast(submission)).cost == pytest.approx(ended.total)
+    assert (await harness.estimate(submission)).cost == pytest.approx(ended.total)

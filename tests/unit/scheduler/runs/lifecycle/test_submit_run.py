@@ -324,12 +324,12 @@ async def test_estimate_is_distinguished_from_runs_before_and_missing_without_an
     harness = SchedulerHarness()
     submission = Submission(RunId("one"), toy_order(), "local")
     first = await harness.submitting.submit(submission)
-    assert (await harness.forecast(first)).time is None
+    assert (await harness.estimate(first)).time is None
     await harness.admit()
     await harness.finish(RunId("one"), harness.driver(RunId("one")))
     later = await harness.submitting.submit(Submission(RunId("two"), toy_order(rollouts=2), "local"))
     past = (await harness.runs.past_runs("toy", "openai/fake"))[0]
-    time = (await harness.forecast(later)).time
+    time = (await harness.estimate(later)).time
     assert time
     assert time.seconds == pytest.approx(2 * past.seconds)
 
@@ -340,10 +340,10 @@ async def test_order_is_estimated_as_if_it_were_submitted_and_nothing_is_stored(
     await harness.admit()
     await harness.finish(first.run_id, harness.driver(first.run_id))
     ordered = Submission(RunId("two"), toy_order(rollouts=2), "local")
-    estimate = await harness.forecast(await harness.submitting.prepare(ordered), is_stored=False)
+    estimate = await harness.estimate(await harness.submitting.prepare(ordered), is_stored=False)
     assert estimate.time
     assert list(harness.runs.runs) == ["one"]
-    assert await harness.forecast(await harness.submitting.submit(ordered)) == estimate
+    assert await harness.estimate(await harness.submitting.submit(ordered)) == estimate
 
 
 async def _submit(harness: SchedulerHarness, run_id: str, request_id: str) -> Run:
