@@ -34,7 +34,7 @@ class CompareRunsRequest(_message.Message):
     benchmark: _builtins.str
     """Name of a suite, or id of a data set; needed with models."""
     is_forced: _builtins.bool
-    """Compare runs with different scoring methods; the response then carries a warning."""
+    """Compare runs with different scoring methods or options of a metric; the response then carries a warning."""
     @_builtins.property
     def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """UUIDs, two to six; empty when models are given."""

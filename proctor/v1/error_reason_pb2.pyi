@@ -31,11 +31,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_TASK: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}: the suite has no such task."""
     ERROR_REASON_UNKNOWN_MODEL: _ErrorReason.ValueType  # 4
-    """INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}"""
+    """INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}: no pool serves this model."""
     ERROR_REASON_UNKNOWN_PROVIDER: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}: no pool asks this provider."""
     ERROR_REASON_INVALID_SUITE_FILE: _ErrorReason.ValueType  # 6
-    """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
+    """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}: a file of the suite is invalid."""
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
     """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read."""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
@@ -149,7 +149,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_EPOCH_OVER: _ErrorReason.ValueType  # 68
     """FAILED_PRECONDITION. {"run_id": "…", "epoch": "1", "current": "2"}: the run is in a later epoch."""
     ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 69
-    """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
+    """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: the project may not store so many bytes. All numbers are bytes."""
     ERROR_REASON_TOO_MANY_WRONG_KEYS: _ErrorReason.ValueType  # 70
     """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}: the address has sent as many wrong keys as allowed in a minute."""
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 71
@@ -201,11 +201,11 @@ ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2
 ERROR_REASON_UNKNOWN_TASK: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}: the suite has no such task."""
 ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
-"""INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}"""
+"""INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}: no pool serves this model."""
 ERROR_REASON_UNKNOWN_PROVIDER: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}: no pool asks this provider."""
 ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
-"""FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}"""
+"""FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}: a file of the suite is invalid."""
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
 """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read."""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
@@ -319,7 +319,7 @@ ERROR_REASON_RUN_CHANGED: ErrorReason.ValueType  # 67
 ERROR_REASON_EPOCH_OVER: ErrorReason.ValueType  # 68
 """FAILED_PRECONDITION. {"run_id": "…", "epoch": "1", "current": "2"}: the run is in a later epoch."""
 ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 69
-"""RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: bytes."""
+"""RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: the project may not store so many bytes. All numbers are bytes."""
 ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 70
 """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}: the address has sent as many wrong keys as allowed in a minute."""
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71

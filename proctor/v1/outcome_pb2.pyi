@@ -27,7 +27,7 @@ class _FailureClass:
 class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureClass.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     FAILURE_CLASS_UNSPECIFIED: _FailureClass.ValueType  # 0
-    """Not a class; refused."""
+    """Every class, in a filter; refused elsewhere."""
     FAILURE_CLASS_RATE_LIMIT: _FailureClass.ValueType  # 1
     """The provider answered 429 until the deadline."""
     FAILURE_CLASS_TIMEOUT: _FailureClass.ValueType  # 2
@@ -51,7 +51,7 @@ class FailureClass(_FailureClass, metaclass=_FailureClassEnumTypeWrapper):
     """Class of a failure. A failed sample is never scored."""
 
 FAILURE_CLASS_UNSPECIFIED: FailureClass.ValueType  # 0
-"""Not a class; refused."""
+"""Every class, in a filter; refused elsewhere."""
 FAILURE_CLASS_RATE_LIMIT: FailureClass.ValueType  # 1
 """The provider answered 429 until the deadline."""
 FAILURE_CLASS_TIMEOUT: FailureClass.ValueType  # 2
@@ -458,7 +458,7 @@ class RecordedOutcome(_message.Message):
 
     @_builtins.property
     def recorded_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was recorded. The completion shows this time as "created"."""
+        """When it was recorded. Exports in OpenAI's form have it as `created` of the response."""
 
     def __init__(
         self,

@@ -87,7 +87,7 @@ class QueueLimits(_message.Message):
 
     @_builtins.property
     def min_run_time(self) -> _duration_pb2.Duration:
-        """Time that a run keeps its slot before a run of equal priority may preempt it, at least 0; a higher priority preempts at once."""
+        """Time that a run keeps its slot before a run of equal priority may preempt it, at least 0; less than 5 seconds counts as 5. A higher priority preempts at once."""
 
     @_builtins.property
     def highest_priorities(self) -> _containers.RepeatedCompositeFieldContainer[Global___UserPriority]:

@@ -84,7 +84,7 @@ class GetSummaryResponse(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def summary(self) -> _summary_pb2.RunSummary:
-        """The stored summary, or one of the outcomes so far."""
+        """The stored summary, or a partial one over the outcomes so far."""
 
     def __init__(
         self,

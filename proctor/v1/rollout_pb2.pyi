@@ -54,7 +54,7 @@ class _AgentKind:
 class _AgentKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AgentKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     AGENT_KIND_UNSPECIFIED: _AgentKind.ValueType  # 0
-    """Not a kind; refused."""
+    """The default of an order: shell."""
     AGENT_KIND_ORACLE: _AgentKind.ValueType  # 1
     """The solution of the task itself; no model is asked."""
     AGENT_KIND_NONE: _AgentKind.ValueType  # 2
@@ -68,7 +68,7 @@ class AgentKind(_AgentKind, metaclass=_AgentKindEnumTypeWrapper):
     """Who works on a task."""
 
 AGENT_KIND_UNSPECIFIED: AgentKind.ValueType  # 0
-"""Not a kind; refused."""
+"""The default of an order: shell."""
 AGENT_KIND_ORACLE: AgentKind.ValueType  # 1
 """The solution of the task itself; no model is asked."""
 AGENT_KIND_NONE: AgentKind.ValueType  # 2
@@ -302,7 +302,7 @@ class RolloutStep(_message.Message):
     verifier_seconds: _builtins.float
     """Time of the verifier."""
     has_own_files: _builtins.bool
-    """As in the task."""
+    """The verifier of this step sees the original workspace, and only the artifacts of the agent's files."""
     @_builtins.property
     def verifier_environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Further variables in the verifier's sandbox."""

@@ -43,11 +43,11 @@ class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.Val
     RUN_STATE_COMPLETED: _RunState.ValueType  # 4
     """Every sample has a final outcome, and the share of failures is within the limit. Final."""
     RUN_STATE_FAILED: _RunState.ValueType  # 5
-    """Planning failed, no engine could serve it, too many samples failed, or a limit was reached. Recorded outcomes are kept. It
-    can be retried.
+    """Planning failed, no engine could serve it, too many samples failed, or a limit was reached. Recorded outcomes are kept.
+    Final, unless it is retried.
     """
     RUN_STATE_CANCELLED: _RunState.ValueType  # 6
-    """Cancelled by a user. Recorded outcomes are kept. It can be retried."""
+    """Cancelled by a user. Recorded outcomes are kept. Final, unless it is retried."""
 
 class RunState(_RunState, metaclass=_RunStateEnumTypeWrapper):
     """State of a run. The scheduler's module runs/lifecycle/run.py defines the allowed transitions."""
@@ -65,11 +65,11 @@ no run slot.
 RUN_STATE_COMPLETED: RunState.ValueType  # 4
 """Every sample has a final outcome, and the share of failures is within the limit. Final."""
 RUN_STATE_FAILED: RunState.ValueType  # 5
-"""Planning failed, no engine could serve it, too many samples failed, or a limit was reached. Recorded outcomes are kept. It
-can be retried.
+"""Planning failed, no engine could serve it, too many samples failed, or a limit was reached. Recorded outcomes are kept.
+Final, unless it is retried.
 """
 RUN_STATE_CANCELLED: RunState.ValueType  # 6
-"""Cancelled by a user. Recorded outcomes are kept. It can be retried."""
+"""Cancelled by a user. Recorded outcomes are kept. Final, unless it is retried."""
 Global___RunState: _TypeAlias = RunState  # noqa: Y015
 
 class _Priority:

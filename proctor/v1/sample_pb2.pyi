@@ -81,11 +81,11 @@ class ChatMessage(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     FIELDS_JSON_FIELD_NUMBER: _builtins.int
     role: _builtins.str
-    """"system", "user" or "assistant"."""
+    """"system", "developer", "user", "assistant", "tool" or "function"."""
     content: _builtins.str
     """The text of the turn; for content parts, their text."""
     fields_json: _builtins.str
-    """Other fields of the turn as JSON object text: name, tool_calls, and "content" when it has parts. Empty means none."""
+    """Other fields of the turn as JSON object text: name, tool_calls, tool_call_id, and "content" when it has parts. Empty means none."""
     def __init__(
         self,
         *,

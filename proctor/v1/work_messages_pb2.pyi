@@ -946,7 +946,7 @@ class ReadBundleRequest(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     FIRST_BYTE_FIELD_NUMBER: _builtins.int
     digest: _builtins.str
-    """Bundle.digest, which only those have who were sent the task."""
+    """Bundle.digest. Only a worker that was sent the task knows it."""
     first_byte: _builtins.int
     """First byte wanted."""
     def __init__(

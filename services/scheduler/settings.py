@@ -65,7 +65,8 @@ class SchedulerSettings(SchemaServiceSettings):
     run_time_limit_seconds: float = Field(default=3 * 3600.0, gt=0)
     """Time that a run may execute before it fails as timed out."""
     min_run_time_seconds: float = Field(default=60.0, ge=0)
-    """Time that a run executes before a run of equal priority may preempt it. A higher one does at once."""
+    """Time that a run executes before a run of equal priority may preempt it; less than 5 counts as 5.
+    A higher priority preempts at once."""
     max_stored_bytes_per_user: int = Field(default=100_000_000_000, ge=1)
     """Bytes that one user may store."""
     max_stored_files_per_user: int = Field(default=10_000, ge=1)

@@ -90,7 +90,8 @@ class Limits(BaseModel):
     )
     run_time_limit_seconds: float = Field(description="Total time that a run may be running")
     min_run_time_seconds: float = Field(
-        description="Time that a run keeps its slot before a run of equal priority may preempt it"
+        description="Time that a run keeps its slot before a run of equal priority may preempt it; "
+        "less than 5 s counts as 5 s"
     )
     highest_priorities: dict[str, str] = Field(
         description='User → the highest priority of its orders; "*" stands for all other users'

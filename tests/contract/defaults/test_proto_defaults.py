@@ -10,9 +10,10 @@ from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1.rollout_pb2 import RolloutAgent as RolloutAgentMessage
 from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
 from proctor.values.generation import DEFAULT_MAX_TOKENS
+from proctor.values.names.user import LOCAL_USER
 from proctor.values.priority import default_priority
 from proctor.values.rollout import RolloutAgent
-from proctor.values.run import LOCAL_USER, MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
+from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from services.common.requests import request_fields
 from services.results.answers import list_outcomes, list_side_by_side
 from services.results.comparison import list_flips
@@ -22,7 +23,7 @@ from services.results.runs.proto import plan_from_proto
 from services.results.statistics.metric_names import ACCURACY, SCORE, metric_named
 from services.scheduler.batches import grpc_api as batches
 from services.scheduler.rollouts import grpc_api as rollouts
-from services.scheduler.runs.reads import grpc_api as run_reads
+from services.scheduler.runs import grpc_queue_api
 from services.scheduler.runs.reads.proto import order_from_proto
 from services.scheduler.uploads import grpc_api as uploads
 from tests.contract.defaults.stated import absences, comments
@@ -34,7 +35,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "GetHistoryRequest.days": (list_history.DEFAULT_DAYS, MAX_HISTORY_DAYS),
     "GetHistoryRequest.page_size": (list_history.DEFAULT_PER_PAGE, list_history.MAX_PER_PAGE),
     "GetLeaderboardRequest.max_entries": (rank_models.DEFAULT_ENTRIES, MAX_LEADERBOARD_MODELS),
-    "GetQueueRequest.page_size": (run_reads.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE),
+    "GetQueueRequest.page_size": (grpc_queue_api.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE),
     "ListBatchesRequest.page_size": (batches.DEFAULT_PAGE_SIZE, batches.MAX_PAGE_SIZE),
     "ListChangesRequest.page_size": COMMON,
     "ListDatasetsRequest.page_size": (uploads.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE),
@@ -56,6 +57,7 @@ PLAN = plan_from_proto(run_record_pb2.OpenRunRequest())
 LOCAL = f'empty means "{LOCAL_USER}".'
 # The sentence of other fields, with the value that the code takes.
 VALUES: Mapping[str, str] = {
+    "AgentKind.AGENT_KIND_UNSPECIFIED": f"The default of an order: {AGENT.kind}.",
     "GetHistoryRequest.metric": f"empty means {ACCURACY}.",
     "GetLeaderboardRequest.metric": f"({metric_named('', ['acc', SCORE])} over the tasks that have it; "
     f'{metric_named("", [SCORE])} where none has), "score" (the mean of each task\'s main metric) or any '

@@ -62,7 +62,7 @@ class JobProgress(BaseModel):
 class JobSummary(BaseModel):
     total_evaluations: int = Field(description="Tasks evaluated")
     total_samples: int = Field(description="Samples answered")
-    benchmarks_run: list[str]
+    benchmarks_run: list[str] = Field(description="Names of the tasks evaluated")
     models_evaluated: int
     total_time_seconds: float
     scoring_method: dict[str, str] = Field(
