@@ -18,7 +18,7 @@ from proctor.values.names.model_name import provider_of
 _COLUMNS = (
     Column("model"),
     *numbers("context", "size", "memory"),
-    Column("quantisation", "whole"),
+    Column("quantization", "whole"),
     Column("loaded", "whole"),
 )
 

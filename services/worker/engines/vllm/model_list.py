@@ -1,4 +1,4 @@
-"""Lists the models of a vLLM pool from their folders: size, context, quantisation, memory, problems."""
+"""Lists the models of a vLLM pool from their folders: size, context, quantization, memory, problems."""
 
 import os
 from collections.abc import Iterable, Mapping

@@ -74,9 +74,9 @@ def test_full_precision_is_served_in_half_of_it_unless_ordered(tmp_path: Path) -
     assert info.memory_bytes == WEIGHTS + 10 * CACHE_PER_TOKEN * 2
 
 
-def test_quantised_weights_stay_as_large_as_their_files(tmp_path: Path) -> None:
-    quantised = {"quantization_config": {"quant_method": "awq"}, "torch_dtype": "float16"}
-    info = listed(model_in(tmp_path, quantised, max_model_len=10))
+def test_quantized_weights_stay_as_large_as_their_files(tmp_path: Path) -> None:
+    quantized = {"quantization_config": {"quant_method": "awq"}, "torch_dtype": "float16"}
+    info = listed(model_in(tmp_path, quantized, max_model_len=10))
     assert (info.quantization, info.memory_bytes) == ("awq", WEIGHTS + 10 * CACHE_PER_TOKEN)
 
 
