@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 from services.common.structured_logs import get_logger
 from services.worker.sandboxes.command_files import get_files, put_files
+from services.worker.sandboxes.container.command_output import CommandOutput
 from services.worker.sandboxes.container.ports import Container
 from services.worker.sandboxes.container.programs import start_of
-from services.worker.sandboxes.container.reading import Reading
 from services.worker.sandboxes.container.relay import ModelRelay
 from services.worker.sandboxes.errors import CommandRefused, SandboxLost
 from services.worker.sandboxes.output import KeptOutput
@@ -67,14 +67,14 @@ class ContainerSandbox:
         began = time.monotonic()
         try:
             async with self._starting:
-                reading = await self._start(command, kept)
+                output = await self._start(command, kept)
             try:
-                if not reading.is_started:
-                    return await self._refusal(reading, time.monotonic() - began)
-                is_timed_out = await self._finish(reading, command)
-                code = await self._exit_code(reading)
+                if not output.is_started:
+                    return await self._refusal(output, time.monotonic() - began)
+                is_timed_out = await self._finish(output, command)
+                code = await self._exit_code(output)
             finally:
-                await reading.close()
+                await output.close()
         except asyncio.CancelledError:
             # No caller waits for the command any more.
             with suppress(SandboxLost):
@@ -125,47 +125,47 @@ class ContainerSandbox:
         if self._problem:
             raise SandboxLost(problem=self._problem)
 
-    async def _start(self, command: Command, kept: KeptOutput) -> Reading:
+    async def _start(self, command: Command, kept: KeptOutput) -> CommandOutput:
         """A command that has started, or has ended without."""
         self._check_open()
         mark = secrets.token_hex(16)
         argv = start_of(command, command.cwd or self._spec.workdir, self._container.environment, mark)
         started = await self._container.execute(argv, has_input=bool(command.stdin))
-        reading = Reading(started, kept, command.stdin, mark.encode())
-        if not await reading.is_started_within(_START_SECONDS):
-            await reading.close()
+        output = CommandOutput(started, kept, command.stdin, mark.encode())
+        if not await output.is_started_within(_START_SECONDS):
+            await output.close()
             raise SandboxLost(problem=f"a command did not start within {_START_SECONDS:g} s.")
-        return reading
+        return output
 
-    async def _refusal(self, reading: Reading, seconds: float) -> CommandResult:
+    async def _refusal(self, output: CommandOutput, seconds: float) -> CommandResult:
         """The engine's own words, where no process can be made in the container, or the container is gone."""
         await self._check_alive()
-        await reading.is_ended_within(_END_SECONDS)
+        await output.is_ended_within(_END_SECONDS)
         return CommandResult(
-            _NOT_STARTED, reading.error_output, total_bytes=len(reading.error_output), seconds=seconds
+            _NOT_STARTED, output.error_output, total_bytes=len(output.error_output), seconds=seconds
         )
 
-    async def _finish(self, reading: Reading, command: Command) -> bool:
+    async def _finish(self, output: CommandOutput, command: Command) -> bool:
         """Whether its time was over."""
-        if await reading.is_ended_within(command.timeout_seconds):
+        if await output.is_ended_within(command.timeout_seconds):
             return False
         for _ in range(_KILLS):
             await self._container.kill_processes()
-            if await reading.is_ended_within(_KILL_SECONDS):
+            if await output.is_ended_within(_KILL_SECONDS):
                 return True
         self._problem = self._problem or "a command could not be ended."
         await self._container.remove()
         raise SandboxLost(problem=self._problem)
 
-    async def _exit_code(self, reading: Reading) -> int:
+    async def _exit_code(self, output: CommandOutput) -> int:
         """Its own report; the engine's where it was killed before it could."""
         self._check_open()
-        if reading.code is not None:
-            return reading.code
+        if output.code is not None:
+            return output.code
         try:
             async with asyncio.timeout(_END_SECONDS):
                 # The engine is asked: it has no call that waits.
-                while (code := await reading.command.exit_code()) is None:  # noqa: ASYNC110  # the engine has no event for it
+                while (code := await output.command.exit_code()) is None:  # noqa: ASYNC110  # the engine has no event for it
                     await asyncio.sleep(_AGAIN_SECONDS)
         except (TimeoutError, SandboxLost) as error:
             await self._check_alive()
@@ -190,10 +190,12 @@ class ContainerSandbox:
 
     async def _count_oom_kills(self) -> int:
         """Reads the kernel's own counter, of either version of control groups."""
-        reading = Reading(await self._container.execute(("cat", *_GROUPS), has_input=False), KeptOutput(4000))
-        await reading.is_ended_within(_END_SECONDS)
-        await reading.close()
-        found = _OOM_KILLS.search(bytes(reading.kept.head))
+        output = CommandOutput(
+            await self._container.execute(("cat", *_GROUPS), has_input=False), KeptOutput(4000)
+        )
+        await output.is_ended_within(_END_SECONDS)
+        await output.close()
+        found = _OOM_KILLS.search(bytes(output.kept.head))
         return int(found[1]) if found else self._oom_kills
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import modal
 import pytest
 
-from services.worker.sandboxes.container import owners, reading
+from services.worker.sandboxes.container import command_output, owners
 from services.worker.sandboxes.errors import CannotIsolate, CommandRefused, SandboxLost, SandboxNotOpened
 from services.worker.sandboxes.modal import engine as modal_module
 from services.worker.sandboxes.modal.engine import LABEL, OWNER, ModalEngine
@@ -182,7 +182,7 @@ async def test_output_that_does_not_come_loses_the_sandbox(
     cloud: ModalCloud, hosted: ModalEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox = await hosted.open(SMALL)
-    monkeypatch.setattr(reading, "_LATE_SECONDS", 0.5)
+    monkeypatch.setattr(command_output, "_LATE_SECONDS", 0.5)
     cloud.sandboxes[0].faults.late_seconds = 60.0
     with pytest.raises(SandboxLost, match="the rest of a command's output did not come"):
         await sandbox.run(Command(("echo", "late")))

@@ -14,7 +14,7 @@ _WRITE_BYTES = 256 * 1024
 _MAX_CONTROL_BYTES = 4000
 
 
-class Reading:
+class CommandOutput:
     """Reads and writes until `close`. Errors of the connection are raised by `is_ended_within`.
 
     `mark` follows the output of the command; without one, the output ends with its stream.

@@ -2,9 +2,9 @@
 
 import asyncio
 
+from services.worker.sandboxes.container.command_output import CommandOutput
 from services.worker.sandboxes.container.ports import Part
 from services.worker.sandboxes.container.programs import STARTED
-from services.worker.sandboxes.container.reading import Reading
 from services.worker.sandboxes.output import KeptOutput
 
 
@@ -31,11 +31,11 @@ class Endless:
 
 async def test_a_process_that_writes_on_in_the_background_does_not_hold_a_command() -> None:
     kept = KeptOutput(1000)
-    reading = Reading(Endless(), kept, mark=b"end")
+    output = CommandOutput(Endless(), kept, mark=b"end")
     try:
         async with asyncio.timeout(20):
-            assert await reading.is_ended_within(600.0)
+            assert await output.is_ended_within(600.0)
     finally:
-        await reading.close()
-    assert reading.code == 0
+        await output.close()
+    assert output.code == 0
     assert kept.head.startswith(b"own\nenx\n")
