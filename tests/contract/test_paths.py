@@ -14,8 +14,9 @@ PATTERNS = (
     "services/**/*.sql",
     "proctor/**/*.py",
 )
-# Dots may end a sentence; a star is any name.
-NAMED = re.compile(r"(?<![\w./:-])((?:services|proctor|tests|docs|protos|suites|\.ci)/[\w*/.{},-]*[\w*/])")
+# Dots may end a sentence; a star is any name. Strings of code and imports of contracts are checked where they
+# are used.
+NAMED = re.compile(r"(?<![\w./:\"-])((?:services|proctor|tests|docs|protos|suites|\.ci)/[\w*/.{},-]*[\w*/])")
 SHORT = re.compile(r"`((?:gateway|scheduler|worker|results)/[a-z_/]+)`")
 
 

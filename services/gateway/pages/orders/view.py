@@ -66,7 +66,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderView:
+class OrderFormView:
     max_rollouts: ClassVar[int] = MAX_ROLLOUTS
     form: OrderForm
     models: Sequence[ModelOption]
@@ -130,13 +130,13 @@ class OfferedOptions:
 
 def order_view(
     form: OrderForm, listed: OfferedOptions, faults: Faults, request_id: str, estimate: Estimate | None = None
-) -> OrderView:
+) -> OrderFormView:
     engines = {source.pool: source.engine for source in listed.models.sources}
     providers = {source.provider: source.engine for source in listed.models.sources}
     chosen = next((each for each in listed.models.models if each.model == form.get("model")), None)
     provider = provider_of(form.get("model"))
     engine = engines.get(chosen.pool, "") if chosen else providers.get(provider, "")
-    return OrderView(
+    return OrderFormView(
         form=form,
         models=[_model(each) for each in listed.models.models],
         unlisted=[(each.pool, each.problem) for each in listed.models.sources if each.problem],

@@ -58,7 +58,7 @@ async def list_suites(
 ) -> Response:
     part = q.strip().casefold()
     rows = [row for row in await _suites(scheduler) if part in row.name.casefold()]
-    response = page.show("suite/list", SuiteListView(rows, q.strip()), part="suite/list_part")
+    response = page.show("suites/list", SuiteListView(rows, q.strip()), part="suites/list_part")
     if page.is_part:
         response.headers["HX-Push-Url"] = f"/suites?{urlencode({'q': q.strip()})}" if part else "/suites"
     return response
@@ -66,14 +66,14 @@ async def list_suites(
 
 @router.get("/new")
 async def write_suite(page: PageOf) -> Response:
-    return page.show("suite/new", EditorView(EXAMPLE))
+    return page.show("suites/new", EditorView(EXAMPLE))
 
 
 @router.post("/check")
 async def check_suite(page: PageOf, scheduler: SchedulerCalls, document: DocumentOf) -> Response:
     """The faults of the text so far. Without scripts the answer is the whole page with the text."""
     checked = await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
-    return page.show("suite/new", editor_view(document.text, checked), part="suite/checked_part")
+    return page.show("suites/new", editor_view(document.text, checked), part="suites/checked_part")
 
 
 @router.post("")
@@ -86,11 +86,11 @@ async def add_suite(page: PageOf, scheduler: SchedulerCalls, user: User, documen
             # The text is nowhere but in the form.
             view = EditorView(document.text, faults=[Fault("", 0, "", error.message, "")])
             status = http_status(error.kind, error.reason)
-            return page.show("suite/new", view, part="suite/checked_part", status=status)
+            return page.show("suites/new", view, part="suites/checked_part", status=status)
         # The error has the first fault only; the check has all.
         checked = await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
         view = editor_view(document.text, checked)
-        return page.show("suite/new", view, part="suite/checked_part", status=422)
+        return page.show("suites/new", view, part="suites/checked_part", status=422)
     name, version = added.suite.suite, added.suite.version
     notice = f"Version {version} was there before." if added.is_known else f"Version {version} is added."
     return page.leave(f"/suites/{name}", Notice(notice))
@@ -114,7 +114,7 @@ async def show_suite(  # noqa: PLR0913, PLR0917  # dependencies and parameters
     )
     sample, fault = await _sample(scheduler, suite, chosen)
     view = SuiteView(found, chosen, sample, fault, ask)
-    return page.show("suite/suite", view, part="suite/sample_part")
+    return page.show("suites/suite", view, part="suites/sample_part")
 
 
 @router.post("/{suite}/delete")
