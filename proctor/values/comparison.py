@@ -1,6 +1,10 @@
-"""Conclusions from a comparison of two runs."""
+"""How many runs are compared at a time, and conclusions from a comparison of two."""
 
 from proctor.values.contract_enum import ContractEnum
+
+# Runs that are compared, or shown side by side, at a time: 15 pairs. Each further one makes the
+# correction over all of them stricter.
+MIN_COMPARED, MAX_COMPARED = 2, 6
 
 
 class Verdict(ContractEnum):

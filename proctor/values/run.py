@@ -1,4 +1,4 @@
-"""Callers and users, a run's id, its states, what it is over, its time limit, and how much of it is recorded.
+"""A run's id, its states, what it is over, its time limit, and how much of it is recorded.
 
 Counts are absolute: a report that arrives twice changes nothing.
 """
@@ -12,19 +12,11 @@ from typing import NewType
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.usage import TokenUsage
 
-MAX_USER_CHARACTERS = 128
-# The user of a call that names none.
-LOCAL_USER = "local"
-# In the highest priorities of users: all users that these do not name.
-OTHER_USERS = "*"
 # The share of failed samples above which a run or a task counts as failed, unless a setting says otherwise.
 DEFAULT_MAX_FAILED_SHARE = 0.05
 # Requests of a user in a minute, and reads beside them, unless a setting of the scheduler says otherwise.
 DEFAULT_REQUESTS_PER_MINUTE = 100
 DEFAULT_READS_PER_MINUTE = 3000
-# Runs that are compared, or shown side by side, at a time: 15 pairs. Each further one makes the
-# correction over all of them stricter.
-MIN_COMPARED, MAX_COMPARED = 2, 6
 # Models that a leaderboard lists.
 MAX_LEADERBOARD_MODELS = 100
 # Limits of a completion window: an hour and a week.
@@ -54,25 +46,6 @@ WINDOW_PATTERN = (
     "^(([1-9]|[1-9][0-9]|1[0-5][0-9]|16[0-8])h|([6-9][0-9]|[1-9][0-9]{2,3}|100[0-7][0-9]|10080)m)$"
 )
 _SECONDS = {"h": 3600, "m": 60}
-
-
-def is_user_name(text: str) -> bool:
-    """Whether it is 1 to 128 printable characters without blanks around them, and not `*`."""
-    has_form = 0 < len(text) <= MAX_USER_CHARACTERS and text.isprintable() and text == text.strip()
-    return has_form and text != OTHER_USERS
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The user who makes a request, who may be an operator. `is_verified`: an API key proved the name."""
-
-    name: str = LOCAL_USER
-    is_operator: bool = False
-    is_verified: bool = False
-
-    def may_change(self, owner: str) -> bool:
-        """Whether it may change or delete what belongs to `owner`."""
-        return self.is_operator or self.name == owner
 
 
 class RunState(ContractEnum):

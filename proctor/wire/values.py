@@ -4,7 +4,8 @@ from proctor.v1 import model_pb2, outcome_pb2, rollout_pb2, run_pb2, sample_pb2,
 from proctor.values.code import CodeCheck
 from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Outcome
-from proctor.values.providers.models import EngineLoad, ModelInfo
+from proctor.values.providers.models import ModelInfo
+from proctor.values.providers.worker import EngineLoad
 from proctor.values.rollout import BudgetUse, EarlierUse, RolloutSpec, RolloutTask
 from proctor.values.run import RunCounts
 from proctor.values.sample import Prompt, Sample

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from proctor.values.run import is_user_name
+from proctor.values.names.user import is_user_name
 from services.common.process import is_loopback
 from services.common.shared_settings import (
     ResultsAddress,

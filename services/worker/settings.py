@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from proctor.values.providers.models import DEFAULT_DRAIN_SECONDS
+from proctor.values.providers.worker import DEFAULT_DRAIN_SECONDS
 from services.common.nats.streams import MAX_HEARTBEAT_SECONDS
 from services.common.shared_settings import AllowedBaseUrls, NatsServiceSettings, PoolsFilePath, settings_of
 

@@ -21,7 +21,7 @@ from proctor.values.comparison import TrendDirection, Verdict
 from proctor.values.contract_enum import ContractEnum
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from proctor.values.priority import Priority
-from proctor.values.providers.models import WorkerState
+from proctor.values.providers.worker import WorkerState
 from proctor.values.rollout import AgentKind, VerifierKind
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation

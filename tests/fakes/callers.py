@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.grpc.caller import caller_metadata
 from services.scheduler.changes.user_change import Author
 

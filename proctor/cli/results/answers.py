@@ -20,8 +20,8 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.values.plain import INT32_MAX
-from proctor.values.run import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
 
 _TEXT_LIMIT = 160

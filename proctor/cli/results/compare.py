@@ -19,7 +19,7 @@ from proctor.cli.render.words import NONE, document, p_word, scoring_word
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import comparison_pb2, comparison_service_pb2
-from proctor.values.run import MAX_COMPARED, MIN_COMPARED
+from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 
 _ALL_TASKS = "all tasks"
 _PAGE_SIZE = 500

@@ -15,8 +15,8 @@ from proctor.stack.supervision.probes import grpc_serves, http_is_ready
 from proctor.stack.supervision.process import Program
 from proctor.stack.vllm import find_vllm_python
 from proctor.values import messaging
-from proctor.values.providers.models import DEFAULT_DRAIN_SECONDS
 from proctor.values.providers.pool import Pool
+from proctor.values.providers.worker import DEFAULT_DRAIN_SECONDS
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
 # Beyond the drain time: a service sends what is finished, and closes, before it is killed.

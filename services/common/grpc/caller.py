@@ -5,7 +5,7 @@ Only the gateway reaches a service behind it, and it takes this metadata from no
 
 from collections.abc import Iterable
 
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 
 # Keys of metadata that only the gateway sets begin with this.
 PREFIX = "x-proctor-"

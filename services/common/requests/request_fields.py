@@ -4,7 +4,7 @@ import unicodedata
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.run import MAX_USER_CHARACTERS, OTHER_USERS, Caller, is_user_name
+from proctor.values.names.user import MAX_USER_CHARACTERS, OTHER_USERS, Caller, is_user_name
 from services.common.checked_fields import checked_number
 from services.common.errors import BelongsToAnother, InvalidParameter
 

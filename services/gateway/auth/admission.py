@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger

@@ -15,7 +15,7 @@ from fastapi import Depends
 from pydantic import SecretStr
 from starlette.requests import Request
 
-from proctor.values.run import LOCAL_USER, Caller, is_user_name
+from proctor.values.names.user import LOCAL_USER, Caller, is_user_name
 from services.common.clock import Clock
 from services.gateway.http.errors import (
     InvalidUserName,

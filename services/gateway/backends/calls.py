@@ -31,7 +31,7 @@ from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.v1.results_service_pb2 import GetSummaryRequest, ListOutcomesRequest, ListOutcomesResponse
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind, RemoteError
 from services.common.grpc.caller import caller_metadata
 from services.common.grpc.errors import remote_error

@@ -15,7 +15,7 @@ from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboard
 from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest, UploadTasksRequest
 from proctor.v1.scheduler_service_pb2 import EstimateRunRequest, ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
-from proctor.values.run import LOCAL_USER, Caller
+from proctor.values.names.user import LOCAL_USER, Caller
 from services.common.grpc.errors import parsed
 from services.gateway.api.suites.schemas import without_version
 

@@ -29,7 +29,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc.caller import PREFIX, caller_metadata
 from services.common.structured_logs import get_logger

@@ -12,7 +12,7 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.gateway.pages.html import Html
 
 # A smaller page fits into one packet, packed or not.

@@ -10,12 +10,7 @@ from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import FailureClass
-from services.common.checked_fields import (
-    checked_choice,
-    checked_id,
-    checked_text,
-    invalid_field,
-)
+from services.common.checked_fields import checked_choice, checked_id, checked_text, invalid_field
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery

@@ -6,9 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.values.outcome import OutcomeStatus
-from services.common.checked_fields import checked_number, read_page_token, write_page_token
+from services.common.checked_fields import checked_number
 from services.common.clock import Clock
-from services.common.requests.page_tokens import MAX_NUMBER, key_token, read_key_token
+from services.common.requests.page_tokens import (
+    MAX_NUMBER,
+    key_token,
+    read_key_token,
+    read_page_token,
+    write_page_token,
+)
 from services.results.answers.errors import TooManyToSort
 from services.results.answers.marks import listed_outcome
 from services.results.answers.outcome_filter import (

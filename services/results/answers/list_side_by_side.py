@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proctor.values.run import MAX_COMPARED, MIN_COMPARED
+from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from services.common.checked_fields import checked_number, invalid_field
 from services.common.clock import Clock
 from services.common.requests.page_tokens import key_token, read_key_token

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.names.user import LOCAL_USER
 from proctor.values.outcome import MAX_MARKED_ANSWERS
-from proctor.values.run import LOCAL_USER
 from services.common.checked_fields import invalid_field
 from services.common.requests.page_tokens import number_token, read_number_token
 from services.results.answers.errors import RowNotFound

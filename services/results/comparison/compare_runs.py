@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from proctor.values.run import MAX_COMPARED, MIN_COMPARED
+from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from services.common.checked_fields import invalid_field
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger

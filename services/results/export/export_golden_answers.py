@@ -7,8 +7,8 @@ from enum import Enum
 
 import orjson
 
+from proctor.values.comparison import MAX_COMPARED
 from proctor.values.plain import Json
-from proctor.values.run import MAX_COMPARED
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
 from services.results.answers.marks import ChosenAnswer, GoldenAnswer, latest_golden_answers

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from proctor.values.run import MAX_HISTORY_DAYS, RunKind, RunState
-from services.common.checked_fields import checked_number, read_page_token, write_page_token
+from services.common.checked_fields import checked_number
 from services.common.clock import Clock
+from services.common.requests.page_tokens import read_page_token, write_page_token
 from services.results.leaderboard.closed_run import BenchmarkFigure, ClosedRun
 from services.results.leaderboard.leaderboard import LeaderboardEntry
 from services.results.leaderboard.ports import HistoryKey, HistoryRange, HistoryStore, HistoryTotals

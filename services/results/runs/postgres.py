@@ -108,7 +108,7 @@ class PostgresRunRecords:
         """Locks first: the second statement sees runs that were opened with the set before."""
 
         async def delete(transaction: PostgresTransaction) -> bool:
-            if await transaction.fetchrow("hold_unused_set", sample_set_id, touched_before) is None:
+            if await transaction.fetchrow("lock_unused_set", sample_set_id, touched_before) is None:
                 return False
             return await transaction.fetchrow("delete_sample_set", sample_set_id) is not None
 
@@ -154,7 +154,7 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
     if added is None:
         return False
     for index, task in enumerate(plan.tasks):
-        if await transaction.fetchrow("hold_sample_set", task.sample_set_id) is None:
+        if await transaction.fetchrow("lock_readable_set", task.sample_set_id) is None:
             raise SampleSetNotFound(sample_set_id=task.sample_set_id)
         await transaction.execute(
             "add_run_task",

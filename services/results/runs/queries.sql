@@ -1,4 +1,4 @@
--- name: hold_sample_set: Return whether a set can be read, and keep it from being deleted before this transaction ends ($1 set)
+-- name: lock_readable_set: Return whether a set can be read, and keep it from being deleted before this transaction ends ($1 set)
 -- The weakest lock that a deletion waits for: runs with the same set do not wait for each other.
 SELECT true AS is_committed FROM sample_sets WHERE sample_set_id = $1 AND digest IS NOT NULL FOR KEY SHARE;
 
@@ -102,11 +102,11 @@ WHERE s.digest IS NOT NULL
     AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.sample_set_id)
 LIMIT $2::integer;
 
--- name: hold_unused_set: Keep runs from being opened with a set; no row where one is being opened ($1 set, $2 last touched before)
+-- name: lock_unused_set: Keep runs from being opened with a set; no row where one is being opened ($1 set, $2 last touched before)
 SELECT sample_set_id
 FROM sample_sets
 WHERE sample_set_id = $1 AND digest IS NOT NULL AND touched_at < $2
--- A run that is being opened holds the row (hold_sample_set): the set is in use then.
+-- A run that is being opened holds the row (lock_readable_set): the set is in use then.
 FOR UPDATE SKIP LOCKED;
 
 -- name: delete_sample_set: Delete a locked set that no run uses, with its baselines ($1 set)

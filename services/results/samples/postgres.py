@@ -87,7 +87,7 @@ class PostgresSampleSets:
                 after = await self._session.fetchval(
                     "delete_set_samples", sample_set_id, after, SAMPLES_AT_A_TIME
                 )
-            await self._session.execute("forget_deleted_set", sample_set_id)
+            await self._session.execute("delete_deleted_set", sample_set_id)
 
 
 async def _lock(transaction: PostgresTransaction, sample_set_id: str) -> SampleSet | None:

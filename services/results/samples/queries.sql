@@ -66,7 +66,7 @@ WITH chunk AS (
 )
 SELECT max(position) AS position FROM chunk;
 
--- name: forget_deleted_set: Delete the note of a deleted set whose samples are gone as well ($1 set)
+-- name: delete_deleted_set: Delete the row of a deleted set whose samples are gone as well ($1 set)
 DELETE FROM deleted_sample_sets WHERE sample_set_id = $1;
 
 -- name: list_samples: Return samples of a committed set by position ($1 set, $2 positions)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.requests.request_fields import check_owner
 from services.scheduler.batches.errors import BatchAlreadyFinished
 from services.scheduler.batches.ports import BatchStore

@@ -9,7 +9,7 @@ import grpc
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import batch_service_pb2_grpc as batch_grpc
-from proctor.values.run import LOCAL_USER
+from proctor.values.names.user import LOCAL_USER
 from proctor.wire.enums import number_of
 from proctor.wire.values import USAGE
 from services.common.grpc.caller import caller_of

@@ -50,7 +50,7 @@ class SlotStore(Protocol):
         """Starts the runs that come next under the limits of this moment, and preempts others for them."""
         ...
 
-    async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
+    async def delete_admissions(self, token: FencingToken, before: datetime) -> None:
         """Forgets old admissions of users who have no runs in the queue."""
         ...
 
@@ -190,7 +190,7 @@ class _LedRuns:
         for run_id in closed:
             await self._lead.controls.withdraw(run_id)
         self._leftovers = leftovers
-        await self._lead.slots.forget_admissions(self._token, self._lead.clock.now() - _ADMISSION_KEPT)
+        await self._lead.slots.delete_admissions(self._token, self._lead.clock.now() - _ADMISSION_KEPT)
 
     def _load_of(self, pool: str) -> PoolLoad:
         drivers = [driver for driver in self._drivers.values() if driver.pool == pool]

@@ -43,7 +43,7 @@ async def run_as_leader(
 
     async def fenced(transaction: PostgresTransaction) -> T:
         # First in the transaction: the row stays locked, so no new term starts before the commit.
-        if await transaction.fetchval("hold_term", token) is None:
+        if await transaction.fetchval("lock_term", token) is None:
             raise LeadershipLost
         return await operation(transaction)
 

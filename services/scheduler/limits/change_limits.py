@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from proctor.values.generation import Problem
-from proctor.values.run import LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS, OTHER_USERS
+from proctor.values.names.user import OTHER_USERS
+from proctor.values.run import LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS
 from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
 from services.scheduler.changes.user_change import Author

@@ -24,6 +24,6 @@ class LimitStore(Protocol):
         """Counts a request, or a read, of the user. Raises `TooManyRequests`."""
         ...
 
-    async def forget_requests(self, before: datetime) -> None:
+    async def delete_request_counts(self, before: datetime) -> None:
         """Deletes the counts of minutes that are over."""
         ...

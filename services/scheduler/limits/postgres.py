@@ -67,8 +67,8 @@ class PostgresLimits:
         changed: int = row["changed_limit"] or self._settings.max_requests_per_minute
         return allowance(max_reads if is_read else changed, row["requests"], user, resets_in)
 
-    async def forget_requests(self, before: datetime) -> None:
-        await self._session.execute("forget_requests", before - _MINUTE)
+    async def delete_request_counts(self, before: datetime) -> None:
+        await self._session.execute("delete_request_counts", before - _MINUTE)
 
     async def _limits(self, transaction: PostgresTransaction) -> QueueLimits:
         return _limits_from_row(await transaction.fetchrow("read_limits"), self._settings)

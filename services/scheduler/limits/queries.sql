@@ -54,5 +54,5 @@ SET requests = CASE WHEN counted.minute < excluded.minute THEN 1 ELSE counted.re
     minute = greatest(counted.minute, excluded.minute)
 RETURNING requests, (SELECT max_requests_per_minute FROM limits) AS changed_limit;
 
--- name: forget_requests: Delete the counts of earlier minutes ($1 time)
+-- name: delete_request_counts: Delete the counts of earlier minutes ($1 time)
 DELETE FROM request_counts WHERE minute < $1;

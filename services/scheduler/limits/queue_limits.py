@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
+from proctor.values.names.user import OTHER_USERS
 from proctor.values.plain import INT32_MAX
 from proctor.values.priority import Priority
-from proctor.values.run import OTHER_USERS
 from services.common.errors import TooManyRequests
 
 # One line of the list of changes.

@@ -11,8 +11,9 @@ import grpc
 from proctor.v1 import rollout_pb2, rollout_service_pb2
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 from proctor.values.names.suite_name import split_name
+from proctor.values.names.user import LOCAL_USER
 from proctor.values.rollout import AgentKind, RolloutAgent
-from proctor.values.run import LOCAL_USER, RunId, RunState
+from proctor.values.run import RunId, RunState
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of
 from proctor.wire.errors import UnknownNumber
@@ -25,7 +26,7 @@ from services.common.requests.request_fields import checked_page_size, checked_r
 from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
 from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, RolloutsOrder
 from services.scheduler.rollouts.rollouts_submission import RolloutsSubmission
-from services.scheduler.rollouts.show_orders import OrderView, ShowOrders
+from services.scheduler.rollouts.show_orders import RolloutsOrderView, ShowOrders
 from services.scheduler.rollouts.submit_rollouts import ARCHIVE, SubmitRollouts
 from services.scheduler.runs.reads.proto import brief_to_proto, snapshot_to_proto
 from services.scheduler.runs.reads.show_run import ShowRun
@@ -133,7 +134,7 @@ class GrpcRolloutApi(rollout_grpc.RolloutServiceServicer):
             total=page.total,
         )
 
-    async def _order(self, request: rollout_service_pb2.GetRolloutsOrderRequest) -> OrderView:
+    async def _order(self, request: rollout_service_pb2.GetRolloutsOrderRequest) -> RolloutsOrderView:
         if not request.run_id:
             return await self.orders.show(_order_id(request.order_id))
         if request.order_id:
@@ -142,7 +143,7 @@ class GrpcRolloutApi(rollout_grpc.RolloutServiceServicer):
         return await self.orders.show_of_run(_run_id(request.run_id))
 
 
-def order_to_proto(view: OrderView) -> rollout_service_pb2.RolloutsOrder:
+def order_to_proto(view: RolloutsOrderView) -> rollout_service_pb2.RolloutsOrder:
     message = _ORDER.to_proto(view.order)
     message.runs.extend(brief_to_proto(snapshot) for snapshot in view.runs)
     return message

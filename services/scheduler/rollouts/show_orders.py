@@ -11,7 +11,7 @@ from services.scheduler.runs.reads.run_snapshot import RunSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class OrderView:
+class RolloutsOrderView:
     """`runs` are those that are not deleted, in the order of the models."""
 
     order: RolloutsOrder
@@ -19,10 +19,10 @@ class OrderView:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderViews:
+class RolloutsOrderViews:
     """`total` counts what matches over all pages, as it was at the first of them."""
 
-    orders: Sequence[OrderView]
+    orders: Sequence[RolloutsOrderView]
     total: int
 
 
@@ -31,24 +31,26 @@ class ShowOrders:
     orders: RolloutsOrderStore
     list_runs: ListRuns
 
-    async def show(self, order_id: str) -> OrderView:
+    async def show(self, order_id: str) -> RolloutsOrderView:
         """Raises `RolloutsOrderNotFound`."""
         [shown] = await self._with_runs([await self.orders.get(order_id)])
         return shown
 
-    async def show_of_run(self, run_id: RunId) -> OrderView:
+    async def show_of_run(self, run_id: RunId) -> RolloutsOrderView:
         """Raises `RolloutsOrderOfRunNotFound`."""
         [shown] = await self._with_runs([await self.orders.of_run(run_id)])
         return shown
 
-    async def list_page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderViews:
+    async def list_page(
+        self, wanted: OrderFilter, size: int, after: OrderCursor | None
+    ) -> RolloutsOrderViews:
         page = await self.orders.page(wanted, size, after)
-        return OrderViews(await self._with_runs(page.orders), page.total)
+        return RolloutsOrderViews(await self._with_runs(page.orders), page.total)
 
-    async def _with_runs(self, orders: Sequence[RolloutsOrder]) -> Sequence[OrderView]:
+    async def _with_runs(self, orders: Sequence[RolloutsOrder]) -> Sequence[RolloutsOrderView]:
         snapshots = await self.list_runs.show_brief(await self.orders.runs(orders))
         by_id = {snapshot.run.run_id: snapshot for snapshot in snapshots}
         return [
-            OrderView(order, [by_id[run_id] for run_id in order.run_ids if run_id in by_id])
+            RolloutsOrderView(order, [by_id[run_id] for run_id in order.run_ids if run_id in by_id])
             for order in orders
         ]

@@ -12,7 +12,8 @@ import grpc
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
-from proctor.values.run import LOCAL_USER, Caller, RunId, RunKind, RunState
+from proctor.values.names.user import LOCAL_USER, Caller
+from proctor.values.run import RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from proctor.wire.values import PRICE
 from services.common.checked_fields import invalid_field, nul_problem, refuse
@@ -23,7 +24,9 @@ from services.common.requests.request_fields import checked_page_size, checked_r
 from services.scheduler.runs.lifecycle import change_state, submit_run
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
-from services.scheduler.runs.reads.grpc_api import RunReads
+from services.scheduler.runs.reads.count_runs import CountRuns
+from services.scheduler.runs.reads.estimate_run import EstimateRun
+from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import (
     brief_to_proto,
     cursor_from_token,
@@ -32,6 +35,7 @@ from services.scheduler.runs.reads.proto import (
     token_behind,
 )
 from services.scheduler.runs.reads.run_list import RunFilter
+from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
 from services.scheduler.suites.grpc_api import suite_to_proto
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.workers import list_models
@@ -42,6 +46,17 @@ from services.scheduler.workers.proto import WORKER, models_to_proto
 _ID_PREFIX = re.compile(r"[0-9a-fA-F]{1,32}")
 
 SERVICE_NAME = scheduler_pb2.DESCRIPTOR.services_by_name["SchedulerService"].full_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReads:
+    """The use cases that read runs."""
+
+    show_run: ShowRun
+    list_runs: ListRuns
+    watch_run: WatchRun
+    count_runs: CountRuns
+    estimate_run: EstimateRun
 
 
 @dataclass(frozen=True, kw_only=True)

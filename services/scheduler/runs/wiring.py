@@ -19,7 +19,8 @@ from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RequestR
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.report_queue import ReportQueue
-from services.scheduler.runs.grpc_api import SERVICE_NAME, GrpcApi
+from services.scheduler.runs.grpc_api import SERVICE_NAME, GrpcApi, RunReads
+from services.scheduler.runs.grpc_queue_api import QUEUE_SERVICE_NAMES, GrpcQueueApi
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDeletion
@@ -27,7 +28,6 @@ from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.estimate_run import EstimateRun
-from services.scheduler.runs.reads.grpc_api import SERVICE_NAMES, GrpcQueueApi, RunReads
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.postgres import PostgresRunLists
@@ -130,7 +130,7 @@ def make_runs(
         reads=reads,
         forecasts=reads.show_run.forecasts,
         report_queue=ReportQueue(depths=PostgresQueue(session=session), limits=limits, clock=clock),
-        apis={SERVICE_NAME: api.register, **dict.fromkeys(SERVICE_NAMES, queue_api.register)},
+        apis={SERVICE_NAME: api.register, **dict.fromkeys(QUEUE_SERVICE_NAMES, queue_api.register)},
     )
 
 

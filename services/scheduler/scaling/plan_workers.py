@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from proctor.values.messaging import ANY_MODEL
-from proctor.values.providers.models import WorkerState
 from proctor.values.providers.pool import Pool
+from proctor.values.providers.worker import WorkerState
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.scheduler.leadership.errors import LeadershipLost

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.checked_fields import checked_text
 from services.common.clock import Clock
 from services.common.requests.request_fields import check_owner

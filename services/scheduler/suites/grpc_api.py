@@ -9,7 +9,7 @@ import grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
-from proctor.values.run import LOCAL_USER
+from proctor.values.names.user import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
 from services.common.grpc.caller import caller_of

@@ -118,7 +118,7 @@ class Topics:
     async def _forget_idle(self) -> None:
         self.progress.tracker.forget_idle(self.clock.monotonic())
         self.rate_limits.tracker.forget_idle(self.clock.monotonic())
-        await self.runs.limits.forget_requests(self.clock.now())
+        await self.runs.limits.delete_request_counts(self.clock.now())
 
 
 def read_definitions(settings: SchedulerSettings) -> Definitions:

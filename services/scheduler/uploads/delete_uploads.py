@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.clock import Clock
 from services.common.lifecycle import every
 from services.common.requests.request_fields import check_owner
@@ -115,4 +115,4 @@ class CollectUnreferencedObjects:
                 # It stays registered for the next sweep, and holds up none of those behind it.
                 log.warning("unreferenced objects not deleted", prefix=prefix, problem=error.message)
             else:
-                await self.datasets.forget_unreferenced_prefix(prefix)
+                await self.datasets.delete_unreferenced_prefix(prefix)

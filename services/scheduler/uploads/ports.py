@@ -84,7 +84,7 @@ class DatasetStore(Protocol):
         """Prefixes that have been unreferenced since before that time."""
         ...
 
-    async def forget_unreferenced_prefix(self, prefix: str) -> None:
+    async def delete_unreferenced_prefix(self, prefix: str) -> None:
         """Called once no object is left under the prefix."""
         ...
 

@@ -140,7 +140,7 @@ class PostgresDatasets:
         rows = await self._session.fetch("list_unreferenced_prefixes", before)
         return [row["prefix"] for row in rows]
 
-    async def forget_unreferenced_prefix(self, prefix: str) -> None:
+    async def delete_unreferenced_prefix(self, prefix: str) -> None:
         await self._session.execute("delete_unreferenced_prefix", prefix)
 
 

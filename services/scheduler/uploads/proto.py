@@ -6,7 +6,7 @@ from typing import TypeVar
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import rollout_service_pb2
-from proctor.values.run import LOCAL_USER
+from proctor.values.names.user import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from services.common.errors import InvalidPageToken, InvalidParameter

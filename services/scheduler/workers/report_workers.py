@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.values.providers.models import WorkerState
 from proctor.values.providers.pool import Pool
+from proctor.values.providers.worker import WorkerState
 from services.scheduler import metrics
 from services.scheduler.workers.ports import WorkerRegistry
 

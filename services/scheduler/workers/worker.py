@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import TypeVar
 
-from proctor.values.providers.models import EngineLoad, WorkerState
+from proctor.values.providers.worker import EngineLoad, WorkerState
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from proctor.v1 import model_pb2, work_messages_pb2
 from proctor.values import messaging
-from proctor.values.providers.models import WorkerState
 from proctor.values.providers.pool import Pool
+from proctor.values.providers.worker import WorkerState
 from proctor.wire.enums import number_of
 from proctor.wire.values import LOAD
 from services.common.clock import ServerClock

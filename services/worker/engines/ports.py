@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from proctor.values.providers.models import EngineLoad, ModelInfo
+from proctor.values.providers.models import ModelInfo
+from proctor.values.providers.worker import EngineLoad
 from proctor.values.sample import Prompt
 from services.worker.engines.engine import EngineResponse, Sampling
 

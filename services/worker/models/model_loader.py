@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from proctor.values.providers.models import EngineLoad
+from proctor.values.providers.worker import EngineLoad
 from services.common.clock import Clock
 from services.common.process import release
 from services.common.structured_logs import get_logger

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from proctor.values.providers.models import EngineLoad
+from proctor.values.providers.worker import EngineLoad
 from services.common.lifecycle import every
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket

@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from proctor.values.providers.models import EngineLoad
 from proctor.values.providers.pool import PoolModel
+from proctor.values.providers.worker import EngineLoad
 from proctor.values.sample import Prompt
 from services.worker.engines.engine import Sampling
 from services.worker.engines.vllm.engine import VllmEngine

@@ -29,7 +29,7 @@ HOT = {
     "count_pending_and_paused_runs": "'ann'",
     "list_queue_positions": "NULL, 3",
     "lock_slots": "",
-    "forget_admissions": "'2026-06-01'",
+    "delete_admissions": "'2026-06-01'",
     "set_priority": f"{RUN}, 2",
     "start_runs": f"'{{{RUN[1:-1]}}}', '2026-06-01', 60",
     "preempt_runs": f"'{{{RUN[1:-1]}}}', '2026-06-01'",

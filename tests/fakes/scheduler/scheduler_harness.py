@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import uuid4
 
-from proctor.values.providers.models import WorkerState
+from proctor.values.providers.worker import WorkerState
 from proctor.values.run import RunId
 from services.scheduler.changes.user_change import ChangePage, ObjectKind
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
@@ -36,8 +36,8 @@ from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.workers.model_names import Aliases
 from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool
-from tests.fakes.scheduler.in_memory_queue import InMemoryQueue
-from tests.fakes.scheduler.in_memory_runs import NO_TERM, InMemoryRuns
+from tests.fakes.scheduler.memory_queue import InMemoryQueue
+from tests.fakes.scheduler.memory_runs import NO_TERM, InMemoryRuns
 from tests.fakes.scheduler.surroundings import (
     InMemoryRecord,
     InMemoryStream,

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from proctor.values.outcome import Answer, ChoiceScore
-from proctor.values.providers.models import EngineLoad, ModelInfo
+from proctor.values.providers.models import ModelInfo
+from proctor.values.providers.worker import EngineLoad
 from proctor.values.sample import Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines.engine import EngineResponse, Sampling

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.names.user import OTHER_USERS
 from proctor.values.priority import Priority
-from proctor.values.run import OTHER_USERS
 from services.common.errors import ErrorKind, TooManyRequests, UnstorableText
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.change_limits import ChangeLimits
@@ -21,7 +21,7 @@ from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, Re
 from services.scheduler.postgres import QUERIES
 from tests.fakes.callers import by
 from tests.fakes.scheduler.database import scheduler_database
-from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
+from tests.fakes.scheduler.memory_limits import InMemoryLimits
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler_rules import queue_limits
 
@@ -162,7 +162,7 @@ async def test_requests_at_the_same_time_are_all_counted(store: LimitStore) -> N
 async def test_old_counts_are_forgotten_and_those_of_this_minute_stay(store: LimitStore) -> None:
     for _ in range(3):
         await store.count_request("ann", START)
-    await store.forget_requests(START + 30 * SECOND)
+    await store.delete_request_counts(START + 30 * SECOND)
     assert (await store.count_request("ann", START)).remaining == 1
-    await store.forget_requests(START + 120 * SECOND)
+    await store.delete_request_counts(START + 120 * SECOND)
     assert (await store.count_request("ann", START)).remaining == 4

@@ -10,8 +10,9 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.names.user import OTHER_USERS
 from proctor.values.priority import Priority
-from proctor.values.run import OTHER_USERS, RunId, RunState
+from proctor.values.run import RunId, RunState
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.runs.admission.run_slots import SlotChanges
@@ -334,10 +335,10 @@ async def test_shares_of_users_with_nothing_in_the_queue_are_forgotten(stores: S
         await stores.slots.admit(token, START + MINUTE)
         await stores.runs.cancel(run.run_id, by(START + MINUTE))
     kept = await add(stores, new_run(user="bob"))
-    await stores.slots.forget_admissions(token, START + MINUTE)
+    await stores.slots.delete_admissions(token, START + MINUTE)
     ann, carl = [await add(stores, new_run(age, user)) for age, user in ((1, "ann"), (2, "carl"))]
     assert await order_of(stores) == [carl.run_id, *sorted((ann.run_id, kept.run_id))]
     await stores.runs.cancel(ann.run_id, by(START))
-    await stores.slots.forget_admissions(token, START + 2 * MINUTE)
+    await stores.slots.delete_admissions(token, START + 2 * MINUTE)
     again = await add(stores, new_run(1, user="ann"))
     assert await order_of(stores) == [again.run_id, carl.run_id, kept.run_id]

@@ -15,11 +15,11 @@ from proctor.values.run import RunCounts, RunId, TaskCounts
 from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
 from services.common.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges
+from services.scheduler.runs.grpc_queue_api import changes_from_proto
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, order_from_json, order_to_json, to_json
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.runs.reads.grpc_api import changes_from_proto
 from services.scheduler.runs.reads.proto import (
     ORDER,
     brief_to_proto,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proctor.values.run import is_user_name
+from proctor.values.names.user import is_user_name
 
 
 @pytest.mark.parametrize("name", ["ann", "ann@example.org", "Ann B", "x" * 128, "\u00e9ric"])

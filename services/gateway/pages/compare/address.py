@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import comparison_service_pb2
-from proctor.values.run import MAX_COMPARED, MIN_COMPARED
+from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 
 SHOWN = ("", "gained", "lost", "all")
 _Text = Annotated[str, Field(max_length=512)]

@@ -10,7 +10,7 @@ from fastapi import Query
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
-from proctor.values.run import MAX_COMPARED, MIN_COMPARED
+from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment, optional
 from services.gateway.pages.compare.address import CompareAddress

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
-from proctor.values.run import MAX_COMPARED, MAX_LEADERBOARD_MODELS
+from proctor.values.comparison import MAX_COMPARED
+from proctor.values.run import MAX_LEADERBOARD_MODELS
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import word_of, words_of
 from services.gateway.http.paths import BENCHMARKING

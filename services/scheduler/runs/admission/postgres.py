@@ -99,8 +99,8 @@ class PostgresSlots:
 
         return await run_as_leader(self._session, token, admit)
 
-    async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
-        await write_as_leader(self._session, token, "forget_admissions", before)
+    async def delete_admissions(self, token: FencingToken, before: datetime) -> None:
+        await write_as_leader(self._session, token, "delete_admissions", before)
 
 
 async def _apply(

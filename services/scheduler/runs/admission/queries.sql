@@ -1,7 +1,7 @@
 -- `SELECT *` reads the view run_rows, which lists its columns (migrations/0005_runs.sql).
 
 -- name: lock_admission: Let one transaction after the other assign slots ()
--- `hold_term` is shared by all writes of a leader, so it does not keep two admissions apart. This does.
+-- `lock_term` is shared by all writes of a leader, so it does not keep two admissions apart. This does.
 SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
 
 -- name: lock_slots: Return the running runs that have a slot and keep them from ending before this transaction ()
@@ -65,7 +65,7 @@ WITH admitted AS (
 SELECT run_id, priority, greatest(extract(epoch FROM $2 - queued_at)::double precision, 0) AS waited_seconds
 FROM admitted;
 
--- name: forget_admissions: Delete admissions before a time of users without pending, running or paused runs ($1 time)
+-- name: delete_admissions: Delete admissions before a time of users without pending, running or paused runs ($1 time)
 DELETE FROM user_admissions
 WHERE admitted_at < $1
     -- One scan for each state, so that the partial indexes by state are used.

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
-from proctor.values.run import Caller, RunId, RunState
+from proctor.values.names.user import Caller
+from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError
 from services.common.lifecycle import every
@@ -132,4 +133,4 @@ class DeleteRun:
     async def _delete_record(self, run_id: RunId) -> None:
         # Forgotten last: a crash in between repeats a deletion, which is harmless.
         await self.record.delete_run(run_id)
-        await self.runs.forget_deleted(run_id)
+        await self.runs.settle_deleted(run_id)

@@ -101,7 +101,7 @@ SELECT run_id FROM deleted_runs WHERE deleted_at < $1 ORDER BY deleted_at LIMIT 
 -- name: postpone_deleted_run: Put a run behind the others whose record could not be deleted ($1 run, $2 time)
 UPDATE deleted_runs SET deleted_at = $2 WHERE run_id = $1;
 
--- name: forget_deleted_run: Record that results no longer stores a run ($1 run)
+-- name: delete_deleted_run: Delete the row of a deleted run that results no longer stores ($1 run)
 DELETE FROM deleted_runs WHERE run_id = $1;
 
 -- name: list_expired_runs: Return pending and paused runs whose completion window is over ($1 time)

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from proctor.values.providers.models import EngineLoad, ModelInfo
+from proctor.values.providers.models import ModelInfo
 from proctor.values.providers.pool import PoolModel
+from proctor.values.providers.worker import EngineLoad
 from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.errors import PromptTooLong, RequestRefused

@@ -26,8 +26,8 @@ from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
-from proctor.values.providers.models import EngineLoad
 from proctor.values.providers.pool import PoolModel
+from proctor.values.providers.worker import EngineLoad
 from proctor.values.sample import ChatMessage
 from services.worker.engines import engine
 from services.worker.engines.chat_messages import templated_objects

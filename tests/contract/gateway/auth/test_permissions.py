@@ -16,7 +16,7 @@ from proctor.client.errors import NotAllowed
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.grpc.caller import caller_metadata, caller_of
 from services.gateway.auth.permissions import METHODS, ROUTES, Permission, method_permission, route_permission
 from services.gateway.auth.request_counts import WrongKeys

@@ -9,7 +9,7 @@ import pytest_asyncio
 from proctor.v1 import change_service_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.clock import SystemClock
 from services.common.grpc.caller import caller_metadata
 from services.common.postgres import PostgresSession, connect_pool

@@ -10,7 +10,7 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.common.grpc.caller import Metadata, caller_metadata
 from services.common.grpc.errors import remote_error
 from tests.fakes.callers import OPERATOR_METADATA

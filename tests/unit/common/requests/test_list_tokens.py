@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from services.common.checked_fields import write_page_token
 from services.common.errors import InvalidPageToken
-from services.common.requests.page_tokens import list_token, read_list_token
+from services.common.requests.page_tokens import list_token, read_list_token, write_page_token
 
 CASES = int(os.environ.get("PROCTOR_PROPERTY_CASES", "100"))
 # A hundred thousand cases take longer than any other test.

@@ -3,7 +3,7 @@
 from google.protobuf.descriptor import MethodDescriptor
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from services.gateway.grpc_proxy.amendments import AMENDMENTS
 from services.gateway.grpc_proxy.forwarded_services import RESULTS_FILES, SCHEDULER_FILES
 

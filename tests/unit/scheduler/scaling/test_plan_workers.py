@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from proctor.values.providers.models import WorkerState
+from proctor.values.providers.worker import WorkerState
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.leadership.leader_election import FencingToken

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.values.run import Caller
+from proctor.values.names.user import Caller
 from proctor.values.sample import LAST_PREVIEWED_ROW
 from services.common.errors import BelongsToAnother, DomainError, ErrorKind, InvalidParameter
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from prometheus_client import REGISTRY
 
-from proctor.values.providers.models import WorkerState
+from proctor.values.providers.worker import WorkerState
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.scheduler.workers.proto import HEARTBEAT
 from services.scheduler.workers.report_workers import ReportWorkers

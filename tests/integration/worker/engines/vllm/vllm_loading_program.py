@@ -10,8 +10,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from proctor.values.providers.models import EngineLoad
 from proctor.values.providers.pool import PoolModel
+from proctor.values.providers.worker import EngineLoad
 from proctor.values.sample import Prompt
 from services.worker.engines import engine
 from services.worker.engines.vllm.engine import VllmEngine

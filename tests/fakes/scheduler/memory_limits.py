@@ -34,7 +34,7 @@ class InMemoryLimits:
         self.requests[user, is_read] = (max(minute, this_minute), count)
         return allowance(limit, count, user, this_minute + timedelta(minutes=1) - now)
 
-    async def forget_requests(self, before: datetime) -> None:
+    async def delete_request_counts(self, before: datetime) -> None:
         self.requests = {
             user: (minute, count)
             for user, (minute, count) in self.requests.items()

@@ -19,7 +19,7 @@ from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slot
 from services.scheduler.runs.lifecycle import errors
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish, may_become
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
-from tests.fakes.scheduler.in_memory_limits import InMemoryLimits
+from tests.fakes.scheduler.memory_limits import InMemoryLimits
 
 NO_TERM = FencingToken(0)
 
@@ -206,7 +206,7 @@ class InMemoryRuns:
     async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
         self.deletions[run_id] = now
 
-    async def forget_deleted(self, run_id: RunId) -> None:
+    async def settle_deleted(self, run_id: RunId) -> None:
         self.deletions.pop(run_id, None)
 
     # LedRunStore
@@ -292,7 +292,7 @@ class InMemoryRuns:
         self._put(_with_counts(ended, finish.counts, is_closed=finish.counts is not None))
         return True
 
-    async def forget_admissions(self, token: FencingToken, before: datetime) -> None:
+    async def delete_admissions(self, token: FencingToken, before: datetime) -> None:
         self._check(token)
         queued = {run.user for run in self.runs.values() if not run.state.is_final}
         for user in [user for user, at in self.placed_at.items() if at < before and user not in queued]:

@@ -11,8 +11,8 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import request_count_service_pb2 as request_count_pb2
 from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
+from proctor.values.names.user import LOCAL_USER
 from proctor.values.priority import Priority
-from proctor.values.run import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from services.common.clock import Clock
@@ -28,11 +28,8 @@ from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, QueueLimits
 from services.scheduler.rate_limits.rate_meter import ProviderRate, RateLimitTracker, provider_rates
 from services.scheduler.runs.admission.run_queue import UserRunCounts
-from services.scheduler.runs.reads.count_runs import CountRuns
-from services.scheduler.runs.reads.estimate_run import EstimateRun
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import brief_to_proto
-from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
 from services.scheduler.workers.proto import WORKER
 from services.scheduler.workers.worker import Worker
 
@@ -40,7 +37,7 @@ from services.scheduler.workers.worker import Worker
 _MAX_SECONDS = 10**9
 _LIMITS = Codec(QueueLimits, queue_pb2.QueueLimits, unpaired={"highest_priorities", "max_reads_per_minute"})
 _CHANGES = Codec(LimitChanges, queue_pb2.QueueLimits, unpaired={"highest_priorities", "reset"})
-SERVICE_NAMES = (
+QUEUE_SERVICE_NAMES = (
     queue_pb2.DESCRIPTOR.services_by_name["QueueService"].full_name,
     request_count_pb2.DESCRIPTOR.services_by_name["RequestCountService"].full_name,
 )
@@ -83,17 +80,6 @@ def _priority(each: queue_pb2.UserPriority) -> Priority:
         sentence = f'The highest priority of user "{each.user}" is missing; it is one of {known}.'
         raise InvalidParameter(field="limits.highest_priorities", sentence=sentence)
     return highest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReads:
-    """The use cases that read runs."""
-
-    show_run: ShowRun
-    list_runs: ListRuns
-    watch_run: WatchRun
-    count_runs: CountRuns
-    estimate_run: EstimateRun
 
 
 @dataclass(frozen=True, kw_only=True)
