@@ -204,6 +204,19 @@ async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
     assert sum(compared) <= FRESH_ROWS, json.loads(plan)
 
 
+@pytest.mark.parametrize("name", ["export_lines", "export_records", "export_batch_answers"])
+async def test_a_chunk_of_an_export_is_not_taken_for_half_of_a_run(
+    full_tables: asyncpg.Connection, name: str
+) -> None:
+    """Parallel workers are started for so many rows, at each chunk; that takes twice the time of reading it."""
+    async with full_tables.transaction():
+        await full_tables.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        await full_tables.execute(f"PREPARE chunk_{name} AS {QUERIES[name]}")
+        arguments = f"{RUN}, 1, 5000, 0, 5010, 1000000"
+        plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE chunk_{name} ({arguments})")
+    assert json.loads(plan)[0]["Plan"]["Plan Rows"] < 100, json.loads(plan)
+
+
 @pytest.mark.parametrize(
     "name", ["list_samples", "list_sample_messages", "list_targets", "weigh_samples", "unstage_samples"]
 )
