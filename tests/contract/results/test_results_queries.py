@@ -208,7 +208,7 @@ async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
 async def test_a_chunk_of_an_export_is_not_taken_for_half_of_a_run(
     full_tables: asyncpg.Connection, name: str
 ) -> None:
-    """Parallel workers are started for so many rows, at each chunk; that takes twice the time of reading it."""
+    """For so many rows parallel workers are started at each chunk, and cost more than the reading."""
     async with full_tables.transaction():
         await full_tables.execute("SET LOCAL plan_cache_mode = force_custom_plan")
         await full_tables.execute(f"PREPARE chunk_{name} AS {QUERIES[name]}")
