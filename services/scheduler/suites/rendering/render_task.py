@@ -177,8 +177,7 @@ def _sample(
     check = _code_check(task, row, rendered)
     rollout_spec = _rollout_spec(task, row)
     encoded = _encoded(task, rendered, check, rollout_spec)
-    # Without the files of a rollout, which the sample has as they are.
-    kept_row = _kept({name: value for name, value in row.items() if name != task.rollout_column})
+    kept_row = _kept(_without_files(task, row))
     return RenderedSample(
         position=position,
         doc_id=position,
@@ -193,6 +192,13 @@ def _sample(
         code_check=check,
         rollout_spec=rollout_spec,
     )
+
+
+def _without_files(task: TaskDefinition, row: SourceRow) -> SourceRow:
+    """The row without the files of a rollout, which the sample has as they are."""
+    if not task.rollout_column:
+        return row
+    return {name: value for name, value in row.items() if name != task.rollout_column}
 
 
 def _code_check(task: TaskDefinition, row: SourceRow, rendered: RenderedRow) -> CodeCheck | None:
