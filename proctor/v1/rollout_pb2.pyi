@@ -60,7 +60,9 @@ class _AgentKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AgentKind.V
     AGENT_KIND_NONE: _AgentKind.ValueType  # 2
     """No one; no model is asked."""
     AGENT_KIND_SHELL: _AgentKind.ValueType  # 3
-    """A model that writes one shell command in each answer."""
+    """A model that is asked for shell commands: as calls of a tool, or one in a fenced block of each answer where the provider
+    takes no tools.
+    """
     AGENT_KIND_COMMAND: _AgentKind.ValueType  # 4
     """A program inside the sandbox, which asks the model at a port of the sandbox's loopback."""
 
@@ -74,7 +76,9 @@ AGENT_KIND_ORACLE: AgentKind.ValueType  # 1
 AGENT_KIND_NONE: AgentKind.ValueType  # 2
 """No one; no model is asked."""
 AGENT_KIND_SHELL: AgentKind.ValueType  # 3
-"""A model that writes one shell command in each answer."""
+"""A model that is asked for shell commands: as calls of a tool, or one in a fenced block of each answer where the provider
+takes no tools.
+"""
 AGENT_KIND_COMMAND: AgentKind.ValueType  # 4
 """A program inside the sandbox, which asks the model at a port of the sandbox's loopback."""
 Global___AgentKind: _TypeAlias = AgentKind  # noqa: Y015

@@ -37,8 +37,8 @@ class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.Val
     RUN_STATE_RUNNING: _RunState.ValueType  # 2
     """Has a run slot: is planned, dispatched and recorded."""
     RUN_STATE_PAUSED: _RunState.ValueType  # 3
-    """Paused by a user. Shards in flight finish and are recorded; no further shard is dispatched until it is resumed. It holds
-    no run slot.
+    """Paused by a user. It holds no run slot. Workers finish the shards that they have begun; the others are dispatched again
+    when it is resumed.
     """
     RUN_STATE_COMPLETED: _RunState.ValueType  # 4
     """Every sample has a final outcome, and the share of failures is within the limit. Final."""
@@ -59,8 +59,8 @@ RUN_STATE_PENDING: RunState.ValueType  # 1
 RUN_STATE_RUNNING: RunState.ValueType  # 2
 """Has a run slot: is planned, dispatched and recorded."""
 RUN_STATE_PAUSED: RunState.ValueType  # 3
-"""Paused by a user. Shards in flight finish and are recorded; no further shard is dispatched until it is resumed. It holds
-no run slot.
+"""Paused by a user. It holds no run slot. Workers finish the shards that they have begun; the others are dispatched again
+when it is resumed.
 """
 RUN_STATE_COMPLETED: RunState.ValueType  # 4
 """Every sample has a final outcome, and the share of failures is within the limit. Final."""

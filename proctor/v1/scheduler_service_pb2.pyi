@@ -748,7 +748,7 @@ class ModelSource(_message.Message):
     provider: _builtins.str
     """Name of the provider, with which names of its models begin."""
     engine: _builtins.str
-    """Engine: "vllm", "openai"."""
+    """Engine: "vllm", "openai", "ollama", "gemini" or "anthropic"."""
     problem: _builtins.str
     """Why its models could not be listed, in one sentence; empty when they were."""
     api_key_env: _builtins.str
@@ -898,7 +898,7 @@ class WorkerInfo(_message.Message):
     pool: _builtins.str
     """Name of the pool whose shards it executes."""
     engine: _builtins.str
-    """Engine: "vllm", "openai"."""
+    """Engine: "vllm", "openai", "ollama", "gemini" or "anthropic"."""
     loaded_model: _builtins.str
     """Loaded model; empty when none."""
     samples_in_flight: _builtins.int

@@ -154,7 +154,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PauseRun(self, request, context):
-        """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded.
+        """Pauses a pending or running run: no further shard is dispatched. Workers finish the shards that they have begun.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

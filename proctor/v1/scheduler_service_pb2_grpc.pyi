@@ -46,7 +46,7 @@ class SchedulerServiceStub:
     RetryRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]
     """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
     PauseRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]
-    """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded."""
+    """Pauses a pending or running run: no further shard is dispatched. Workers finish the shards that they have begun."""
     ResumeRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]
@@ -82,7 +82,7 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     RetryRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]  # type: ignore[assignment]
     """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
     PauseRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]  # type: ignore[assignment]
-    """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded."""
+    """Pauses a pending or running run: no further shard is dispatched. Workers finish the shards that they have begun."""
     ResumeRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]  # type: ignore[assignment]
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]  # type: ignore[assignment]
@@ -157,7 +157,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.PauseRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.PauseRunResponse, _abc.Awaitable[_scheduler_service_pb2.PauseRunResponse]]:
-        """Pauses a pending or running run: no further shard is dispatched, shards in flight finish and are recorded."""
+        """Pauses a pending or running run: no further shard is dispatched. Workers finish the shards that they have begun."""
 
     @_abc_1.abstractmethod
     def ResumeRun(

@@ -297,7 +297,7 @@ class OutcomeBatch(_message.Message):
     """Id of the worker."""
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Outcome]:
-        """At most 500."""
+        """A worker sends at most 250, or fewer where their texts are long."""
 
     @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -612,7 +612,7 @@ class WorkerStatus(_message.Message):
     pool: _builtins.str
     """Name of the pool whose shards it executes."""
     engine: _builtins.str
-    """Engine: "vllm", "openai"."""
+    """Engine: "vllm", "openai", "ollama", "gemini" or "anthropic"."""
     provider: _builtins.str
     """Provider that it serves."""
     loaded_model: _builtins.str
@@ -732,8 +732,8 @@ Global___RefusedRun: _TypeAlias = RefusedRun  # noqa: Y015
 
 @_typing.final
 class RateReport(_message.Message):
-    """Requests of a worker to a provider since it started. Core NATS, subject rates.<rate_limit_key>, every second while it
-    sends requests. Counts are absolute, so a lost report is harmless.
+    """Requests of a worker to a provider since it started. Core NATS, subject rates.<rate_limit_key>, each second while
+    requests are sent or wait, and at once after a 429. Counts are absolute, so a lost report is harmless.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
