@@ -19,9 +19,9 @@ from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
 from services.worker.consumer.nats_registry import NatsHeartbeat, WorkerIdentity
 from services.worker.consumer.wiring import BUCKET_CHECK_SECONDS, ConsumerParts, WorkerResources
-from services.worker.engines.pools_file import read_pool
 from services.worker.engines.vllm.gpu_memory import open_nvml, watch_gpu_memory
 from services.worker.engines.wiring import make_engine, make_rate_limiters
+from services.worker.engines.yaml_pools import read_pool
 from services.worker.sandboxes.wiring import make_sandboxes, sweep
 from services.worker.settings import WorkerSettings
 from services.worker.topics.wiring import make_topics

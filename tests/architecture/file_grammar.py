@@ -56,7 +56,8 @@ class FileGrammarContract(Contract):
         first_word = name.split("_")[0]
         if first_word in self.technologies or not self.technologies_set.isdisjoint(folders):
             return ADAPTER
-        return USE_CASE if first_word in self.verbs else MODEL
+        # One word alone is a noun: `score` is a score, `score_answer` scores.
+        return USE_CASE if first_word in self.verbs and first_word != name else MODEL
 
     @property
     def technologies_set(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Joins what leads the runs: planning, dispatching, reconciling and finishing them."""
+"""Joins the parts with which the leader drives runs: planning, dispatch, reconciling and finishing."""
 
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass

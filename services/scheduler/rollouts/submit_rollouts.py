@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from proctor.values.names.suite_name import versioned_name
-from proctor.values.priority import Priority, default_priority
+from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
@@ -51,8 +51,7 @@ class SubmitRollouts:
         await self.find_tasks.keep_for_suite(digest, submission.user, document.digest)
         added = await self.suites.add(document, SuiteOwner(submission.user, submission.project_id))
         suite = versioned_name(added.suite.name, added.suite.version)
-        highest = (await self.limits.limits()).highest_priority(submission.user)
-        priority = default_priority(is_background=True).limited_to(highest)
+        priority = (await self.limits.limits()).background_priority(submission.user)
         prepared = [
             await self.submit_run.prepare(_run_submission(submission, suite, model, priority))
             for model in submission.models

@@ -39,13 +39,20 @@ from services.scheduler.uploads.wiring import UploadParts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutParts:
-    """`bundles`, `artifacts` and `budgets` run in every scheduler, `cleanups` in the leader."""
+    """`bundles`, `artifacts` and `budgets` run in every scheduler, what deletes in the leader."""
 
     apis: Mapping[str, Registration]
     bundles: NatsBundleAnswers
     artifacts: NatsArtifacts
     budgets: NatsBudgets
-    cleanups: tuple[DeleteUnusedTasks, DeleteArtifactsWithoutRun]
+    delete_unused_tasks: DeleteUnusedTasks
+    delete_artifacts: DeleteArtifactsWithoutRun
+
+    def leader_loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
+        return {
+            "delete unused tasks": self.delete_unused_tasks.lead(),
+            "delete artifacts without run": self.delete_artifacts.lead(),
+        }
 
     def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
         return {
@@ -109,10 +116,8 @@ def make_rollouts(
         bundles=NatsBundleAnswers(
             connection=connections.jetstream.connection, bundles=FindBundle(sets=sets, objects=objects)
         ),
-        cleanups=(
-            DeleteUnusedTasks(sets=sets, clock=connections.clock),
-            DeleteArtifactsWithoutRun(artifacts=artifacts),
-        ),
+        delete_unused_tasks=DeleteUnusedTasks(sets=sets, clock=connections.clock),
+        delete_artifacts=DeleteArtifactsWithoutRun(artifacts=artifacts),
     )
 
 

@@ -95,18 +95,15 @@ class Topics:
 
     def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
         """Loops of the leader, for one term."""
-        cleanups = (
-            *self.uploads.cleanups,
-            *self.rollouts.cleanups,
-            self.runs.delete,
-            self.changes.cleanup,
-        )
         return {
             **self.dispatch.leader_loops(token),
             **self.scaling.leader_loops(token),
             "assign quotas": self.rate_limits.assign_quotas.lead(),
             "finish batches": self.batches.leader.lead(token),
-            **{type(cleanup).__name__: cleanup.lead() for cleanup in cleanups},
+            **self.uploads.leader_loops(),
+            **self.rollouts.leader_loops(),
+            "delete records of deleted runs": self.runs.delete.lead(),
+            "delete old changes": self.changes.cleanup.lead(),
         }
 
     async def _report(self) -> None:

@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from services.scheduler.uploads.checking_process import Check, Checked, start_process
 from services.scheduler.uploads.errors import (
     TooManyUploads,
     UploadSilent,
     UploadTooSlow,
 )
-from services.scheduler.uploads.ports import Objects
+from services.scheduler.uploads.ports import Check, Checked, Objects, StartCheck
 
 # Uploads take minutes; an earlier upload rarely finds room.
 RETRY_AFTER_SECONDS = 30
@@ -36,8 +35,9 @@ class UploadLimits:
 class Uploads:
     """Uploads of data sets and of files share the limits."""
 
-    def __init__(self, limits: UploadLimits) -> None:
+    def __init__(self, limits: UploadLimits, start_check: StartCheck) -> None:
         self._limits = limits
+        self._start_check = start_check
         self._running: Counter[str] = Counter()
 
     @contextmanager
@@ -61,7 +61,7 @@ class Uploads:
 
         It stores below the prefixes. Nothing more is stored in `objects` once this returns or raises.
         """
-        process = await start_process(objects, prefixes, self._limits.seconds)
+        process = await self._start_check(objects, prefixes, self._limits.seconds)
 
         async def feed() -> None:
             await process.begin(check)

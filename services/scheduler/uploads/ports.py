@@ -1,8 +1,8 @@
 """Ports of uploads: the object store, and the stores of data sets and of files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from services.scheduler.changes.user_change import Author
 from services.scheduler.uploads.dataset import (
@@ -14,6 +14,9 @@ from services.scheduler.uploads.dataset import (
     NamedContent,
 )
 from services.scheduler.uploads.stored_file import FileId, FileList, FilePage, StoredFile
+
+Checked = TypeVar("Checked")
+Check = Callable[[Iterable[bytes]], Checked]
 
 
 class ObjectStore(Protocol):
@@ -131,3 +134,29 @@ class Objects(Protocol):
     """The part of the object store that a check needs."""
 
     def put(self, key: str, chunks: Sequence[bytes]) -> None: ...
+
+
+class RunningCheck(Protocol):
+    """A check of an upload in a process. What is sent after its end has no effect."""
+
+    async def begin(self, check: Check[Checked]) -> None: ...
+
+    async def add(self, piece: bytes) -> None:
+        """Waits while the process is busy."""
+        ...
+
+    async def finish(self) -> None:
+        """The last piece was added."""
+        ...
+
+    async def result(self) -> Any:
+        """Stores what the check stores, and returns its result. Raises its error, or `CheckStopped`."""
+        ...
+
+    async def end(self, *, is_done: bool) -> None:
+        """Stops the process, which ends by itself if it is done."""
+        ...
+
+
+# Starts a check that stores objects below some prefixes, with a limit in seconds.
+StartCheck = Callable[[Objects, Sequence[str], float], Awaitable[RunningCheck]]

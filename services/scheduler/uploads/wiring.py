@@ -1,8 +1,9 @@
 """Joins the parts of uploads: data sets and files, and the object store that both use."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
 from services.common.grpc.server import Registration
 from services.scheduler.postgres import Connections
@@ -17,6 +18,7 @@ from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects, DeleteDataset, DeleteFile
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles, RefuseUsed
+from services.scheduler.uploads.processes.checking import start_check
 from services.scheduler.uploads.quotas import grpc_api as quotas_grpc_api
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
@@ -32,14 +34,19 @@ DATASET_READERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadParts:
-    """`cleanups` are led by the leader."""
-
     datasets: PostgresDatasets
     files: PostgresFiles
     objects: ObstoreObjects
     uploads: Uploads
     apis: Mapping[str, Registration]
-    cleanups: tuple[CollectUnreferencedObjects, DeleteFile]
+    collect_objects: CollectUnreferencedObjects
+    delete_file: DeleteFile
+
+    def leader_loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
+        return {
+            "collect unreferenced objects": self.collect_objects.lead(),
+            "delete expired files": self.delete_file.lead(),
+        }
 
 
 def make_uploads(
@@ -54,7 +61,7 @@ def make_uploads(
     datasets = PostgresDatasets(session=session, refuse_used=refuse_used_dataset, storage=storage)
     files = PostgresFiles(session=session, refuse_used=refuse_used_file, storage=storage)
     objects = ObstoreObjects(url=settings.object_store)
-    uploads = Uploads(limits=_upload_limits(settings))
+    uploads = Uploads(limits=_upload_limits(settings), start_check=start_check)
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
     dataset_api = grpc_api.GrpcDatasetApi(
         add=AddDataset(
@@ -80,22 +87,26 @@ def make_uploads(
         show_file=ShowFile(files=files.reading(reads), objects=objects, clock=clock),
         delete=delete_file,
     )
+    storage_api = quotas_grpc_api.GrpcStorageApi(storage=storage.reading(reads))
     return UploadParts(
         datasets=datasets,
         files=files,
         objects=objects,
         uploads=uploads,
-        apis={
-            grpc_api.DATASET_SERVICE: dataset_api.register,
-            grpc_api.FILE_SERVICE: file_api.register,
-            quotas_grpc_api.SERVICE_NAME: _storage_api(connections, storage),
-        },
-        cleanups=(_make_collector(settings, connections, datasets, objects), delete_file),
+        apis=_apis(dataset_api, file_api, storage_api),
+        collect_objects=_make_collector(settings, connections, datasets, objects),
+        delete_file=delete_file,
     )
 
 
-def _storage_api(connections: Connections, storage: PostgresStorage) -> Registration:
-    return quotas_grpc_api.GrpcStorageApi(storage=storage.reading(connections.reads)).register
+def _apis(
+    datasets: grpc_api.GrpcDatasetApi, files: grpc_api.GrpcFileApi, storage: quotas_grpc_api.GrpcStorageApi
+) -> Mapping[str, Registration]:
+    return {
+        grpc_api.DATASET_SERVICE: datasets.register,
+        grpc_api.FILE_SERVICE: files.register,
+        quotas_grpc_api.SERVICE_NAME: storage.register,
+    }
 
 
 def _make_collector(

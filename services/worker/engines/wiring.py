@@ -16,8 +16,8 @@ from services.worker.engines.http.provider_engine import HttpEngine
 from services.worker.engines.http.server import Endpoint
 from services.worker.engines.ollama.api import OllamaApi
 from services.worker.engines.openai.api import OpenAIApi, server_at
-from services.worker.engines.pools_file import read_key
 from services.worker.engines.ports import Engine
+from services.worker.engines.yaml_pools import read_key
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from services.worker.settings import WorkerSettings

@@ -16,8 +16,8 @@ from services.worker.consumer.wiring import (
     WorkerResources,
     make_consumer,
 )
-from services.worker.engines.pools_file import read_key
 from services.worker.engines.ports import Engine
+from services.worker.engines.yaml_pools import read_key
 from services.worker.execution.nats import ServerTime, follow_run_states
 from services.worker.models.list_engine_models import ListEngineModels
 from services.worker.models.model_loader import ModelLoader

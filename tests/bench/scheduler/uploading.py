@@ -26,6 +26,7 @@ from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.checking.check_file import CheckFile, SizeLimits
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
+from services.scheduler.uploads.processes.checking import start_check
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.wiring import DATASET_READERS
 from services.scheduler.wiring import THREAD_SWITCH_SECONDS
@@ -141,7 +142,7 @@ async def _measured(file: MadeFile) -> Uploaded:
             OneDataset(),  # type: ignore[arg-type]  # adding needs no more of the port
             objects,
             SystemClock(),
-            Uploads(UploadLimits(uploads=1, per_user=1, seconds=3600)),
+            Uploads(UploadLimits(uploads=1, per_user=1, seconds=3600), start_check),
             EmptyStorage(),
         )
         before, started = _peak_mib(), _cpu_seconds()

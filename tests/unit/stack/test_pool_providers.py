@@ -13,7 +13,7 @@ from proctor.values.providers.pool import ConstrainedField, Pool, Provider
 from proctor.values.providers.pools_file import PoolsFile, parse_pools
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.workers.yaml_pools import read_pools
-from services.worker.engines.pools_file import read_pool
+from services.worker.engines.yaml_pools import read_pool
 
 
 def known_pool(provider: str, base_url: str = "", environ: Mapping[str, str] = MappingProxyType({})) -> Pool:

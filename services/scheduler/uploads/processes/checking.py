@@ -11,22 +11,19 @@ import os
 import pickle
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 from services.common.child_process import ChildProcess
 from services.common.errors import DomainError
 from services.scheduler.suites.rows.resource_limits import limit_resources
 from services.scheduler.uploads import errors
 from services.scheduler.uploads.errors import CheckStopped, ObjectStoreUnavailable
-from services.scheduler.uploads.ports import Objects
-
-Checked = TypeVar("Checked")
-Check = Callable[[Iterable[bytes]], Checked]
+from services.scheduler.uploads.ports import Check, Checked, Objects
 
 # See decision 0022; a check that needs more is ended, with a sentence.
 MEMORY_BYTES = 4 * 1024 * 1024 * 1024
@@ -113,7 +110,7 @@ class CheckingProcess:
             await self.child.write(_HEAD.pack(kind, len(content)), content)
 
 
-async def start_process(objects: Objects, prefixes: Sequence[str], seconds: float) -> CheckingProcess:
+async def start_check(objects: Objects, prefixes: Sequence[str], seconds: float) -> CheckingProcess:
     """It stores below `prefixes` only. `seconds` is the upload's limit; that of the processor is higher."""
     command = (sys.executable, "-I", "-m", __name__, str(ceil(seconds) + 60))
     environment = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}

@@ -25,6 +25,7 @@ from services.scheduler.uploads.errors import (
     UploadSilent,
     UploadTooSlow,
 )
+from services.scheduler.uploads.processes.checking import start_check
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageQuota, StorageUse
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.wiring import DATASET_READERS
@@ -97,7 +98,8 @@ class Adding:
             Uploads(
                 UploadLimits(
                     uploads=uploads, per_user=per_user, seconds=seconds, silent_seconds=silent_seconds
-                )
+                ),
+                start_check,
             ),
             EmptyStorage(limit),
         )

@@ -10,13 +10,13 @@ import pytest
 import uvloop
 
 from services.common.child_process import ChildProcess
-from services.scheduler.uploads.checking_process import CheckingProcess, _Result
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import RowFacts
 from services.scheduler.uploads.errors import CheckStopped
+from services.scheduler.uploads.processes.checking import CheckingProcess, _Result, start_check
 from tests.fakes.storage.memory_objects import MemoryObjects
 
-UPLOADS = "services.scheduler.uploads.checking_process"
+UPLOADS = "services.scheduler.uploads.processes.checking"
 
 
 def frame_of(module: str, name: str) -> bytes:
@@ -26,7 +26,7 @@ def frame_of(module: str, name: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "name", ["asyncio.events.subprocess.Popen", "ChildProcess", "partial", "start_process"]
+    "name", ["asyncio.events.subprocess.Popen", "ChildProcess", "partial", "start_check"]
 )
 def test_result_names_nothing_but_types_of_uploads(name: str) -> None:
     with pytest.raises(pickle.UnpicklingError, match="not a value of an upload"):
@@ -50,7 +50,7 @@ class Elsewhere:
 
 async def test_check_stores_nothing_outside_its_upload() -> None:
     objects = MemoryObjects()
-    uploads = Uploads(UploadLimits(uploads=1, per_user=1, seconds=60))
+    uploads = Uploads(UploadLimits(uploads=1, per_user=1, seconds=60), start_check)
 
     async def chunks() -> AsyncIterator[bytes]:
         yield b"x"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from services.worker.engines.errors import CannotStart
-from services.worker.engines.pools_file import read_key, read_pool
+from services.worker.engines.yaml_pools import read_key, read_pool
 
 POOLS = """
 pools:
