@@ -82,9 +82,10 @@ class RenderFile:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """`first_byte`: leave out so many; `includes_total`: measure the file first; `missing`: of error files;
+    """The file begins at `first_byte`, from 0. With `includes_total` its size is measured first.
 
-    `is_csv_safe`: no text of a CSV file is a formula.
+    `missing` stands in an error file for each sample without an outcome. With `is_csv_safe` no text of a CSV
+    file is a formula.
     """
 
     run_id: str

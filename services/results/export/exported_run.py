@@ -18,7 +18,7 @@ class RowKind(Enum):
     """The kind of rows in a file."""
 
     LINE = "an outcome as an object of JSON"
-    RECORD = "an outcome, a column per field"
+    COLUMNS = "an outcome, a column per field"
     BATCH_ANSWER = "an answer to a request of a batch"
     BATCH_ERROR = "a request of a batch without an answer"
 

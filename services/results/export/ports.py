@@ -76,7 +76,7 @@ class RowFormat:
     suffix: str
     media_type: str
     open: Callable[[ExportedRun], RowFileWriter]
-    rows: RowKind | None = RowKind.RECORD
+    rows: RowKind | None = RowKind.COLUMNS
     has_figures: bool = False
     is_resumable: bool = False
     is_of_one_task: bool = False

@@ -17,7 +17,7 @@ from services.results.runs.run_plan import PlannedTask
 
 _QUERIES = {
     RowKind.LINE: "export_lines",
-    RowKind.RECORD: "export_records",
+    RowKind.COLUMNS: "export_columns",
     RowKind.BATCH_ANSWER: "export_batch_answers",
     RowKind.BATCH_ERROR: "export_batch_errors",
 }

@@ -4,7 +4,8 @@
 
 -- name: export_lines: Return the outcomes of a run that count in an epoch, an object of JSON each, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 -- `size_bytes` sums the texts up to each row. JSON_SCALAR writes what to_json would, and looks up no type for each value:
--- row_to_json takes 17 µs of Postgres for a row that takes 9 here, and writes whole times without a point.
+-- row_to_json takes 17 µs of Postgres for a row that takes 9 here, and writes whole times without a point. A field is also
+-- listed in export_columns and in table_formats.py, in the same order.
 SELECT
     sample, rollout, size_bytes, concat(
         '{"task":', JSON_SCALAR(task),
@@ -45,7 +46,7 @@ FROM (
 WHERE size_bytes - bytes < $6
 ORDER BY sample, rollout;
 
--- name: export_records: Return what export_lines does, the fields as columns in the same order, behind the key ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
+-- name: export_columns: Return what export_lines does, the fields as columns in the same order, behind the key ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 SELECT
     sample, size_bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason,
     choice_logprobs, body, failure_class, failure_message, scores, (usage).*, total_seconds, queue_seconds,

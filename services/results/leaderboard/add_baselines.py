@@ -24,7 +24,7 @@ from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, UncompiledScoring
 from services.results.scoring.score import ScoringTarget
-from services.results.scoring.score_answer import score_beside
+from services.results.scoring.score_answer import score_answers
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.summarize_run import find_label_count
@@ -120,7 +120,7 @@ class AddBaselines:
             async for numbered in self._targets(task):
                 answers = columns.answers(numbered)
                 to_score = [answer.to_score for answer in answers]
-                scores = await score_beside(self.scorer, scoring, uncompiled, to_score)
+                scores = await score_answers(self.scorer, scoring, uncompiled, to_score)
                 await asyncio.to_thread(columns.add, answers, scores)
         except ScoringImpossible:
             return undefined_baselines(scoring, task.sample_count)

@@ -21,7 +21,7 @@ from services.results.samples.ports import SampleSetStore
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, Scored, UncompiledScoring
 from services.results.scoring.score import Score, ScoringTarget
-from services.results.scoring.score_answer import score_beside
+from services.results.scoring.score_answer import score_answers
 
 # Far more than runs are recorded at a time; a forgotten plan costs one query.
 MAX_CACHED_PLANS = 1000
@@ -150,7 +150,7 @@ class RecordOutcomes:
         known = [(targets[sample], answer) for sample, answer in answers if sample in targets]
         uncompiled = UncompiledScoring(plan.tasks[index].scoring, plan.scoring_method, shared_by=plan.run_id)
         async with self._run_locks.setdefault(plan.run_id, asyncio.Lock()):
-            scored = iter(await score_beside(self.scorer, scoring, uncompiled, known))
+            scored = iter(await score_answers(self.scorer, scoring, uncompiled, known))
         return [next(scored) if sample in targets else _NO_TARGET for sample, _ in answers]
 
     async def _targets(

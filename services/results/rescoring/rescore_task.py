@@ -17,7 +17,7 @@ from services.results.samples.ports import SampleSetStore
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.errors import InvalidScoring, ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
-from services.results.scoring.score_answer import score_beside
+from services.results.scoring.score_answer import score_answers
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
 from services.results.summaries.summarize_run import find_label_count
@@ -117,7 +117,7 @@ class RescoreTask:
         rescored = RescoredAnswers(scoring, label_count)
         async for chunk in self.answers.chunks(record.plan, index, has_docs=False):
             answers = _scorable(record.plan, chunk)
-            scored = await score_beside(self.scorer, scoring, uncompiled, list(answers.values()))
+            scored = await score_answers(self.scorer, scoring, uncompiled, list(answers.values()))
             # In a thread, as with all that is done for a whole chunk: the service goes on recording.
             await asyncio.to_thread(rescored.add, chunk, dict(zip(answers, scored, strict=True)))
         _check_some_were_scored(rescored)

@@ -17,8 +17,8 @@ ScoreValue = float | LabelPair | NumberPair
 class ScoringTarget:
     """The target of a sample. `choices` are continuations, delimiter included, as the model sees.
 
-    Either `choice` or, where several are right, `right_choices`. `wrong_texts` is what `texts` is weighed
-    against; `choice_texts`, what a choice says where a metric holds it against `texts`.
+    Either `choice` or, where several are right, `right_choices`. Metrics compare `texts` with `wrong_texts`.
+    `choice_texts` are the texts of the choices for metrics that compare the chosen one with `texts`.
     """
 
     choices: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class MetricResult:
     """The result of one metric. `value` None: it lacks what the metric needs; `prediction` None: it
     could not be read. `vote` identifies the prediction where the rollouts of a sample vote.
     """

@@ -18,7 +18,7 @@ from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
-from services.results.scoring.score import UNREAD, Score, ScoreValue, ScoringTarget, Taken
+from services.results.scoring.score import UNREAD, MetricResult, Score, ScoreValue, ScoringTarget
 from services.results.scoring.text_metrics import ReadText
 
 
@@ -28,7 +28,7 @@ class ReadAnswer(Protocol):
     @property
     def prediction(self) -> str | None: ...
 
-    def score(self, metric: CompiledMetric) -> Taken: ...
+    def score(self, metric: CompiledMetric) -> MetricResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class _ReadChoice:
     def prediction(self) -> str | None:
         return None if self.choice.label == UNREAD else self.choice.texts[self.choice.label]
 
-    def score(self, metric: CompiledMetric) -> Taken:
+    def score(self, metric: CompiledMetric) -> MetricResult:
         if metric.name not in GENERATED_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for a choice that is given in words")
-        return Taken(GENERATED_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
+        return MetricResult(GENERATED_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
 
 
 def score_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
@@ -76,14 +76,14 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer
     predictions: dict[str, list[str | None]] = {name: [] for name in read_answers}
     scores: dict[str, ScoreValue] = {}
     for scored in scoring.scored_metrics:
-        taken = read_answers[scored.pipeline.name].score(scored.metric)
-        predictions[scored.pipeline.name].append(taken.prediction)
-        if taken.value is None:
+        result = read_answers[scored.pipeline.name].score(scored.metric)
+        predictions[scored.pipeline.name].append(result.prediction)
+        if result.value is None:
             continue
-        if scored.pipeline.is_majority and not isinstance(taken.value, tuple):
-            scores[scored.key] = (taken.value, taken.vote)
+        if scored.pipeline.is_majority and not isinstance(result.value, tuple):
+            scores[scored.key] = (result.value, result.vote)
         else:
-            scores[scored.key] = taken.value
+            scores[scored.key] = result.value
     # A choice is read even where the task has no metric left.
     found = [one or [read_answers[name].prediction] for name, one in predictions.items()]
     prediction = next((one[0] for one in found if None not in one), None)
@@ -103,7 +103,7 @@ def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer
     return _score_by_loglikelihood(scoring, target, texts, answer)
 
 
-async def score_beside(
+async def score_answers(
     scorer: AnswerScorer,
     scoring: CompiledScoring,
     uncompiled: UncompiledScoring,

@@ -11,7 +11,7 @@ from proctor.values.code import CodeResult
 from services.results.scoring.answer_rules import AnswerRule, shown_targets
 from services.results.scoring.compiled_scoring import EXECUTED, REWARD, CompiledMetric
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.score import UNREAD, NumberPair, ScoringTarget, Taken
+from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringTarget
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.written_numbers import named_number
 
@@ -148,35 +148,35 @@ class ReadText:
     prediction: str | None
     code_result: CodeResult | None = None
 
-    def score(self, metric: CompiledMetric) -> Taken:
+    def score(self, metric: CompiledMetric) -> MetricResult:
         if metric.rule:
             return self._judged(metric.rule)
         if metric.name in EXECUTED:
             return self._executed(is_reward=metric.name == REWARD)
         if metric.name in MATCH_METRICS:
-            return self._taken(self._best_match(metric))
+            return self._result(self._best_match(metric))
         if metric.name in NUMBER_METRICS:
-            return self._taken(self._numbers)
+            return self._result(self._numbers)
         if metric.name not in OVERLAP_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for generated text")
         measure, figure = OVERLAP_METRICS[metric.name]
-        return self._taken(figure(self._overlap, measure))
+        return self._result(figure(self._overlap, measure))
 
-    def _taken(self, value: float | NumberPair | None) -> Taken:
+    def _result(self, value: float | NumberPair | None) -> MetricResult:
         """Refuses an answer without a value: it names no number, which the metric needs."""
-        return Taken(value, None if value is None else self.prediction, _vote(self.prediction))
+        return MetricResult(value, None if value is None else self.prediction, _vote(self.prediction))
 
-    def _executed(self, *, is_reward: bool) -> Taken:
+    def _executed(self, *, is_reward: bool) -> MetricResult:
         if self.code_result is None:
             raise ScoringImpossible("its code was not executed with it; retry the run instead")
         result, detail = self.code_result, self.code_result.detail
         value = result.score if is_reward and result.score is not None else float(result.is_passed)
-        return Taken(value, detail, _vote(detail))
+        return MetricResult(value, detail, _vote(detail))
 
-    def _judged(self, rule: AnswerRule) -> Taken:
+    def _judged(self, rule: AnswerRule) -> MetricResult:
         judged = rule.judge(self.prediction or "", self.target.texts)
         prediction = judged.prediction or None
-        return Taken(float(judged.is_right and prediction is not None), prediction, _vote(prediction))
+        return MetricResult(float(judged.is_right and prediction is not None), prediction, _vote(prediction))
 
     def _best_match(self, metric: CompiledMetric) -> float:
         if self.prediction is None:

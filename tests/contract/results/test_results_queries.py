@@ -46,7 +46,7 @@ HOT = {
     "list_scores": f"{RUN}, 5000, 6000, '{{acc}}'",
     "count_times": f"{RUN}, 5000, 6000, 0.001",
     "export_lines": EXPORTED,
-    "export_records": EXPORTED,
+    "export_columns": EXPORTED,
     "export_batch_answers": EXPORTED,
     "export_batch_errors": f"{EXPORTED}, {SET}, 0",
     "list_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
@@ -204,7 +204,7 @@ async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
     assert sum(compared) <= FRESH_ROWS, json.loads(plan)
 
 
-@pytest.mark.parametrize("name", ["export_lines", "export_records", "export_batch_answers"])
+@pytest.mark.parametrize("name", ["export_lines", "export_columns", "export_batch_answers"])
 async def test_a_chunk_of_an_export_is_not_taken_for_half_of_a_run(
     full_tables: asyncpg.Connection, name: str
 ) -> None:

@@ -210,7 +210,7 @@ async def test_samples_outcomes_and_leaderboards_are_read_by_their_new_names(
         assert stored is not None
         renamed = '{"tasks":[{"task":"sst2","row_source":"rows","row_source_revision":"1"}]}'
         assert stored["summary"] == renamed
-        chunks = PostgresExportRows(session).chunks(RowQuery(RowKind.RECORD, record, 0), (-1, -1))
+        chunks = PostgresExportRows(session).chunks(RowQuery(RowKind.COLUMNS, record, 0), (-1, -1))
         exported = [row async for chunk in chunks for row in chunk.rows]
         shown = [(row["prompt"], row["target"], row["prediction"]) for row in exported]
         assert shown == [("How?", "a", " a")] * 3
