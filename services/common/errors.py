@@ -1,4 +1,4 @@
-"""Errors of the domain: what is wrong and what to do, as one sentence with its facts. No transport."""
+"""The form of an error, a sentence with its facts, and errors that several services raise. No transport."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -133,7 +133,7 @@ class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="TOO_MANY_REA
 
 
 class ReadTooSlow(DomainError, kind=ErrorKind.UNAVAILABLE, reason="READ_TOO_SLOW"):
-    """This was not read within {seconds:g} s; ask for less, or again in {retry_after_seconds} seconds."""
+    """This was not read within {seconds:g} s; ask for less, or try again in {retry_after_seconds} seconds."""
 
 
 class WorkCancelled(Exception):

@@ -52,7 +52,7 @@ class Topics:
     health: BackendHealth
 
     def stops(self) -> Sequence[Callable[[], Awaitable[None]]]:
-        """The ends of what follows runs for open pages."""
+        """Stops the tasks that follow runs for open pages."""
         return (self.http.pages.live_runs.stop, self.http.pages.live_views.stop)
 
 

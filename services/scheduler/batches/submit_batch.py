@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proctor.values.priority import default_priority
 from services.common.checked_fields import refuse
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind, InvalidParameter
@@ -156,9 +155,7 @@ class SubmitBatch:
             dataset_id=file.file_id,
             line_models=facts.models,
             project_id=file.project_id,
-            priority=default_priority(is_background=True).limited_to(
-                limits.highest_priority(submission.user)
-            ),
+            priority=limits.background_priority(submission.user),
             completion_window_seconds=int(window.total_seconds()) if window else None,
         )
         return await self.submit_run.prepare(

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from proctor.values.names.user import OTHER_USERS
 from proctor.values.plain import INT32_MAX
-from proctor.values.priority import Priority
+from proctor.values.priority import Priority, default_priority
 from services.common.errors import TooManyRequests
 
 # One line of the list of changes.
@@ -37,6 +37,10 @@ class QueueLimits:
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
         """Priorities that the user may order, the highest first."""
         return tuple(priority for priority in Priority if priority >= self.highest_priority(user))
+
+    def background_priority(self, user: str) -> Priority:
+        """The priority of a batch or of rollouts: the default, or the highest of the user if it is lower."""
+        return default_priority(is_background=True).limited_to(self.highest_priority(user))
 
     def highest_priority(self, user: str) -> Priority:
         return self.highest_priorities.get(user, self.highest_priorities.get(OTHER_USERS, Priority.HIGH))

@@ -24,13 +24,13 @@ from services.common.requests.request_fields import checked_page_size, checked_r
 from services.scheduler.runs.lifecycle import change_state, submit_run
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
+from services.scheduler.runs.orders.proto import order_from_proto
 from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.estimate_run import EstimateRun
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import (
     brief_to_proto,
     cursor_from_token,
-    order_from_proto,
     snapshot_to_proto,
     token_behind,
 )

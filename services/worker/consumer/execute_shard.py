@@ -73,9 +73,10 @@ class ExecuteShard:
                 await self._execute_one(in_flight, sample)
 
     async def _execute_one(self, in_flight: InFlightShard, sample: ShardSample) -> None:
-        use_case = self.process_rollout if sample.rollout_spec else self.execute_sample
+        is_rollout = bool(sample.rollout_spec)
+        execute = self.process_rollout.process if is_rollout else self.execute_sample.execute
         began = self.concurrency.gpu_seconds
-        outcome = await use_case.execute(in_flight.shard, sample)
+        outcome = await execute(in_flight.shard, sample)
         # Before the outcome is queued: a shard that is abandoned now must not send this sample again.
         del in_flight.unfinished[sample.number]
         self.prefetch.finish(1)

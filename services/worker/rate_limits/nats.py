@@ -86,7 +86,7 @@ class NatsRateLimits:
         try:
             quota = work_messages_pb2.RateQuota.FromString(entry.value or b"")
         except DecodeError as error:
-            log.error("unreadable quota", rate_limit_key=entry.key, error=str(error))
+            log.warning("unreadable quota", rate_limit_key=entry.key, error=str(error))
             return
         self._quotas[entry.key] = quota
         if entry.value is None:

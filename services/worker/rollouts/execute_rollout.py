@@ -122,6 +122,7 @@ class _OneRollout:
                     if problem or is_below(dict(result.rewards), each.step.min_rewards):
                         break
         except Exception:
+            # Not where it is cancelled, which waits for nothing.
             await self._store_latest(left)
             raise
         await self._store_latest(left)

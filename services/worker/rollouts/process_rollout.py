@@ -80,7 +80,7 @@ class ProcessRollout:
     rollouts: ExecuteRollout
     new_execution: Callable[[Shard, int], ExecutionRecord | None]
 
-    async def execute(self, shard: Shard, sample: ShardSample) -> Outcome | None:
+    async def process(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         """None where the rollout is left to its run. Raises EngineFailure as `ExecuteSample` does."""
         assert sample.rollout_spec is not None
         if problem := await self.execute_sample.check_code.problem():

@@ -24,7 +24,7 @@ from services.results.statistics.metric_names import ACCURACY, SCORE, metric_nam
 from services.scheduler.batches import grpc_api as batches
 from services.scheduler.rollouts import grpc_api as rollouts
 from services.scheduler.runs import grpc_queue_api
-from services.scheduler.runs.reads.proto import order_from_proto
+from services.scheduler.runs.orders.proto import order_from_proto
 from services.scheduler.uploads import grpc_api as uploads
 from tests.contract.defaults.stated import absences, comments
 

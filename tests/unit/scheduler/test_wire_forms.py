@@ -19,14 +19,9 @@ from services.scheduler.runs.grpc_queue_api import changes_from_proto
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, order_from_json, order_to_json, to_json
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.order_rules import first_problem
+from services.scheduler.runs.orders.proto import ORDER, order_from_proto
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.runs.reads.proto import (
-    ORDER,
-    brief_to_proto,
-    cursor_from_token,
-    order_from_proto,
-    token_behind,
-)
+from services.scheduler.runs.reads.proto import brief_to_proto, cursor_from_token, token_behind
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
 from services.scheduler.suites.suite import Generation
 

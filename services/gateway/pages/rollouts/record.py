@@ -62,7 +62,7 @@ class DiffLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RolloutRecord:
     """The record that a worker made of a rollout; empty without one.
 
     `artifacts` are the names of what is stored of its `execution`: the record has only a part of long texts.
@@ -85,14 +85,14 @@ class Record:
         return sum(len(step.actions) for step in self.steps)
 
 
-def record_of(body_json: str) -> Record:
+def record_of(body_json: str) -> RolloutRecord:
     """An empty record for a text that is none."""
     try:
         body = json.loads(body_json) if body_json else None
     except (ValueError, RecursionError):
         body = None
     known = _mapping(body)
-    return Record(
+    return RolloutRecord(
         score=_number(known.get("score")),
         ended=_text(known.get("ended")),
         detail=_text(known.get("detail")),

@@ -10,7 +10,7 @@ from proctor.values.run import CHANGING_STATES
 from services.gateway.http.paths import ARTIFACTS
 from services.gateway.pages.rollouts.excerpt import Bounds, Excerpt, excerpt
 from services.gateway.pages.rollouts.grid_view import RolloutBadge, rollout_badge
-from services.gateway.pages.rollouts.record import DiffLine, Record, Step, record_of
+from services.gateway.pages.rollouts.record import DiffLine, RolloutRecord, Step, record_of
 from services.gateway.pages.runs_table import RunRow
 
 # Bound a page, however long a rollout and its texts are.
@@ -51,7 +51,7 @@ class RolloutView:
     rollouts: int
     shown: RolloutBadge
     instruction: str
-    record: Record
+    record: RolloutRecord
     answer: str
     failure: str
     usage: outcome_pb2.TokenUsage

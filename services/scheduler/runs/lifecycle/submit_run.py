@@ -41,7 +41,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """The order as settled; tasks of a suite in its version, or the name of a data set."""
+    """The order as resolved; tasks of a suite in its version, or the name of a data set."""
 
     order: RunOrder
     tasks: Sequence[TaskDefinition] = ()
@@ -72,12 +72,12 @@ class SubmitRun:
         # Checks of the order alone come first: they need no store and name the field.
         refuse(first_problem(submission.order), of="order")
         refuse(user_problem(submission.user))
-        examined = await self._examined(self._named_in_full(submission.order))
-        order = examined.order
+        resolved = await self._resolved(self._named_in_full(submission.order))
+        order = resolved.order
         pool = self._pool(order)
         # With the form that was asked for: one that the data set's lines decided gets another sentence.
         _check_form(order, pool, asked_form=submission.order.prompt_form)
-        refuse_unfit(order, examined.tasks, pool, self.allowed_base_urls)
+        refuse_unfit(order, resolved.tasks, pool, self.allowed_base_urls)
         now = self.clock.now()
         window = order.completion_window_seconds
         return Run(
@@ -85,23 +85,23 @@ class SubmitRun:
             order=order,
             user=submission.user,
             pool=pool.name,
-            scoring_method=resolve_scoring_method(order, examined.tasks, pool),
+            scoring_method=resolve_scoring_method(order, resolved.tasks, pool),
             created_at=now,
-            suite_version=examined.suite_version,
+            suite_version=resolved.suite_version,
             price=self.pricing.price_of(order.model, order.base_url, order.max_cost),
-            dataset_name=examined.dataset_name,
+            dataset_name=resolved.dataset_name,
             expires_at=None if window is None else now + timedelta(seconds=window),
         )
 
     def _named_in_full(self, order: RunOrder) -> RunOrder:
         return replace(order, model=full_name(order.model, self.aliases), base_url=order.base_url.rstrip("/"))
 
-    async def _examined(self, order: RunOrder) -> _Resolved:
+    async def _resolved(self, order: RunOrder) -> _Resolved:
         """The version of a suite that the run keeps to, whatever is added until it is planned."""
         if order.dataset_id:
             named = await self.datasets.content(order.dataset_id)
-            settled = resolve_dataset_order(order, named.content, self.aliases)
-            return _Resolved(settled, dataset_name=named.name)
+            of_dataset = resolve_dataset_order(order, named.content, self.aliases)
+            return _Resolved(of_dataset, dataset_name=named.name)
         suite = await self.suites.suite(order.suite)
         # Resolved now, although planning reads the suite again: an unknown task is refused to its user.
         tasks = [suite.task(name) for name in order.tasks] or suite.tasks

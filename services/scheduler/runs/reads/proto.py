@@ -1,26 +1,20 @@
-"""Orders and runs as messages: what is unset in an order stays unset, or has its default."""
+"""Runs as messages, and tokens of their pages."""
 
 from dataclasses import replace
 from uuid import UUID
 
 from proctor.v1 import run_pb2
 from proctor.values.generation import GenerationParams
-from proctor.values.priority import default_priority
-from proctor.values.scoring import MetricUse, Truncation
+from proctor.values.scoring import MetricUse
 from proctor.wire.convert import Codec
-from proctor.wire.enums import number_of
-from proctor.wire.errors import UnknownNumber
-from services.common.errors import InvalidPageToken, InvalidParameter
+from services.common.errors import InvalidPageToken
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.scheduler.changes.proto import change_to_proto
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.orders.proto import ORDER
 from services.scheduler.runs.reads.run_list import RunCursor
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
-
-# Orders of rollouts set the two fields.
-ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel"})
 
 # What only the scheduler itself needs, and what is written apart.
 _UNPAIRED = {
@@ -37,22 +31,6 @@ _RUN = Codec(Run, run_pb2.Run, nested=(ORDER,), unpaired={*_UNPAIRED, "progress"
 _PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
 # The name of the list in its page tokens.
 _RUNS = "runs"
-
-
-def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
-    order = run_pb2.RunOrder()
-    order.CopyFrom(message)
-    order.priority = order.priority or number_of(default_priority(is_background=bool(order.dataset_id)))
-    order.truncation = order.truncation or number_of(Truncation.NONE)
-    if not order.HasField("rollouts"):
-        order.rollouts = 1
-    try:
-        read = ORDER.from_proto(order)
-    except UnknownNumber as error:
-        sentence = f"{error}. Take one that this version of Proctor knows."
-        raise InvalidParameter(field=f"order.{error.field}", sentence=sentence) from error
-    tasks, line_models = dict.fromkeys(read.tasks), dict.fromkeys(read.line_models)
-    return replace(read, tasks=tuple(tasks), line_models=tuple(line_models))
 
 
 def run_to_proto(run: Run) -> run_pb2.Run:

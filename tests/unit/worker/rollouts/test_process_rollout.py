@@ -108,7 +108,7 @@ async def outcome_of(sandboxes: Sandboxes) -> Outcome:
     shard = a_shard(7)
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
     sample = replace(shard.samples[0], rollout_spec=RolloutSpec(task, RolloutAgent(AgentKind.NONE)))
-    outcome = await rollouts_of(sandboxes).execute(shard, sample)
+    outcome = await rollouts_of(sandboxes).process(shard, sample)
     assert outcome is not None
     return outcome
 
@@ -146,7 +146,7 @@ async def test_a_rollout_whose_budget_cannot_be_recorded_is_left_to_its_run() ->
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
     sample = replace(shard.samples[0], rollout_spec=RolloutSpec(task, RolloutAgent()))
     process = replace(rollouts_of(Sandboxes()), new_execution=lambda *_: Unrecorded())
-    assert await process.execute(shard, sample) is None
+    assert await process.process(shard, sample) is None
 
 
 class LostBefore(Unrecorded):
@@ -167,7 +167,7 @@ async def test_tokens_of_lost_executions_count_in_the_outcome() -> None:
     process = rollouts_of(Sandboxes())
     asked = replace(process.execute_sample, engines=EngineCache(ScriptedEngine(say_nothing_useful)))
     process = replace(process, execute_sample=asked, new_execution=lambda *_: LostBefore())
-    outcome = await process.execute(shard, sample)
+    outcome = await process.process(shard, sample)
     assert outcome is not None
     assert isinstance(outcome.result, Answer)
     # Three answers without a command, of 3 and 2 tokens each.

@@ -1,0 +1,31 @@
+"""Orders as messages: what is unset in an order stays unset, or has its default."""
+
+from dataclasses import replace
+
+from proctor.v1 import run_pb2
+from proctor.values.priority import default_priority
+from proctor.values.scoring import Truncation
+from proctor.wire.convert import Codec
+from proctor.wire.enums import number_of
+from proctor.wire.errors import UnknownNumber
+from services.common.errors import InvalidParameter
+from services.scheduler.runs.orders.run_order import RunOrder
+
+# Orders of rollouts set the two fields.
+ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel"})
+
+
+def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
+    order = run_pb2.RunOrder()
+    order.CopyFrom(message)
+    order.priority = order.priority or number_of(default_priority(is_background=bool(order.dataset_id)))
+    order.truncation = order.truncation or number_of(Truncation.NONE)
+    if not order.HasField("rollouts"):
+        order.rollouts = 1
+    try:
+        read = ORDER.from_proto(order)
+    except UnknownNumber as error:
+        sentence = f"{error}. Take one that this version of Proctor knows."
+        raise InvalidParameter(field=f"order.{error.field}", sentence=sentence) from error
+    tasks, line_models = dict.fromkeys(read.tasks), dict.fromkeys(read.line_models)
+    return replace(read, tasks=tuple(tasks), line_models=tuple(line_models))
