@@ -34,7 +34,7 @@ class _BatchStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BatchState
     BATCH_STATE_FAILED: _BatchState.ValueType  # 2
     """Its file has faults, its order was refused, or its run failed for another reason than failed samples or its completion window. Final."""
     BATCH_STATE_IN_PROGRESS: _BatchState.ValueType  # 3
-    """Its run is in progress."""
+    """Its run is planned and not finished; it may be paused, or wait for a slot again."""
     BATCH_STATE_FINALIZING: _BatchState.ValueType  # 4
     """Its run has finished and its files are being written."""
     BATCH_STATE_COMPLETED: _BatchState.ValueType  # 5
@@ -56,7 +56,7 @@ BATCH_STATE_VALIDATING: BatchState.ValueType  # 1
 BATCH_STATE_FAILED: BatchState.ValueType  # 2
 """Its file has faults, its order was refused, or its run failed for another reason than failed samples or its completion window. Final."""
 BATCH_STATE_IN_PROGRESS: BatchState.ValueType  # 3
-"""Its run is in progress."""
+"""Its run is planned and not finished; it may be paused, or wait for a slot again."""
 BATCH_STATE_FINALIZING: BatchState.ValueType  # 4
 """Its run has finished and its files are being written."""
 BATCH_STATE_COMPLETED: BatchState.ValueType  # 5
@@ -169,24 +169,24 @@ class Batch(_message.Message):
     run_id: _builtins.str
     """UUID of its run; empty when it failed before a run was created."""
     model: _builtins.str
-    """"provider/name" of the model; empty when it failed before the model was resolved."""
+    """"provider/name" of the model; empty when it failed before a run was created."""
     output_file_id: _builtins.str
     """File with the answers; empty until it is written, or when there are no answers."""
     error_file_id: _builtins.str
     """File with failures and unanswered lines; empty until it is written, or when there are none."""
     total: _builtins.int
-    """Lines of the input file."""
+    """Lines of the input file; 0 when it failed before a run was created."""
     answered: _builtins.int
     """Lines with an answer."""
     failed: _builtins.int
-    """Lines with a failure."""
+    """Lines with a failure; in a final state all lines without an answer."""
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Up to 16 pairs."""
 
     @_builtins.property
     def errors(self) -> _containers.RepeatedCompositeFieldContainer[Global___BatchError]:
-        """Why it failed: the first 20 faults of its input file."""
+        """Why it failed: the first 20 faults of its input file, or the one error of its order or run."""
 
     @_builtins.property
     def usage(self) -> _outcome_pb2.TokenUsage:
@@ -206,7 +206,7 @@ class Batch(_message.Message):
 
     @_builtins.property
     def finalizing_at(self) -> _timestamp_pb2.Timestamp:
-        """When its run finished."""
+        """When its run finished; unset when it was cancelled."""
 
     @_builtins.property
     def completed_at(self) -> _timestamp_pb2.Timestamp:

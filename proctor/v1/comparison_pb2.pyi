@@ -148,9 +148,9 @@ class Difference(_message.Message):
     p_value: _builtins.float
     """Two-sided, before correction."""
     adjusted_p_value: _builtins.float
-    """Corrected (Holm) over all pairs of runs and tasks of the comparison."""
+    """Corrected (Holm) over all pairs of runs, tasks and metrics of the comparison, and the benchmark."""
     test: _builtins.str
-    """"exact McNemar", "paired permutation", "paired t (normal approximation)", "stratified permutation", "stratified t"."""
+    """"exact McNemar", "paired permutation", "paired t (normal approximation)", "stratified permutation", "stratified t"; empty where there is none."""
     pairs: _builtins.int
     """Samples that both runs answered."""
     clusters: _builtins.int
@@ -320,9 +320,9 @@ class Flip(_message.Message):
     second_prediction: _builtins.str
     """Prediction of the second run."""
     first_score: _builtins.float
-    """Score of the first run: the mean over its rollouts."""
+    """Score of the first run: the mean over its rollouts, or where they vote that of the most frequent prediction."""
     second_score: _builtins.float
-    """Score of the second run: the mean over its rollouts."""
+    """Score of the second run, in the same way."""
     def __init__(
         self,
         *,

@@ -31,23 +31,23 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_TASK: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}: the suite has no such task."""
     ERROR_REASON_UNKNOWN_MODEL: _ErrorReason.ValueType  # 4
-    """INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}: no pool serves this model."""
+    """INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}: no pool serves this model, or several providers have the name."""
     ERROR_REASON_UNKNOWN_PROVIDER: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}: no pool asks this provider."""
     ERROR_REASON_INVALID_SUITE_FILE: _ErrorReason.ValueType  # 6
-    """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}: a file of the suite is invalid."""
+    """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded over REST. {"file": "mine/task.yaml", "line": "3", "field": "doc_to_text"}: a file of the suite is invalid."""
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
-    """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read."""
+    """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read. Also the error of a run."""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
-    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}: a row does not fit its task."""
+    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}: a row does not fit its task. Also the error of a run."""
     ERROR_REASON_SAMPLE_TOO_LARGE: _ErrorReason.ValueType  # 9
-    """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be."""
+    """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be. Also the error of a run."""
     ERROR_REASON_RUN_NOT_FOUND: _ErrorReason.ValueType  # 10
     """NOT_FOUND. {"run_id": "…"}: no such run."""
     ERROR_REASON_RUN_ALREADY_FINISHED: _ErrorReason.ValueType  # 11
-    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be changed."""
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be cancelled."""
     ERROR_REASON_RUN_NOT_RETRYABLE: _ErrorReason.ValueType  # 12
-    """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a failed or cancelled run can be retried, once it is closed."""
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a failed or cancelled run can be retried, once it is closed; the run of a batch (batch_id) never."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 13
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}: the user has as many pending and paused runs as allowed."""
     ERROR_REASON_RUN_INCOMPLETE: _ErrorReason.ValueType  # 15
@@ -59,19 +59,19 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_DEPENDENCY_UNAVAILABLE: _ErrorReason.ValueType  # 18
     """UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
     ERROR_REASON_DEADLINE_REACHED: _ErrorReason.ValueType  # 19
-    """The run reached its deadline. {"run_id": "…", "limit": "time"}"""
+    """Only the error of a run: it reached its deadline."""
     ERROR_REASON_TOO_MANY_FAILURES: _ErrorReason.ValueType  # 20
-    """The share of failed samples exceeds the limit. {"run_id": "…"}"""
+    """Only the error of a run: the share of its failed samples exceeds the limit."""
     ERROR_REASON_MODEL_CANNOT_LOAD: _ErrorReason.ValueType  # 21
-    """The engine could not load the model. {"model": "vllm/…"}"""
+    """Only the error of a run: the engine could not load its model."""
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 22
-    """INTERNAL. {"incident": "…"}: the service's log has the details under this incident id."""
+    """INTERNAL. {"incident": "…"}: the service's log has the details under this incident id. Also the error of a run."""
     ERROR_REASON_UNSUPPORTED: _ErrorReason.ValueType  # 23
-    """FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for."""
+    """FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for. Also the error of a run."""
     ERROR_REASON_SUITE_IN_USE: _ErrorReason.ValueType  # 24
     """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
     ERROR_REASON_NOT_COMPARABLE: _ErrorReason.ValueType  # 25
-    """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options."""
+    """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options. With metrics instead: the runs share no metric."""
     ERROR_REASON_NO_COMMON_SAMPLES: _ErrorReason.ValueType  # 26
     """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
     ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
@@ -87,11 +87,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_MANY_REQUESTS: _ErrorReason.ValueType  # 33
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}: the user has made the requests of this minute."""
     ERROR_REASON_RUN_NOT_PAUSABLE: _ErrorReason.ValueType  # 34
-    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a pending or running run can be paused."""
+    """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a pending or running run can be paused, and none that is closing."""
     ERROR_REASON_RUN_NOT_PAUSED: _ErrorReason.ValueType  # 35
     """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
     ERROR_REASON_PROVIDER_REFUSED: _ErrorReason.ValueType  # 36
-    """The provider refuses every request of the run, because of the key or the model. {"model": "openai/…"}"""
+    """Only the error of a run: the provider refuses every request of it, because of the key or the model."""
     ERROR_REASON_BASE_URL_NOT_ALLOWED: _ErrorReason.ValueType  # 37
     """FAILED_PRECONDITION. {"base_url": "http://…"}: an operator has not allowed this server."""
     ERROR_REASON_DATASET_NOT_FOUND: _ErrorReason.ValueType  # 38
@@ -99,16 +99,16 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_DATASET_IN_USE: _ErrorReason.ValueType  # 39
     """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
     ERROR_REASON_INVALID_DATASET: _ErrorReason.ValueType  # 40
-    """INVALID_ARGUMENT. {"name": "rows.jsonl", "faults": "3"}: the response lists the faulty lines."""
+    """INVALID_ARGUMENT, over REST only. {"faults": "3 faults", "first": "…"}: lines of the upload are faulty, and the response lists them. UploadDataset returns the faults in its response."""
     ERROR_REASON_DATASET_TOO_LARGE: _ErrorReason.ValueType  # 41
-    """INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}: the file has more bytes or rows than a data set may have."""
+    """INVALID_ARGUMENT. {"limit": "…", "unit": "bytes"}: the file has more bytes or rows than a data set may have; the unit may be rows."""
     ERROR_REASON_OBJECT_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 42
     """UNAVAILABLE. {"dependency": "object store"}: it is unreachable or full."""
     ERROR_REASON_REQUEST_ID_TAKEN: _ErrorReason.ValueType  # 43
-    """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it."""
+    """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it. A batch has batch_id, an upload name instead."""
     ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 44
     """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
-    As the error of a run, with doc_id, row_id and metric: the metric cannot use the target of the row.
+    As the error of a run: a metric cannot use the target of the row that the message names.
     """
     ERROR_REASON_MODEL_MISMATCH: _ErrorReason.ValueType  # 45
     """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
@@ -119,13 +119,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_FILE_IN_USE: _ErrorReason.ValueType  # 48
     """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
     ERROR_REASON_FILE_TOO_LARGE: _ErrorReason.ValueType  # 49
-    """INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}: the file has more bytes than a file of a batch may have."""
+    """INVALID_ARGUMENT. {"name": "rows.jsonl", "limit": "…"}: the file has more bytes than a file of a batch may have."""
     ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 50
     """NOT_FOUND. {"batch_id": "batch_…"}: no such batch."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 53
     """UNAUTHENTICATED. {}: no API key, or an unknown one."""
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 54
-    """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
+    """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it. With a user instead: only operators may. Otherwise it is not open to the caller at all."""
     ERROR_REASON_INVALID_TASK_FOLDER: _ErrorReason.ValueType  # 55
     """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
     ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 56
@@ -137,7 +137,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_MANY_UPLOADS: _ErrorReason.ValueType  # 62
     """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: the limit of uploads in progress is reached, for all users or for this one."""
     ERROR_REASON_COMPARISON_TOO_SLOW: _ErrorReason.ValueType  # 63
-    """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "60"}: comparing the runs took too long."""
+    """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "300"}: comparing the runs took too long."""
     ERROR_REASON_CHECK_STOPPED: _ErrorReason.ValueType  # 64
     """INVALID_ARGUMENT. {"gibibytes": "4"}: checking an upload took too much memory or time."""
     ERROR_REASON_RUN_NOT_FROZEN: _ErrorReason.ValueType  # 65
@@ -159,13 +159,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
     """FAILED_PRECONDITION. {"limit": "60"}: the request or upload did not come, or hardly moved, within so many seconds."""
     ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 74
-    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "30"}: rendering the sample took too long."""
+    """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "20"}: rendering the sample took too long."""
     ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 75
     """NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
     ERROR_REASON_OUTCOME_IS_FAILURE: _ErrorReason.ValueType  # 76
     """FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
     ERROR_REASON_GATEWAY_FULL: _ErrorReason.ValueType  # 77
-    """UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes."""
+    """UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes, are at the limit."""
     ERROR_REASON_TOO_MANY_READS: _ErrorReason.ValueType  # 78
     """UNAVAILABLE. {"retry_after_seconds": "2"}: the limit of lists and results that are read at a time is reached."""
     ERROR_REASON_READ_TOO_SLOW: _ErrorReason.ValueType  # 79
@@ -201,23 +201,23 @@ ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2
 ERROR_REASON_UNKNOWN_TASK: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}: the suite has no such task."""
 ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
-"""INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}: no pool serves this model."""
+"""INVALID_ARGUMENT, or NOT_FOUND when the model is part of the path. {"model": "vllm/nothing"}: no pool serves this model, or several providers have the name."""
 ERROR_REASON_UNKNOWN_PROVIDER: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}: no pool asks this provider."""
 ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
-"""FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded. {"suite": "mine", "file": "mine/task.yaml", "field": "doc_to_text"}: a file of the suite is invalid."""
+"""FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded over REST. {"file": "mine/task.yaml", "line": "3", "field": "doc_to_text"}: a file of the suite is invalid."""
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
-"""FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read."""
+"""FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read. Also the error of a run."""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
-"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}: a row does not fit its task."""
+"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}: a row does not fit its task. Also the error of a run."""
 ERROR_REASON_SAMPLE_TOO_LARGE: ErrorReason.ValueType  # 9
-"""INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be."""
+"""INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be. Also the error of a run."""
 ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 10
 """NOT_FOUND. {"run_id": "…"}: no such run."""
 ERROR_REASON_RUN_ALREADY_FINISHED: ErrorReason.ValueType  # 11
-"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be changed."""
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be cancelled."""
 ERROR_REASON_RUN_NOT_RETRYABLE: ErrorReason.ValueType  # 12
-"""FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a failed or cancelled run can be retried, once it is closed."""
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a failed or cancelled run can be retried, once it is closed; the run of a batch (batch_id) never."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 13
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}: the user has as many pending and paused runs as allowed."""
 ERROR_REASON_RUN_INCOMPLETE: ErrorReason.ValueType  # 15
@@ -229,19 +229,19 @@ ERROR_REASON_INVALID_PAGE_TOKEN: ErrorReason.ValueType  # 17
 ERROR_REASON_DEPENDENCY_UNAVAILABLE: ErrorReason.ValueType  # 18
 """UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
 ERROR_REASON_DEADLINE_REACHED: ErrorReason.ValueType  # 19
-"""The run reached its deadline. {"run_id": "…", "limit": "time"}"""
+"""Only the error of a run: it reached its deadline."""
 ERROR_REASON_TOO_MANY_FAILURES: ErrorReason.ValueType  # 20
-"""The share of failed samples exceeds the limit. {"run_id": "…"}"""
+"""Only the error of a run: the share of its failed samples exceeds the limit."""
 ERROR_REASON_MODEL_CANNOT_LOAD: ErrorReason.ValueType  # 21
-"""The engine could not load the model. {"model": "vllm/…"}"""
+"""Only the error of a run: the engine could not load its model."""
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 22
-"""INTERNAL. {"incident": "…"}: the service's log has the details under this incident id."""
+"""INTERNAL. {"incident": "…"}: the service's log has the details under this incident id. Also the error of a run."""
 ERROR_REASON_UNSUPPORTED: ErrorReason.ValueType  # 23
-"""FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for."""
+"""FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for. Also the error of a run."""
 ERROR_REASON_SUITE_IN_USE: ErrorReason.ValueType  # 24
 """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
 ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
-"""FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options."""
+"""FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options. With metrics instead: the runs share no metric."""
 ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
 """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
 ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
@@ -257,11 +257,11 @@ ERROR_REASON_PRIORITY_NOT_ALLOWED: ErrorReason.ValueType  # 32
 ERROR_REASON_TOO_MANY_REQUESTS: ErrorReason.ValueType  # 33
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}: the user has made the requests of this minute."""
 ERROR_REASON_RUN_NOT_PAUSABLE: ErrorReason.ValueType  # 34
-"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a pending or running run can be paused."""
+"""FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a pending or running run can be paused, and none that is closing."""
 ERROR_REASON_RUN_NOT_PAUSED: ErrorReason.ValueType  # 35
 """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
 ERROR_REASON_PROVIDER_REFUSED: ErrorReason.ValueType  # 36
-"""The provider refuses every request of the run, because of the key or the model. {"model": "openai/…"}"""
+"""Only the error of a run: the provider refuses every request of it, because of the key or the model."""
 ERROR_REASON_BASE_URL_NOT_ALLOWED: ErrorReason.ValueType  # 37
 """FAILED_PRECONDITION. {"base_url": "http://…"}: an operator has not allowed this server."""
 ERROR_REASON_DATASET_NOT_FOUND: ErrorReason.ValueType  # 38
@@ -269,16 +269,16 @@ ERROR_REASON_DATASET_NOT_FOUND: ErrorReason.ValueType  # 38
 ERROR_REASON_DATASET_IN_USE: ErrorReason.ValueType  # 39
 """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
 ERROR_REASON_INVALID_DATASET: ErrorReason.ValueType  # 40
-"""INVALID_ARGUMENT. {"name": "rows.jsonl", "faults": "3"}: the response lists the faulty lines."""
+"""INVALID_ARGUMENT, over REST only. {"faults": "3 faults", "first": "…"}: lines of the upload are faulty, and the response lists them. UploadDataset returns the faults in its response."""
 ERROR_REASON_DATASET_TOO_LARGE: ErrorReason.ValueType  # 41
-"""INVALID_ARGUMENT. {"bytes": "…", "limit": "…"}: the file has more bytes or rows than a data set may have."""
+"""INVALID_ARGUMENT. {"limit": "…", "unit": "bytes"}: the file has more bytes or rows than a data set may have; the unit may be rows."""
 ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 42
 """UNAVAILABLE. {"dependency": "object store"}: it is unreachable or full."""
 ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
-"""FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it."""
+"""FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it. A batch has batch_id, an upload name instead."""
 ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 44
 """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
-As the error of a run, with doc_id, row_id and metric: the metric cannot use the target of the row.
+As the error of a run: a metric cannot use the target of the row that the message names.
 """
 ERROR_REASON_MODEL_MISMATCH: ErrorReason.ValueType  # 45
 """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
@@ -289,13 +289,13 @@ ERROR_REASON_FILE_NOT_FOUND: ErrorReason.ValueType  # 47
 ERROR_REASON_FILE_IN_USE: ErrorReason.ValueType  # 48
 """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
 ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 49
-"""INVALID_ARGUMENT. {"name": "rows.jsonl", "bytes": "…", "limit": "…"}: the file has more bytes than a file of a batch may have."""
+"""INVALID_ARGUMENT. {"name": "rows.jsonl", "limit": "…"}: the file has more bytes than a file of a batch may have."""
 ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 50
 """NOT_FOUND. {"batch_id": "batch_…"}: no such batch."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 53
 """UNAUTHENTICATED. {}: no API key, or an unknown one."""
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
-"""PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it; without an owner, only operators."""
+"""PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it. With a user instead: only operators may. Otherwise it is not open to the caller at all."""
 ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 55
 """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
 ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 56
@@ -307,7 +307,7 @@ ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
 ERROR_REASON_TOO_MANY_UPLOADS: ErrorReason.ValueType  # 62
 """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: the limit of uploads in progress is reached, for all users or for this one."""
 ERROR_REASON_COMPARISON_TOO_SLOW: ErrorReason.ValueType  # 63
-"""FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "60"}: comparing the runs took too long."""
+"""FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "300"}: comparing the runs took too long."""
 ERROR_REASON_CHECK_STOPPED: ErrorReason.ValueType  # 64
 """INVALID_ARGUMENT. {"gibibytes": "4"}: checking an upload took too much memory or time."""
 ERROR_REASON_RUN_NOT_FROZEN: ErrorReason.ValueType  # 65
@@ -329,13 +329,13 @@ ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
 ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
 """FAILED_PRECONDITION. {"limit": "60"}: the request or upload did not come, or hardly moved, within so many seconds."""
 ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 74
-"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "30"}: rendering the sample took too long."""
+"""FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "20"}: rendering the sample took too long."""
 ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 75
 """NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
 ERROR_REASON_OUTCOME_IS_FAILURE: ErrorReason.ValueType  # 76
 """FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
 ERROR_REASON_GATEWAY_FULL: ErrorReason.ValueType  # 77
-"""UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes."""
+"""UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes, are at the limit."""
 ERROR_REASON_TOO_MANY_READS: ErrorReason.ValueType  # 78
 """UNAVAILABLE. {"retry_after_seconds": "2"}: the limit of lists and results that are read at a time is reached."""
 ERROR_REASON_READ_TOO_SLOW: ErrorReason.ValueType  # 79

@@ -116,11 +116,11 @@ class ExportRunRequest(_message.Message):
     content does not change.
     """
     missing_code: _builtins.str
-    """For EXPORT_FORMAT_BATCH_ERRORS: the code of rows without an outcome, for example "batch_expired"."""
+    """For EXPORT_FORMAT_BATCH_ERRORS: the code of rows without an outcome, for example "batch_expired"; empty means "no_answer"."""
     missing_message: _builtins.str
     """For EXPORT_FORMAT_BATCH_ERRORS: why they have no outcome, in one sentence."""
     includes_total: _builtins.bool
-    """Compute the size of the whole file before sending its first byte."""
+    """Compute the size of the whole file before sending its first byte. Only for CSV and JSONL of a frozen run."""
     is_csv_safe: _builtins.bool
     """For EXPORT_FORMAT_CSV: a text that a spreadsheet would run as a formula begins with an apostrophe."""
     def __init__(
@@ -161,9 +161,9 @@ class ExportRunResponse(_message.Message):
     media_type: _builtins.str
     """Its media type; in the first chunk only."""
     total_bytes: _builtins.int
-    """Size of the whole file if includes_total or first_byte was set; in the first chunk only."""
+    """Size of the whole CSV or JSONL if includes_total or first_byte was set; in the first chunk only."""
     content_tag: _builtins.str
-    """Entity tag of the content; empty while the run may change. In the first chunk only."""
+    """Entity tag of the CSV or JSONL of a frozen run; empty otherwise. In the first chunk only."""
     def __init__(
         self,
         *,
@@ -195,7 +195,9 @@ class ExportGoldenAnswersRequest(_message.Message):
     """Form of the file."""
     @_builtins.property
     def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """UUIDs of 1 to 6 runs. Golden answers are ordered by sample; of two answers to one row the one marked later is exported."""
+        """UUIDs of 1 to 6 runs. Golden answers are in the order of the runs here, then of sample and rollout. Of two answers to one row the one
+        marked later is exported.
+        """
 
     def __init__(
         self,

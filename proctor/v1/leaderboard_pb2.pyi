@@ -29,7 +29,7 @@ class _TrendDirection:
 class _TrendDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TrendDirection.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TREND_DIRECTION_UNSPECIFIED: _TrendDirection.ValueType  # 0
-    """There is no previous run."""
+    """The two runs are not compared yet, or no test of them is possible."""
     TREND_DIRECTION_UP: _TrendDirection.ValueType  # 1
     """Higher, by the paired test."""
     TREND_DIRECTION_DOWN: _TrendDirection.ValueType  # 2
@@ -41,7 +41,7 @@ class TrendDirection(_TrendDirection, metaclass=_TrendDirectionEnumTypeWrapper):
     """Change of a model's figure against its previous completed run of the benchmark under the same evaluation conditions."""
 
 TREND_DIRECTION_UNSPECIFIED: TrendDirection.ValueType  # 0
-"""There is no previous run."""
+"""The two runs are not compared yet, or no test of them is possible."""
 TREND_DIRECTION_UP: TrendDirection.ValueType  # 1
 """Higher, by the paired test."""
 TREND_DIRECTION_DOWN: TrendDirection.ValueType  # 2
@@ -155,7 +155,7 @@ class LeaderboardEntry(_message.Message):
 
     @_builtins.property
     def trend(self) -> Global___Trend:
-        """Change against the previous run."""
+        """Change against the previous run; unset without one, and in a history."""
 
     @_builtins.property
     def closed_at(self) -> _timestamp_pb2.Timestamp:
@@ -163,7 +163,9 @@ class LeaderboardEntry(_message.Message):
 
     @_builtins.property
     def unranked_because(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Why it is unranked, as short phrases: "scored by generate", "5 shots", "limit 100", "stand-in rows: qqp", "without tasks: rte", "more than 5% failed: rte"."""
+        """Why it is unranked, as short phrases, for example "scored by generate", "5 shots", "limit 100", "suite version 2", "stand-in rows: qqp",
+        "without tasks: rte" or "more than 5% failed: rte".
+        """
 
     @_builtins.property
     def not_compared_with(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -38,7 +38,9 @@ class GetLeaderboardRequest(_message.Message):
     benchmark: _builtins.str
     """Name of a suite, or id of a data set."""
     metric: _builtins.str
-    """"accuracy" (acc over the tasks that have it; score where none has), "score" (the mean of each task's main metric) or any metric of the benchmark; empty means accuracy."""
+    """"accuracy" (acc over the tasks that have it; score where none has), "score" (the mean of each task's main metric) or any metric of the
+    benchmark; empty means accuracy.
+    """
     max_entries: _builtins.int
     """Number of entries, 1 to 100; 0 means 10."""
     is_best: _builtins.bool
@@ -109,7 +111,7 @@ class GetLeaderboardResponse(_message.Message):
 
     @_builtins.property
     def unranked(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
-        """Models under other evaluation conditions, each with the reasons why it is unranked."""
+        """Models under other evaluation conditions, each with the reasons why it is unranked; at most max_entries."""
 
     @_builtins.property
     def baselines(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
@@ -117,7 +119,7 @@ class GetLeaderboardResponse(_message.Message):
 
     @_builtins.property
     def last_updated(self) -> _timestamp_pb2.Timestamp:
-        """When the newest ranked run was closed; unset when there is none."""
+        """When the newest run, ranked or unranked, was closed; unset when there is none."""
 
     def __init__(
         self,

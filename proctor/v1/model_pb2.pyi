@@ -29,7 +29,7 @@ class _WorkerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WorkerSta
     WORKER_STATE_LOADING: _WorkerState.ValueType  # 1
     """It loads a model and answers nothing yet."""
     WORKER_STATE_READY: _WorkerState.ValueType  # 2
-    """Its model is loaded: it pulls shards and answers their samples."""
+    """It pulls shards and answers their samples: its model is loaded, or its provider needs none loaded."""
     WORKER_STATE_DRAINING: _WorkerState.ValueType  # 3
     """It stops: it takes no more shards and finishes those that it has."""
     WORKER_STATE_NOT_LOADED: _WorkerState.ValueType  # 4
@@ -43,7 +43,7 @@ WORKER_STATE_UNSPECIFIED: WorkerState.ValueType  # 0
 WORKER_STATE_LOADING: WorkerState.ValueType  # 1
 """It loads a model and answers nothing yet."""
 WORKER_STATE_READY: WorkerState.ValueType  # 2
-"""Its model is loaded: it pulls shards and answers their samples."""
+"""It pulls shards and answers their samples: its model is loaded, or its provider needs none loaded."""
 WORKER_STATE_DRAINING: WorkerState.ValueType  # 3
 """It stops: it takes no more shards and finishes those that it has."""
 WORKER_STATE_NOT_LOADED: WorkerState.ValueType  # 4

@@ -27,7 +27,7 @@ class _FailureClass:
 class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureClass.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     FAILURE_CLASS_UNSPECIFIED: _FailureClass.ValueType  # 0
-    """Every class, in a filter; refused elsewhere."""
+    """Every class, in a filter. A failure that a worker sends with it, or with an unknown class, is recorded as PROVIDER_ERROR."""
     FAILURE_CLASS_RATE_LIMIT: _FailureClass.ValueType  # 1
     """The provider answered 429 until the deadline."""
     FAILURE_CLASS_TIMEOUT: _FailureClass.ValueType  # 2
@@ -41,9 +41,11 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     FAILURE_CLASS_ENGINE: _FailureClass.ValueType  # 6
     """The engine failed on the sample, or the sample was quarantined and its worker or engine ended with it again."""
     FAILURE_CLASS_SCORING: _FailureClass.ValueType  # 7
-    """The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
+    """The answer could not be scored: it does not fit its sample, or scoring it took too much time or memory."""
     FAILURE_CLASS_SANDBOX: _FailureClass.ValueType  # 8
-    """The worker could not open a sandbox to execute the answer, or lost it in all tries; or the rollout ended by an error of the worker."""
+    """The worker could not open a sandbox to execute the answer, or lost it in all tries. Of a rollout: its sandbox was lost, its files could not
+    be fetched, its setup failed, lost executions used up its budget, or it ended by an error of the worker.
+    """
     FAILURE_CLASS_VERIFIER: _FailureClass.ValueType  # 9
     """The tests of a rollout gave no result."""
 
@@ -51,7 +53,7 @@ class FailureClass(_FailureClass, metaclass=_FailureClassEnumTypeWrapper):
     """Class of a failure. A failed sample is never scored."""
 
 FAILURE_CLASS_UNSPECIFIED: FailureClass.ValueType  # 0
-"""Every class, in a filter; refused elsewhere."""
+"""Every class, in a filter. A failure that a worker sends with it, or with an unknown class, is recorded as PROVIDER_ERROR."""
 FAILURE_CLASS_RATE_LIMIT: FailureClass.ValueType  # 1
 """The provider answered 429 until the deadline."""
 FAILURE_CLASS_TIMEOUT: FailureClass.ValueType  # 2
@@ -65,9 +67,11 @@ FAILURE_CLASS_PROMPT_TOO_LONG: FailureClass.ValueType  # 5
 FAILURE_CLASS_ENGINE: FailureClass.ValueType  # 6
 """The engine failed on the sample, or the sample was quarantined and its worker or engine ended with it again."""
 FAILURE_CLASS_SCORING: FailureClass.ValueType  # 7
-"""The answer could not be scored: a regular expression was too slow, or the answer does not fit its sample."""
+"""The answer could not be scored: it does not fit its sample, or scoring it took too much time or memory."""
 FAILURE_CLASS_SANDBOX: FailureClass.ValueType  # 8
-"""The worker could not open a sandbox to execute the answer, or lost it in all tries; or the rollout ended by an error of the worker."""
+"""The worker could not open a sandbox to execute the answer, or lost it in all tries. Of a rollout: its sandbox was lost, its files could not
+be fetched, its setup failed, lost executions used up its budget, or it ended by an error of the worker.
+"""
 FAILURE_CLASS_VERIFIER: FailureClass.ValueType  # 9
 """The tests of a rollout gave no result."""
 Global___FailureClass: _TypeAlias = FailureClass  # noqa: Y015
@@ -253,12 +257,12 @@ class Answer(_message.Message):
     BODY_JSON_FIELD_NUMBER: _builtins.int
     CODE_RESULT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Generated text; empty for log-likelihood requests."""
+    """Generated text; empty for log-likelihood requests. Of a rollout the last message of the agent."""
     finish_reason: _builtins.str
-    """"stop", "length" or the provider's own value."""
+    """"stop", "length" or the provider's own value. Of a rollout how the agent ended, for example "submitted" or "step_limit"."""
     body_json: _builtins.str
     """The provider's complete response as JSON object text, when a row of a data set requested more than text: several
-    choices, tool calls or log-probabilities. Empty otherwise.
+    choices, tool calls or log-probabilities. Of a rollout its record: score, rubrics, changed files and trajectory. Empty otherwise.
     """
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChoiceScore]:
@@ -266,7 +270,7 @@ class Answer(_message.Message):
 
     @_builtins.property
     def code_result(self) -> Global___CodeResult:
-        """Set when the worker executed the answer. Stored as score and prediction only."""
+        """Set when the worker executed the answer or judged the rollout. Stored as score and prediction only."""
 
     def __init__(
         self,
@@ -295,7 +299,7 @@ class Failure(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     failure_class: Global___FailureClass.ValueType
-    """Decides whether it is tried again and how it is shown."""
+    """Why there is no score. A retry of the run executes failures of every class again."""
     message: _builtins.str
     """One sentence. Holds no secret."""
     @_builtins.property
@@ -352,11 +356,11 @@ class Outcome(_message.Message):
 
     @_builtins.property
     def usage(self) -> Global___TokenUsage:
-        """Tokens that the provider counted for this request."""
+        """Tokens that the provider counted, over all requests of the sample."""
 
     @_builtins.property
     def timing(self) -> Global___Timing:
-        """Times of the request as the worker measured them."""
+        """Times as the worker measured them; of a rollout that of its whole execution."""
 
     def __init__(
         self,
@@ -446,7 +450,7 @@ class RecordedOutcome(_message.Message):
     """A user marked the answer as wrong. Scores and figures stay as they are."""
     @_builtins.property
     def outcome(self) -> Global___Outcome:
-        """The outcome as the worker sent it."""
+        """The outcome as the worker sent it, or a failure of class SCORING; lists may cut its texts."""
 
     @_builtins.property
     def choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -458,7 +462,7 @@ class RecordedOutcome(_message.Message):
 
     @_builtins.property
     def recorded_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was recorded. Exports in OpenAI's form have it as `created` of the response."""
+        """When it was recorded. A completion in the form of OpenAI, of REST and of exports, has it as `created`."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class UserPriority(_message.Message):
     user: _builtins.str
     """Name of the user; "*" for all users without an entry."""
     highest: _run_pb2.Priority.ValueType
-    """Orders with a higher priority are refused."""
+    """Orders with a higher priority are refused. Batches, rollouts, and runs that are resumed or retried are lowered to it."""
     def __init__(
         self,
         *,
@@ -66,32 +66,34 @@ class QueueLimits(_message.Message):
     MAX_STORED_BYTES_PER_PROJECT_FIELD_NUMBER: _builtins.int
     HIGHEST_PRIORITIES_FIELD_NUMBER: _builtins.int
     max_running_runs: _builtins.int
-    """Run slots: runs that may run at the same time, at least 1."""
+    """Run slots: runs that may run at the same time, 1 to 10,000."""
     max_pending_runs_per_user: _builtins.int
-    """Pending and paused runs per user, at least 1."""
+    """Pending and paused runs per user, 1 to 100,000."""
     max_requests_per_minute: _builtins.int
-    """Orders, uploads and changes per user and minute over all APIs, at least 1. Reads have a limit of their own, which is a setting."""
+    """Orders, uploads and changes per user and minute over all APIs, 1 to 1,000,000. Reads have a limit of their own, which is a setting."""
     max_stored_bytes_per_user: _builtins.int
-    """Bytes that a user may store, at least 1: what StorageUse.bytes counts."""
+    """Bytes that a user may store, 1 to 2^50: what StorageUse.bytes counts."""
     max_stored_files_per_user: _builtins.int
-    """Files that a user may store, at least 1: what StorageUse.files counts."""
+    """Files that a user may store, 1 to 10,000,000: what StorageUse.files counts."""
     max_stored_rows_per_user: _builtins.int
-    """Rows of the data sets and files of a user, at least 1."""
+    """Rows of the data sets and files of a user, 1 to 2^50."""
     max_stored_bytes_per_project: _builtins.int
-    """Bytes that the data sets, files, batch outputs, suites and artifacts of a project may take; 0 means no limit.
+    """Bytes that the data sets, files, batch outputs, suites and artifacts of a project may take, at most 2^50; 0 means no limit.
     What is of no project, 0, has none.
     """
     @_builtins.property
     def run_time_limit(self) -> _duration_pb2.Duration:
-        """Total time that a run may be running before it fails as timed out, above 0."""
+        """Total time that a run without a completion window may be running before it fails as timed out, above 0 and at most a year."""
 
     @_builtins.property
     def min_run_time(self) -> _duration_pb2.Duration:
-        """Time that a run keeps its slot before a run of equal priority may preempt it, at least 0; less than 5 seconds counts as 5. A higher priority preempts at once."""
+        """Time that a run keeps its slot before a run of equal priority may preempt it, at most a year; less than 5 seconds counts as 5. A run that
+        is being planned keeps it for up to 10 minutes. A higher priority preempts at once.
+        """
 
     @_builtins.property
     def highest_priorities(self) -> _containers.RepeatedCompositeFieldContainer[Global___UserPriority]:
-        """Replaces the whole list when it is not empty."""
+        """Replaces the whole list when it is not empty. At most 1,000 users."""
 
     def __init__(
         self,
@@ -154,7 +156,7 @@ class UserRunCounts(_message.Message):
     user: _builtins.str
     """Name of the user."""
     running: _builtins.int
-    """Runs of the user that hold a slot."""
+    """Running runs of the user, also those that are closing and hold no slot."""
     pending: _builtins.int
     """Runs of the user that wait for a slot."""
     def __init__(
@@ -190,7 +192,7 @@ class ProviderRate(_message.Message):
     requests_waiting_for_quota: _builtins.int
     """Requests that wait in workers."""
     rate_limited: _builtins.int
-    """Requests that it answered with 429, as long as it is asked."""
+    """Requests that it answered with 429 since it was last idle for ten minutes."""
     allowed_requests_per_second: _builtins.float
     """Requests per second that its headers allow, the lowest that a worker reports; unset without any."""
     allowed_tokens_per_second: _builtins.float
@@ -269,13 +271,13 @@ class GetQueueResponse(_message.Message):
     """Number of all pending runs."""
     @_builtins.property
     def running(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """Ordered by start, with progress but without progress per task. All runs omit the order's tasks and params, and the
-        environment.
+        """Ordered by admission, with progress but without progress per task. All runs omit the environment, and the order's tasks, params,
+        line_models and options of metrics.
         """
 
     @_builtins.property
     def paused(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """Paused runs, without progress, newest first; at most page_size."""
+        """Paused runs, newest first, at most page_size; with their counts as far as the scheduler knows them."""
 
     @_builtins.property
     def workers(self) -> _containers.RepeatedCompositeFieldContainer[_scheduler_service_pb2.WorkerInfo]:

@@ -71,7 +71,7 @@ class QueueServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetLimits(self, request, context):
-        """Changes limits for all replicas, without a restart. Running runs are not affected.
+        """Changes limits for all replicas, without a restart. Running runs keep their slots and deadlines; min_run_time applies to them at once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,7 +38,7 @@ class QueueServiceStub:
     GetLimits: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetLimitsRequest, _queue_service_pb2.GetLimitsResponse]
     """Returns the current limits."""
     SetLimits: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.SetLimitsRequest, _queue_service_pb2.SetLimitsResponse]
-    """Changes limits for all replicas, without a restart. Running runs are not affected."""
+    """Changes limits for all replicas, without a restart. Running runs keep their slots and deadlines; min_run_time applies to them at once."""
 
 @_typing.type_check_only
 class QueueServiceAsyncStub(QueueServiceStub):
@@ -50,7 +50,7 @@ class QueueServiceAsyncStub(QueueServiceStub):
     GetLimits: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetLimitsRequest, _queue_service_pb2.GetLimitsResponse]  # type: ignore[assignment]
     """Returns the current limits."""
     SetLimits: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.SetLimitsRequest, _queue_service_pb2.SetLimitsResponse]  # type: ignore[assignment]
-    """Changes limits for all replicas, without a restart. Running runs are not affected."""
+    """Changes limits for all replicas, without a restart. Running runs keep their slots and deadlines; min_run_time applies to them at once."""
 
 class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     """Shows the run queue and changes its limits."""
@@ -77,6 +77,6 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_service_pb2.SetLimitsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.SetLimitsResponse, _abc.Awaitable[_queue_service_pb2.SetLimitsResponse]]:
-        """Changes limits for all replicas, without a restart. Running runs are not affected."""
+        """Changes limits for all replicas, without a restart. Running runs keep their slots and deadlines; min_run_time applies to them at once."""
 
 def add_QueueServiceServicer_to_server(servicer: QueueServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -53,7 +53,7 @@ class CountRequestResponse(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     RESETS_IN_FIELD_NUMBER: _builtins.int
     remaining: _builtins.int
-    """Requests that the user may still send in this minute."""
+    """Requests that the user may still send in this minute; 2,147,483,647 without a limit."""
     limit: _builtins.int
     """Requests that a user may send in a minute; 0 means no limit. The gateway applies this limit while the scheduler is away."""
     @_builtins.property

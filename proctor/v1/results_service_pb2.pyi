@@ -116,10 +116,10 @@ class OutcomeFilter(_message.Message):
     FAILURE_CLASS_FIELD_NUMBER: _builtins.int
     IS_MARKED_WRONG_FIELD_NUMBER: _builtins.int
     row_id: _builtins.str
-    """Substring of the row's id, case-insensitive; empty means any."""
+    """Substring of the row's id, or of its number where it has no id, case-insensitive; empty means any."""
     text: _builtins.str
     """Substring of the prompt or the answer, case-insensitive; empty means any. For a chat it is searched in the text of each
-    message, for multiple choice in the prediction.
+    message, for multiple choice in the prediction, and in the texts and tool calls of a complete response.
     """
     metric: _builtins.str
     """Metric of min_score and max_score; empty means the task's first per-sample metric."""
@@ -136,7 +136,7 @@ class OutcomeFilter(_message.Message):
     failure_class: _outcome_pb2.FailureClass.ValueType
     """Only failures of this class; unspecified means any."""
     is_marked_wrong: _builtins.bool
-    """Only answers that a user marked as wrong."""
+    """Only answers that a user marked as wrong. Refused together with is_golden."""
     def __init__(
         self,
         *,
@@ -204,7 +204,7 @@ class ListOutcomesRequest(_message.Message):
     status: _outcome_pb2.OutcomeStatus.ValueType
     """Only this status; unspecified means all."""
     first_sample: _builtins.int
-    """Begins at this sample of the run; 0 means at the first. A page_token replaces it."""
+    """Begins at this sample of the run; 0 means at the first. A page_token replaces it; ignored with a sort."""
     first_rollout: _builtins.int
     """Begins at this rollout of first_sample."""
     is_brief: _builtins.bool

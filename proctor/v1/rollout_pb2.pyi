@@ -54,7 +54,7 @@ class _AgentKind:
 class _AgentKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AgentKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     AGENT_KIND_UNSPECIFIED: _AgentKind.ValueType  # 0
-    """The default of an order: shell."""
+    """The default of an order: shell. Never in what a worker is sent."""
     AGENT_KIND_ORACLE: _AgentKind.ValueType  # 1
     """The solution of the task itself; no model is asked."""
     AGENT_KIND_NONE: _AgentKind.ValueType  # 2
@@ -70,7 +70,7 @@ class AgentKind(_AgentKind, metaclass=_AgentKindEnumTypeWrapper):
     """Who works on a task."""
 
 AGENT_KIND_UNSPECIFIED: AgentKind.ValueType  # 0
-"""The default of an order: shell."""
+"""The default of an order: shell. Never in what a worker is sent."""
 AGENT_KIND_ORACLE: AgentKind.ValueType  # 1
 """The solution of the task itself; no model is asked."""
 AGENT_KIND_NONE: AgentKind.ValueType  # 2
@@ -167,7 +167,7 @@ class RolloutLimits(_message.Message):
     agent_seconds: _builtins.float
     """Time of the agent."""
     verifier_seconds: _builtins.float
-    """Time of the verifier."""
+    """Time of the verifier; with rubrics, of each of their files."""
     def __init__(
         self,
         *,
@@ -304,7 +304,7 @@ class RolloutStep(_message.Message):
     agent_seconds: _builtins.float
     """Time of the agent."""
     verifier_seconds: _builtins.float
-    """Time of the verifier."""
+    """Time of the verifier; with rubrics, of each of their files."""
     has_own_files: _builtins.bool
     """The verifier of this step sees the original workspace, and only the artifacts of the agent's files."""
     @_builtins.property
@@ -566,18 +566,20 @@ class RolloutAgent(_message.Message):
     kind: Global___AgentKind.ValueType
     """Decides how commands are chosen; unspecified is shell."""
     max_steps: _builtins.int
-    """Agent steps: answers of the model, at least 1."""
+    """Agent steps: answers of the model, 1 to 1,000."""
     max_tokens: _builtins.int
-    """Tokens over all agent steps, prompts included."""
+    """Tokens over all agent steps, prompts included, 1 to 100,000,000."""
     command_seconds: _builtins.float
-    """Time of one command."""
+    """Time of one command, above 0 and at most 3,600."""
     max_cost: _builtins.float
     """Cost of its tokens, in the currency of the price file; unset means no limit. It needs a price of the model."""
     template: _builtins.str
     """The name of a program: "aider", "claude-code", "codex", "gemini", "opencode"; or empty, with `command`."""
     @_builtins.property
     def command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Program and arguments, in which {instruction}, {model}, {base_url}, {root_url} and {token} are replaced."""
+        """Program and arguments, in which {instruction}, {model}, {base_url}, {root_url} and {token} are replaced. At most 20,000 characters,
+        with those of `environment`.
+        """
 
     @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:

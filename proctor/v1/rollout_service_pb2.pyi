@@ -203,11 +203,11 @@ class OrderRolloutsRequest(_message.Message):
     tasks: _builtins.bytes
     """Task folders as .tar.gz; at most 2 MiB. Larger ones are uploaded first, and named by tasks_digest."""
     rollouts: _builtins.int
-    """Rollouts at each task, at least 1; unset means 1."""
+    """Rollouts at each task, 1 to 100; unset means 1."""
     project_id: _builtins.int
     """Project that groups runs."""
     max_cost: _builtins.float
-    """Each run fails when its tokens cost this much; unset means no limit."""
+    """Each run fails when its tokens cost this much, above 0; unset means no limit."""
     user: _builtins.str
     """User who orders; empty means "local"."""
     request_id: _builtins.str
@@ -215,9 +215,9 @@ class OrderRolloutsRequest(_message.Message):
     tasks_digest: _builtins.str
     """Tasks that were uploaded, instead of `tasks`."""
     parallel: _builtins.int
-    """Rollouts at a time, over all runs of the order; unset means as many as the workers take."""
+    """Rollouts at a time, over all runs of the order, 1 to 10,000; unset means as many as the workers take."""
     parallel_group: _builtins.str
-    """Orders of a user with the same one share `parallel`; empty means this order only."""
+    """Orders of a user with the same one share `parallel`; at most 100 characters; empty means this order only."""
     @_builtins.property
     def overrides_json(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Overrides by the name of a task's folder in the archive, as JSON object text in the form of overrides.json. Those of
@@ -230,7 +230,7 @@ class OrderRolloutsRequest(_message.Message):
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """"provider/name" or aliases; one run each, at least one, at most 20."""
+        """"provider/name" or aliases; one run each, 1 to 20, none twice."""
 
     @_builtins.property
     def params(self) -> _run_pb2.GenerationParams:

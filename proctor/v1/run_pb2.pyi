@@ -31,19 +31,20 @@ class _RunState:
 class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RUN_STATE_UNSPECIFIED: _RunState.ValueType  # 0
-    """Not a state; refused wherever a state is required."""
+    """Every state, in a filter; refused where a state is required."""
     RUN_STATE_PENDING: _RunState.ValueType  # 1
     """Accepted and stored; waits for a run slot."""
     RUN_STATE_RUNNING: _RunState.ValueType  # 2
     """Has a run slot: is planned, dispatched and recorded."""
     RUN_STATE_PAUSED: _RunState.ValueType  # 3
-    """Paused by a user. It holds no run slot. Workers finish the shards that they have begun; the others are dispatched again
-    when it is resumed.
+    """Paused by a user. It holds no run slot. Workers finish the shards that they have begun, except samples whose requests fail;
+    the rest is dispatched again when it is resumed.
     """
     RUN_STATE_COMPLETED: _RunState.ValueType  # 4
     """Every sample has a final outcome, and the share of failures is within the limit. Final."""
     RUN_STATE_FAILED: _RunState.ValueType  # 5
-    """Planning failed, no engine could serve it, too many samples failed, or a limit was reached. Recorded outcomes are kept.
+    """Planning or closing failed, no engine could serve it, the provider refuses all of its requests, too many samples failed, or a limit was
+    reached. Recorded outcomes are kept.
     Final, unless it is retried.
     """
     RUN_STATE_CANCELLED: _RunState.ValueType  # 6
@@ -53,19 +54,20 @@ class RunState(_RunState, metaclass=_RunStateEnumTypeWrapper):
     """State of a run. The scheduler's module runs/lifecycle/run.py defines the allowed transitions."""
 
 RUN_STATE_UNSPECIFIED: RunState.ValueType  # 0
-"""Not a state; refused wherever a state is required."""
+"""Every state, in a filter; refused where a state is required."""
 RUN_STATE_PENDING: RunState.ValueType  # 1
 """Accepted and stored; waits for a run slot."""
 RUN_STATE_RUNNING: RunState.ValueType  # 2
 """Has a run slot: is planned, dispatched and recorded."""
 RUN_STATE_PAUSED: RunState.ValueType  # 3
-"""Paused by a user. It holds no run slot. Workers finish the shards that they have begun; the others are dispatched again
-when it is resumed.
+"""Paused by a user. It holds no run slot. Workers finish the shards that they have begun, except samples whose requests fail;
+the rest is dispatched again when it is resumed.
 """
 RUN_STATE_COMPLETED: RunState.ValueType  # 4
 """Every sample has a final outcome, and the share of failures is within the limit. Final."""
 RUN_STATE_FAILED: RunState.ValueType  # 5
-"""Planning failed, no engine could serve it, too many samples failed, or a limit was reached. Recorded outcomes are kept.
+"""Planning or closing failed, no engine could serve it, the provider refuses all of its requests, too many samples failed, or a limit was
+reached. Recorded outcomes are kept.
 Final, unless it is retried.
 """
 RUN_STATE_CANCELLED: RunState.ValueType  # 6
@@ -79,7 +81,7 @@ class _Priority:
 class _PriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Priority.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PRIORITY_UNSPECIFIED: _Priority.ValueType  # 0
-    """The default: high for a suite, normal for a data set."""
+    """The default: high for a suite, normal for a data set. Refused in UserPriority."""
     PRIORITY_HIGH: _Priority.ValueType  # 1
     """Started before all others: interactive runs."""
     PRIORITY_NORMAL: _Priority.ValueType  # 2
@@ -91,7 +93,7 @@ class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
     """Order of runs in the queue. A higher priority starts first and may preempt."""
 
 PRIORITY_UNSPECIFIED: Priority.ValueType  # 0
-"""The default: high for a suite, normal for a data set."""
+"""The default: high for a suite, normal for a data set. Refused in UserPriority."""
 PRIORITY_HIGH: Priority.ValueType  # 1
 """Started before all others: interactive runs."""
 PRIORITY_NORMAL: Priority.ValueType  # 2
@@ -107,7 +109,7 @@ class _ScoringMethod:
 class _ScoringMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoringMethod.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SCORING_METHOD_UNSPECIFIED: _ScoringMethod.ValueType  # 0
-    """Chosen from the task and the capabilities of the engine."""
+    """Chosen from the task and the capabilities of the engine; of a leaderboard the most frequent method."""
     SCORING_METHOD_LOGLIKELIHOOD: _ScoringMethod.ValueType  # 1
     """The choice with the highest summed log-probability, as in lm-evaluation-harness."""
     SCORING_METHOD_GENERATE: _ScoringMethod.ValueType  # 2
@@ -119,7 +121,7 @@ class ScoringMethod(_ScoringMethod, metaclass=_ScoringMethodEnumTypeWrapper):
     """How a multiple-choice task is scored. Figures of different methods are not comparable."""
 
 SCORING_METHOD_UNSPECIFIED: ScoringMethod.ValueType  # 0
-"""Chosen from the task and the capabilities of the engine."""
+"""Chosen from the task and the capabilities of the engine; of a leaderboard the most frequent method."""
 SCORING_METHOD_LOGLIKELIHOOD: ScoringMethod.ValueType  # 1
 """The choice with the highest summed log-probability, as in lm-evaluation-harness."""
 SCORING_METHOD_GENERATE: ScoringMethod.ValueType  # 2
@@ -202,7 +204,9 @@ Global___RunKind: _TypeAlias = RunKind  # noqa: Y015
 
 @_typing.final
 class GenerationParams(_message.Message):
-    """Parameters of generation. Unset fields use the task's value, then the engine's default."""
+    """Parameters of generation. Unset temperature, top_p and max_tokens use the task's value. What is still unset: a suite is greedy, with at
+    most 256 tokens, and uses the engine's default for the rest; a data set uses the value of its row, then the engine's default.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -227,7 +231,7 @@ class GenerationParams(_message.Message):
     repetition_penalty: _builtins.float
     """Repetition penalty, above 0; 1 means none."""
     context_tokens: _builtins.int
-    """Context window in tokens, for engines that size it per request."""
+    """Context window in tokens, at least 1, for engines that size it per request."""
     @_builtins.property
     def provider_params(self) -> _struct_pb2.Struct:
         """Provider-specific parameters, passed through unchanged."""
@@ -281,7 +285,7 @@ Global___GenerationParams: _TypeAlias = GenerationParams  # noqa: Y015
 
 @_typing.final
 class RunOrder(_message.Message):
-    """Order of a run: one model over one suite or one data set."""
+    """Order of a run: one model over one suite or one data set. All of it takes at most 64 KiB as JSON."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -312,13 +316,13 @@ class RunOrder(_message.Message):
     data set.
     """
     model: _builtins.str
-    """"provider/name", for example "vllm/Qwen/Qwen3-0.6B", or an alias from the pools file."""
+    """"provider/name", for example "vllm/Qwen/Qwen3-0.6B", or an alias from the pools file. At most 512 characters."""
     limit: _builtins.int
     """First N rows of each task, at least 1; unset means all rows."""
     num_fewshot: _builtins.int
-    """Examples in each prompt, at least 0; unset means the task's default."""
+    """Examples in each prompt, 0 to 100; unset means the task's default."""
     rollouts: _builtins.int
-    """Repetitions of each sample, at least 1; unset means 1."""
+    """Repetitions of each sample, 1 to 100; unset means 1."""
     priority: Global___Priority.ValueType
     """Unspecified means high for a suite, normal for a data set."""
     scoring_method: Global___ScoringMethod.ValueType
@@ -330,7 +334,7 @@ class RunOrder(_message.Message):
     reuse_answers: _builtins.bool
     """Reuse stored answers of earlier runs to the same request, rollout, model revision and engine version. They have no times."""
     max_cost: _builtins.float
-    """The run fails when its tokens cost this much, in the currency of the price file; unset means no limit."""
+    """The run fails when its tokens cost this much, above 0, in the currency of the price file; unset means no limit."""
     stream_answers: _builtins.bool
     """Request streamed answers from providers, to measure the time to the first token and between tokens. Engines inside a
     worker always measure them.
@@ -340,8 +344,8 @@ class RunOrder(_message.Message):
     dataset_id: _builtins.str
     """An uploaded data set, "ds_…" or "file-…", instead of a suite. Parameters in its lines override those of the order."""
     completion_window_seconds: _builtins.int
-    """The run fails when it is not finished this many seconds after it was accepted, including waiting. Unset means the run time
-    limit, which counts only running time.
+    """The run fails when it is not finished this many seconds, 3,600 to 604,800, after it was accepted or retried, including waiting. Unset
+    means the run time limit, which counts only running time.
     """
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -611,13 +615,15 @@ class RunProgress(_message.Message):
     "waiting for a worker of pool gpu", "waiting for openai: it throttles requests", "running", "closing 40%" or "done".
     """
     samples_per_second: _builtins.float
-    """Current samples per second, and those of its whole time when the run has finished; unset until measured."""
+    """Current samples per second, and those of its whole time when the run has finished; unset until measured, and after a retry of a finished
+    one.
+    """
     eta_seconds: _builtins.float
     """Seconds to the end at the current speed; unset until measured."""
     cost: _builtins.float
     """Cost of these tokens; unset when the model has no price."""
     tokens_per_second: _builtins.float
-    """Current generated tokens per second, and those of its whole time when it has finished; unset until measured."""
+    """Current generated tokens per second, and those of its whole time when it has finished; unset as samples_per_second is."""
     eta_low_seconds: _builtins.float
     """Seconds to the end at the highest speed observed; set with eta_seconds."""
     eta_high_seconds: _builtins.float
@@ -770,7 +776,7 @@ class Run(_message.Message):
 
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """When it fails as timed out."""
+        """When it fails as timed out; unset while it has no slot, unless it has a completion window."""
 
     @_builtins.property
     def error(self) -> Global___RunError:

@@ -36,7 +36,7 @@ class PutSamplesRequest(_message.Message):
     """UUID chosen by the scheduler for this planning of this task."""
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.Sample]:
-        """Consecutive positions; at most 4 MiB in all, or a single sample."""
+        """Consecutive positions. The scheduler sends at most 1,000 samples of 1 MiB in all, or a single larger one."""
 
     @_builtins.property
     def scoring(self) -> _sample_pb2.TaskScoring:
@@ -374,7 +374,7 @@ class ReuseAnswersRequest(_message.Message):
     """Its open epoch."""
     @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Environment reported by the engine that would answer. Answers from other environments are not reused."""
+        """Environment reported by the engine that would answer. Answers from other environments are not reused; empty reuses none."""
 
     def __init__(
         self,

@@ -238,7 +238,7 @@ class Sample(_message.Message):
     doc_id: _builtins.int
     """Number of the row in its split, from 0."""
     digest: _builtins.bytes
-    """SHA-256 over prompt, choices, target and row parameters: 32 bytes."""
+    """SHA-256 over the name and version of the task, prompt, choices, target, row parameters, code check and rollout spec: 32 bytes."""
     cluster: _builtins.str
     """Samples of one passage share a cluster; empty means a cluster of its own."""
     doc_json: _builtins.str
@@ -458,8 +458,8 @@ class PlannedTask(_message.Message):
     temperature: _builtins.float
     """Temperature of a generation task, from the order or the task; unset when neither sets it."""
     request_digest: _builtins.bytes
-    """SHA-256 of the request apart from the sample: parameters, stop sequences, scoring method, prompt form, truncation and
-    server. Two runs with equal digests send equal requests. 32 bytes.
+    """SHA-256 of the request apart from the sample: model, parameters, use_engine_defaults, stop sequences,
+    scoring method, prompt form, truncation and server. Two runs with equal digests send equal requests. 32 bytes.
     """
     @_builtins.property
     def scoring(self) -> Global___TaskScoring:

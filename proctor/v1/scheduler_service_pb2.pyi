@@ -293,7 +293,7 @@ class ListRunsResponse(_message.Message):
     """Number of matching runs over all pages."""
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """Newest first; without progress per task, the order's tasks and params, and the environment."""
+        """Newest first; without progress per task, the environment, and the order's tasks, params, line_models and options of metrics."""
 
     def __init__(
         self,
@@ -750,7 +750,7 @@ class ModelSource(_message.Message):
     engine: _builtins.str
     """Engine: "vllm", "openai", "ollama", "gemini" or "anthropic"."""
     problem: _builtins.str
-    """Why its models could not be listed, in one sentence; empty when they were."""
+    """Why its models, or some of them, could not be listed, in one sentence; empty when all were."""
     api_key_env: _builtins.str
     """The environment variable of its workers that holds the provider's key; empty for a pool that names none."""
     has_key: _builtins.bool
@@ -915,7 +915,7 @@ class WorkerInfo(_message.Message):
     """What an operator should look at: why no model is loaded, or that the machine's clock is off. Empty when nothing is."""
     @_builtins.property
     def seen_at(self) -> _timestamp_pb2.Timestamp:
-        """When its last heartbeat arrived at the scheduler."""
+        """When the worker sent its last heartbeat."""
 
     @_builtins.property
     def load(self) -> _model_pb2.EngineLoad:

@@ -119,7 +119,8 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EstimateRun(self, request, context):
-        """Validates an order as SubmitRun does and estimates what its run would take. Nothing is stored.
+        """Validates an order as SubmitRun does, but for the limits of the moment and of priorities, and estimates what its run would take. Nothing
+        is stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -154,7 +155,8 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PauseRun(self, request, context):
-        """Pauses a pending or running run: no further shard is dispatched. Workers finish the shards that they have begun.
+        """Pauses a pending or running run: no further shard is dispatched.
+        Workers finish the shards that they have begun, except samples whose requests fail.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,7 +36,9 @@ class SchedulerServiceStub:
     SubmitRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.SubmitRunRequest, _scheduler_service_pb2.SubmitRunResponse]
     """Validates an order and stores it as a run. The run starts when it gets a run slot."""
     EstimateRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.EstimateRunRequest, _scheduler_service_pb2.EstimateRunResponse]
-    """Validates an order as SubmitRun does and estimates what its run would take. Nothing is stored."""
+    """Validates an order as SubmitRun does, but for the limits of the moment and of priorities, and estimates what its run would take. Nothing
+    is stored.
+    """
     GetRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetRunRequest, _scheduler_service_pb2.GetRunResponse]
     """Returns one run with its progress."""
     ListRuns: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListRunsRequest, _scheduler_service_pb2.ListRunsResponse]
@@ -46,7 +48,9 @@ class SchedulerServiceStub:
     RetryRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]
     """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
     PauseRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]
-    """Pauses a pending or running run: no further shard is dispatched. Workers finish the shards that they have begun."""
+    """Pauses a pending or running run: no further shard is dispatched.
+    Workers finish the shards that they have begun, except samples whose requests fail.
+    """
     ResumeRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]
@@ -72,7 +76,9 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     SubmitRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.SubmitRunRequest, _scheduler_service_pb2.SubmitRunResponse]  # type: ignore[assignment]
     """Validates an order and stores it as a run. The run starts when it gets a run slot."""
     EstimateRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.EstimateRunRequest, _scheduler_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
-    """Validates an order as SubmitRun does and estimates what its run would take. Nothing is stored."""
+    """Validates an order as SubmitRun does, but for the limits of the moment and of priorities, and estimates what its run would take. Nothing
+    is stored.
+    """
     GetRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.GetRunRequest, _scheduler_service_pb2.GetRunResponse]  # type: ignore[assignment]
     """Returns one run with its progress."""
     ListRuns: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListRunsRequest, _scheduler_service_pb2.ListRunsResponse]  # type: ignore[assignment]
@@ -82,7 +88,9 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     RetryRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]  # type: ignore[assignment]
     """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
     PauseRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]  # type: ignore[assignment]
-    """Pauses a pending or running run: no further shard is dispatched. Workers finish the shards that they have begun."""
+    """Pauses a pending or running run: no further shard is dispatched.
+    Workers finish the shards that they have begun, except samples whose requests fail.
+    """
     ResumeRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ResumeRunRequest, _scheduler_service_pb2.ResumeRunResponse]  # type: ignore[assignment]
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]  # type: ignore[assignment]
@@ -117,7 +125,9 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.EstimateRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.EstimateRunResponse, _abc.Awaitable[_scheduler_service_pb2.EstimateRunResponse]]:
-        """Validates an order as SubmitRun does and estimates what its run would take. Nothing is stored."""
+        """Validates an order as SubmitRun does, but for the limits of the moment and of priorities, and estimates what its run would take. Nothing
+        is stored.
+        """
 
     @_abc_1.abstractmethod
     def GetRun(
@@ -157,7 +167,9 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.PauseRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.PauseRunResponse, _abc.Awaitable[_scheduler_service_pb2.PauseRunResponse]]:
-        """Pauses a pending or running run: no further shard is dispatched. Workers finish the shards that they have begun."""
+        """Pauses a pending or running run: no further shard is dispatched.
+        Workers finish the shards that they have begun, except samples whose requests fail.
+        """
 
     @_abc_1.abstractmethod
     def ResumeRun(

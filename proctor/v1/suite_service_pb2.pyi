@@ -55,7 +55,7 @@ class SuiteDocument(_message.Message):
     """Name of the file, for error messages; may be empty."""
     @_builtins.property
     def files(self) -> _containers.ScalarMap[_builtins.str, _builtins.bytes]:
-        """Data files by their path in the document; at most 3 MiB in all, including the text."""
+        """Data files by their path in the document; at most 500 files, and 3 MiB in all, including the text."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class ShowSampleRequest(_message.Message):
     task: _builtins.str
     """Name of the task."""
     doc_id: _builtins.int
-    """Number of the row in its split, from 0."""
+    """Number of the row in its split, 0 to 20,000."""
     num_fewshot: _builtins.int
     """Examples in the prompt; unset means the task's default."""
     def __init__(

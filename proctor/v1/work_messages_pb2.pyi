@@ -496,7 +496,7 @@ class RunControl(_message.Message):
     epoch: _builtins.int
     """Epoch of the run. Workers ignore shards of earlier ones."""
     is_request_retry_budget_spent: _builtins.bool
-    """The request retry budget of the run is spent: no failed request is sent again."""
+    """The request retry budget of the run is spent: no request is sent again after a failure other than a 429."""
     @_builtins.property
     def time_left(self) -> _duration_pb2.Duration:
         """From when this value was put until no more requests start; overrides WorkShard.time_left. Unset while the run has no
@@ -913,7 +913,7 @@ class ListPoolModelsResponse(_message.Message):
     PROBLEM_FIELD_NUMBER: _builtins.int
     HAS_KEY_FIELD_NUMBER: _builtins.int
     problem: _builtins.str
-    """Why they could not be listed, in one sentence; empty when they were."""
+    """Why they, or some of them, could not be listed, in one sentence; empty when all were."""
     has_key: _builtins.bool
     """Whether the worker has a key of the provider; unset by older workers."""
     @_builtins.property

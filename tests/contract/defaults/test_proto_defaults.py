@@ -12,20 +12,40 @@ from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
 from proctor.values.generation import DEFAULT_MAX_TOKENS
 from proctor.values.names.user import LOCAL_USER
 from proctor.values.priority import default_priority
-from proctor.values.rollout import RolloutAgent
-from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
+from proctor.values.providers.pools_file import MAX_MODEL_CHARACTERS
+from proctor.values.providers.rules import MAX_ROLLOUTS
+from proctor.values.rollout import (
+    MAX_COMMAND_SECONDS,
+    MAX_MODELS,
+    MAX_PARALLEL,
+    MAX_STEPS,
+    MAX_TOKENS,
+    RolloutAgent,
+)
+from proctor.values.run import (
+    LIMIT_BOUNDS,
+    MAX_HISTORY_DAYS,
+    MAX_LEADERBOARD_MODELS,
+    MAX_WINDOW_SECONDS,
+    MIN_WINDOW_SECONDS,
+)
+from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.requests import request_fields
 from services.results.answers import list_outcomes, list_side_by_side
 from services.results.comparison import list_flips
+from services.results.export.exported_run import MissingAnswer
 from services.results.leaderboard import list_history, rank_models
 from services.results.outcomes import list_missing
 from services.results.runs.proto import plan_from_proto
 from services.results.statistics.metric_names import ACCURACY, SCORE, metric_named
 from services.scheduler.batches import grpc_api as batches
 from services.scheduler.rollouts import grpc_api as rollouts
+from services.scheduler.rollouts.rollouts_submission import MAX_COMMAND_CHARACTERS, MAX_GROUP_CHARACTERS
 from services.scheduler.runs import grpc_queue_api
+from services.scheduler.runs.admission.run_slots import MIN_RUN_TIME
 from services.scheduler.runs.orders.proto import order_from_proto
 from services.scheduler.uploads import grpc_api as uploads
+from services.worker.execution.outcome_batcher import OutcomeBatchLimits
 from tests.contract.defaults.stated import absences, comments
 
 COMMON = request_fields.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE
@@ -69,7 +89,10 @@ VALUES: Mapping[str, str] = {
     "Priority.PRIORITY_UNSPECIFIED": f"The default: {ORDER.priority} for a suite, {DATASET_ORDER.priority} "
     "for a data set.",
     "WorkShard.use_engine_defaults": "Unset parameters use the engine's defaults, as for rows of a data set.",
-    "GenerationParams": "Unset fields use the task's value, then the engine's default.",
+    "GenerationParams": f"What is still unset: a suite is greedy, with at most {DEFAULT_MAX_TOKENS} tokens, "
+    "and uses the engine's default for the rest; a data set uses the value of its row, then the engine's "
+    "default.",
+    "ExportRunRequest.missing_code": f'empty means "{MissingAnswer().code}".',
     "Run.user": f'"{LOCAL_USER}" by default.',
     "RunOrder.rollouts": f"unset means {ORDER.rollouts}.",
     **dict.fromkeys(
@@ -83,6 +106,28 @@ VALUES: Mapping[str, str] = {
         ),
         LOCAL,
     ),
+}
+# The bounds that the comment of a field states.
+BOUNDS: Mapping[str, str] = {
+    "RunOrder.num_fewshot": f"0 to {MAX_FEWSHOT};",
+    "RunOrder.rollouts": f"1 to {MAX_ROLLOUTS};",
+    "RunOrder.model": f"At most {MAX_MODEL_CHARACTERS} characters.",
+    "RunOrder.completion_window_seconds": f"{MIN_WINDOW_SECONDS:,} to {MAX_WINDOW_SECONDS:,},",
+    "OrderRolloutsRequest.models": f"1 to {MAX_MODELS},",
+    "OrderRolloutsRequest.rollouts": f"1 to {MAX_ROLLOUTS};",
+    "OrderRolloutsRequest.parallel": f"1 to {MAX_PARALLEL:,};",
+    "OrderRolloutsRequest.parallel_group": f"at most {MAX_GROUP_CHARACTERS} characters",
+    "RolloutAgent.max_steps": f"1 to {MAX_STEPS:,}.",
+    "RolloutAgent.max_tokens": f"1 to {MAX_TOKENS:,}.",
+    "RolloutAgent.command_seconds": f"at most {MAX_COMMAND_SECONDS:,.0f}.",
+    "RolloutAgent.command": f"At most {MAX_COMMAND_CHARACTERS:,} characters",
+    "QueueLimits.max_running_runs": f"1 to {LIMIT_BOUNDS['max_running_runs'][1]:,}.",
+    "QueueLimits.max_pending_runs_per_user": f"1 to {LIMIT_BOUNDS['max_pending_runs_per_user'][1]:,}.",
+    "QueueLimits.max_requests_per_minute": f"1 to {LIMIT_BOUNDS['max_requests_per_minute'][1]:,}.",
+    "QueueLimits.max_stored_files_per_user": f"1 to {LIMIT_BOUNDS['max_stored_files_per_user'][1]:,}:",
+    "QueueLimits.min_run_time": f"less than {MIN_RUN_TIME.seconds} seconds counts as {MIN_RUN_TIME.seconds}.",
+    "ShowSampleRequest.doc_id": f"0 to {LAST_PREVIEWED_ROW:,}.",
+    "OutcomeBatch.outcomes": f"at most {OutcomeBatchLimits().outcomes},",
 }
 # Fields without a value that leave something as it is. No number and no name is in such a sentence.
 NOTHING = re.compile(
@@ -101,6 +146,11 @@ STATED = absences()
 def test_a_number_that_is_left_out_is_the_one_that_is_stated(field: str) -> None:
     usual, most = NUMBERS[field]
     assert f"1 to {most}; 0 means {usual}." in STATED[field]
+
+
+@pytest.mark.parametrize("field", BOUNDS)
+def test_a_bound_is_the_one_that_is_stated(field: str) -> None:
+    assert BOUNDS[field] in dict(comments())[field]
 
 
 @pytest.mark.parametrize("field", VALUES)
