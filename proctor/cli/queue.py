@@ -99,7 +99,7 @@ class LimitOptions:
         typer.Option(
             parser=_seconds,
             metavar="SECONDS",
-            help="Seconds that a run executes before a run of equal priority may preempt it.",
+            help="Seconds, at least 5, that a run executes before a run of equal priority may preempt it.",
         ),
     ] = None
     highest_priorities: Annotated[

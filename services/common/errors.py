@@ -1,4 +1,4 @@
-"""The form of an error, a sentence with its facts, and errors that several services raise. No transport."""
+"""The base of errors, each a sentence with its facts, and errors of several services. No transport."""
 
 from enum import StrEnum
 from typing import ClassVar

@@ -14,9 +14,8 @@ PATTERNS = (
     "services/**/*.sql",
     "proctor/**/*.py",
 )
-# Dots may end a sentence; a star is any name. Strings of code and imports of contracts are checked where they
-# are used.
-NAMED = re.compile(r"(?<![\w./:\"-])((?:services|proctor|tests|docs|protos|suites|\.ci)/[\w*/.{},-]*[\w*/])")
+# Dots may end a sentence; a star is any name.
+NAMED = re.compile(r"(?<![\w./:-])((?:services|proctor|tests|docs|protos|suites|\.ci)/[\w*/.{},-]*[\w*/])")
 SHORT = re.compile(r"`((?:gateway|scheduler|worker|results)/[a-z_/]+)`")
 
 
@@ -39,6 +38,10 @@ def exists(name: str) -> bool:
 @pytest.mark.parametrize("path", text_files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_path_that_is_named_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
+    if path.name == "routes.py":
+        # Names of templates: a test of pages renders them.
+        text = re.sub(r'show\("[a-z_/]+"', "", text)
+        text = re.sub(r'part="[a-z_/]+"', "", text)
     assert [name for name in NAMED.findall(text) if not exists(name)] == []
 
 

@@ -52,7 +52,11 @@ class CompareOptions:
     ] = ""
     max_flips: Annotated[int | None, typer.Option(min=1, help="Maximum number of samples listed.")] = None
     force: Annotated[
-        bool, typer.Option("--force", help="Compare runs scored in different ways; the output says so.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Compare runs with different scoring methods or options of a metric; the output says so.",
+        ),
     ] = False
 
 

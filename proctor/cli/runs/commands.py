@@ -65,7 +65,7 @@ async def retry(session: Session, run_id: RunIdArgument) -> None:
 
 
 async def pause(session: Session, run_id: RunIdArgument) -> None:
-    """Pause a run: no further sample is sent; samples in flight are finished and recorded."""
+    """Pause a run: no further shard is dispatched; workers finish the shards that they have begun."""
     run = await session.client.pause_run(run_id)
     _report(session, run, f"is paused; `{program_name()} resume {run_id}` continues it.")
 

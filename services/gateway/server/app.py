@@ -115,7 +115,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     app: FastAPI = FastAPIOffline(
         title="Proctor",
         version="1",
-        description="Examines language models.",
+        description="Evaluates language models.",
         redoc_url=None,
         # A redirect would repeat whatever Host the request has.
         redirect_slashes=False,

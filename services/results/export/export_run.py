@@ -82,7 +82,7 @@ class RenderFile:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """The file begins at `first_byte`, from 0. With `includes_total` its size is measured first.
+    """The file begins at `first_byte`; bytes count from 0. With `includes_total` its size is measured first.
 
     `missing` stands in an error file for each sample without an outcome. With `is_csv_safe` no text of a CSV
     file is a formula.

@@ -1,6 +1,6 @@
 -- `r.*` reads the view outcome_records, which lists its columns (migrations/0012_answered_records.sql). Postgres computes only
--- those that a query uses. `sample >= $3` says nothing new, but the planner takes it for the number of rows: from the comparison
--- of pairs alone it expects half of the run, and starts parallel workers for each chunk.
+-- those that a query uses. `sample >= $3` follows from the comparison of pairs, but the planner estimates the number of rows
+-- from it. From that comparison alone it expects half of the run, and starts parallel workers for each chunk.
 
 -- name: export_lines: Return the outcomes of a run that count in an epoch, an object of JSON each, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
 -- `size_bytes` sums the texts up to each row. JSON_SCALAR writes what to_json would, and looks up no type for each value:

@@ -17,8 +17,9 @@ ScoreValue = float | LabelPair | NumberPair
 class ScoringTarget:
     """The target of a sample. `choices` are continuations, delimiter included, as the model sees.
 
-    Either `choice` or, where several are right, `right_choices`. Metrics compare `texts` with `wrong_texts`.
-    `choice_texts` are the texts of the choices for metrics that compare the chosen one with `texts`.
+    Either `choice` or, where several are right, `right_choices`. Metrics compare an answer with `texts`, and
+    some with `wrong_texts` too. `choice_texts` are the texts of the choices for metrics that compare the
+    chosen one with `texts`.
     """
 
     choices: tuple[str, ...] = ()

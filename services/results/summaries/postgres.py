@@ -27,7 +27,7 @@ class PostgresSummaries:
         run_id, epoch = summary.run_id, summary.epoch
 
         async def add(transaction: PostgresTransaction) -> None:
-            if await transaction.fetchrow("hold_frozen_epoch", run_id, epoch) is not None:
+            if await transaction.fetchrow("lock_frozen_epoch", run_id, epoch) is not None:
                 await transaction.execute("add_summary", run_id, epoch, SUMMARY.dump_json(summary).decode())
                 await self._add_closed_run(transaction, plan, summary)
 

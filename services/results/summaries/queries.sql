@@ -18,7 +18,7 @@ SET state = $3
 WHERE run_id = $1 AND epoch = $2 AND is_frozen
 RETURNING run_id;
 
--- name: hold_frozen_epoch: Keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)
+-- name: lock_frozen_epoch: Keep a frozen epoch from being left before the transaction ends ($1 run, $2 epoch)
 -- A retry opens a new epoch: it waits, or this summary is not stored.
 SELECT epoch FROM run_records WHERE run_id = $1 AND epoch = $2 AND is_frozen FOR SHARE;
 

@@ -51,7 +51,7 @@ class SlotStore(Protocol):
         ...
 
     async def delete_admissions(self, token: FencingToken, before: datetime) -> None:
-        """Forgets old admissions of users who have no runs in the queue."""
+        """Deletes old admissions of users who have no runs in the queue."""
         ...
 
 
@@ -174,7 +174,7 @@ class _LedRuns:
         self._stream_generation = stream_generation
 
     async def _sweep(self) -> None:
-        """Withdraws announcements of runs that closed a while ago, forgets old admissions, looks at sizes."""
+        """Withdraws announcements of runs that closed a while ago, deletes old admissions, looks at sizes."""
         now = self._lead.clock.monotonic()
         if now - self._swept_at < _SWEEP_SECONDS:
             return

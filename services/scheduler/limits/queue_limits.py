@@ -15,7 +15,8 @@ _MAX_TEXT = 1024
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """The limits now. A run keeps its slot for `min_run_time` before one of equal priority may preempt it.
+    """The limits now. A run keeps its slot for `min_run_time`, and for 5 s at least, before one of
+    equal priority may preempt it.
 
     `highest_priorities` has an entry per user. A user without one has that of `OTHER_USERS`, or may use any.
     """

@@ -39,7 +39,7 @@ from services.scheduler.uploads.wiring import UploadParts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutParts:
-    """`bundles`, `artifacts` and `budgets` run in every scheduler, what deletes in the leader."""
+    """`bundles`, `artifacts` and `budgets` run in every scheduler, the two that delete in the leader."""
 
     apis: Mapping[str, Registration]
     bundles: NatsBundleAnswers

@@ -1,4 +1,4 @@
-"""Lists the models that can be examined: asks all pools at once, waits for none of them for long."""
+"""Lists the models that can be evaluated: asks all pools at once, waits for none of them for long."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence

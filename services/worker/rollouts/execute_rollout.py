@@ -122,7 +122,7 @@ class _OneRollout:
                     if problem or is_below(dict(result.rewards), each.step.min_rewards):
                         break
         except Exception:
-            # Not where it is cancelled, which waits for nothing.
+            # Not where it is cancelled: a cancelled rollout stores nothing more.
             await self._store_latest(left)
             raise
         await self._store_latest(left)

@@ -206,7 +206,7 @@ class InMemoryRuns:
     async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
         self.deletions[run_id] = now
 
-    async def settle_deleted(self, run_id: RunId) -> None:
+    async def delete_deletion(self, run_id: RunId) -> None:
         self.deletions.pop(run_id, None)
 
     # LedRunStore

@@ -178,7 +178,7 @@ async def test_deleted_run_is_gone_and_kept_in_mind_for_results(stores: Stores) 
         await stores.deleted.delete(run.run_id, by(START + HOUR))
     assert await stores.deleted.deleted(START) == []
     assert await stores.deleted.deleted(START + HOUR) == [run.run_id]
-    await stores.deleted.settle_deleted(run.run_id)
+    await stores.deleted.delete_deletion(run.run_id)
     assert await stores.deleted.deleted(START + HOUR) == []
 
 

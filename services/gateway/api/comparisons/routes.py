@@ -59,7 +59,9 @@ class CompareRequest(RequestBody):
         default_factory=list, description='Empty means each task\'s main metric; "accuracy" means acc'
     )
     tasks: list[Text] = Field(default_factory=list, description="Empty means all that the runs share")
-    force: bool = Field(default=False, description="Compare different scoring methods, with a warning")
+    force: bool = Field(
+        default=False, description="Compare different scoring methods or options of a metric, with a warning"
+    )
 
     @model_validator(mode="after")
     def of_one_kind(self) -> Self:

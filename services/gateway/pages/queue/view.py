@@ -148,7 +148,7 @@ def _limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
             "min_run_time_seconds",
             "Time before preemption",
             f"{kept:.15g}",
-            f"seconds that a run keeps its slot against equal priority: {duration(kept)}",
+            f"seconds that a run keeps its slot against equal priority, at least 5: {duration(kept)}",
             "0",
         ),
         *_storage_limits(limits),

@@ -100,8 +100,8 @@ def expected_slots(
         }
         if not left:
             return
-        # The slot that is free soonest at the latest: a run that is being planned may take its whole planning
-        # time. Among equals a planned run has the least work to repeat.
+        # The slot whose latest end comes first: it includes the whole planning time of a run that is being
+        # planned. Among equals a planned run has the least work to repeat.
         preempted = min(
             left, key=lambda slot: (left[slot][1], not slot.is_planned, slot.admitted_at, slot.run_id)
         )

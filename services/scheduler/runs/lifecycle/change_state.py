@@ -131,6 +131,6 @@ class DeleteRun:
                 await self.runs.postpone_deleted(run_id, self.clock.now())
 
     async def _delete_record(self, run_id: RunId) -> None:
-        # Forgotten last: a crash in between repeats a deletion, which is harmless.
+        # Deleted last: a crash in between repeats a deletion, which is harmless.
         await self.record.delete_run(run_id)
-        await self.runs.settle_deleted(run_id)
+        await self.runs.delete_deletion(run_id)

@@ -64,7 +64,7 @@ class RunStore(Protocol):
         """Restart the wait before the run's removal, as if it had been deleted only now."""
         ...
 
-    async def settle_deleted(self, run_id: RunId) -> None:
+    async def delete_deletion(self, run_id: RunId) -> None:
         """Called once results has deleted the run."""
         ...
 

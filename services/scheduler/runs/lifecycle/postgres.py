@@ -141,7 +141,7 @@ class PostgresRuns:
     async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
         await self._session.execute("postpone_deleted_run", run_id, now)
 
-    async def settle_deleted(self, run_id: RunId) -> None:
+    async def delete_deletion(self, run_id: RunId) -> None:
         await self._session.execute("delete_deleted_run", run_id)
 
     async def _change(self, made: Change, query: str, run_id: RunId, *values: object) -> Run | None:

@@ -48,14 +48,14 @@ def first_problem(order: RunOrder) -> Problem | None:
     return (
         # Size first: the checks behind it walk through all that was sent.
         _size_problem(order)
-        or _examined_problem(order)
+        or _benchmark_problem(order)
         or out_of_range
         or _text_problem(order)
         or _provider_params_problem(params.provider_params)
     )
 
 
-def _examined_problem(order: RunOrder) -> Problem | None:
+def _benchmark_problem(order: RunOrder) -> Problem | None:
     """An order names a suite or a data set; some fields are for data sets only."""
     if order.suite and order.dataset_id:
         sentence = f"The order names the suite {order.suite} and the data set {order.dataset_id}."

@@ -97,7 +97,7 @@ def _problem_of_tasks(
     for task in tasks:
         problem = _problem(rules, params_for(order.params, task.generation))
         if problem:
-            advice = "Leave the task out, or examine it with another provider."
+            advice = "Leave the task out, or evaluate it with another provider."
             sentence = f"Task {task.name} sets {problem.field}, which {rules.name} does not take so. {advice}"
             return Problem("tasks", sentence)
     return None

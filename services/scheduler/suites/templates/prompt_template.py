@@ -96,7 +96,7 @@ def compile_template(source: str) -> PromptTemplate:
         check_size(parsed)
         fields = sorted(meta.find_undeclared_variables(parsed))
         template = _ENVIRONMENT.from_string(CostWriter().visit(parsed))
-        # Jinja copies them for each row: as a dict in a fifth less of the time of a row than as its ChainMap.
+        # Jinja copies the globals for each row: as a dict, not its ChainMap, a row takes a sixth less time.
         template.globals = dict(template.globals)
     except TemplateSyntaxError as error:
         raise InvalidTemplate(f"line {error.lineno} of the template: {error.message}") from error

@@ -294,7 +294,7 @@ async def test_a_rollout_that_goes_is_renewed_until_it_is_recorded(harness: Gate
         f"/runs/{FIRST}/rollouts/0/2",
         f"/runs/{FIRST}/rollouts/-1/0",
         f"/runs/{FIRST}/rollouts/0/x",
-        f"/runs/{FIRST}/rollouts/x/-1",
+        f"/runs/{FIRST}/rollouts/x/0",
         f"/runs/{FIRST}/rollouts/99999999999999999999/0",
     ],
 )
