@@ -98,7 +98,7 @@ class SideBySideRow(_message.Message):
     """The answers differ."""
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___SideBySideAnswer]:
-        """One per run, in the order of the request: the first rollout. An entry is empty when the run has no answer."""
+        """One per run, in the order of the request: the first rollout. An entry is empty when the run has no outcome for the row."""
 
     def __init__(
         self,

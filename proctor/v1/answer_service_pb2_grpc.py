@@ -57,8 +57,8 @@ class AnswerServiceServicer:
     """
 
     def ListSideBySide(self, request, context):
-        """Lists the rows that the first run shares with any other run, with the answers of all runs. Ordered as in the first
-        run; keyset pages.
+        """Lists the rows that the first run shares with any other run, and for which a run has an outcome, with the answers of all
+        runs. Ordered as in the first run; keyset pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

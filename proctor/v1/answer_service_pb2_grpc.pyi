@@ -34,8 +34,8 @@ class AnswerServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AnswerServiceAsyncStub: ...
     ListSideBySide: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListSideBySideRequest, _answer_service_pb2.ListSideBySideResponse]
-    """Lists the rows that the first run shares with any other run, with the answers of all runs. Ordered as in the first
-    run; keyset pages.
+    """Lists the rows that the first run shares with any other run, and for which a run has an outcome, with the answers of all
+    runs. Ordered as in the first run; keyset pages.
     """
     MarkAnswers: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.MarkAnswersRequest, _answer_service_pb2.MarkAnswersResponse]
     """Marks answers of a run as golden or as wrong, or removes the marks. An answer has one mark at most, and marks change no score."""
@@ -48,8 +48,8 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListSideBySide: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListSideBySideRequest, _answer_service_pb2.ListSideBySideResponse]  # type: ignore[assignment]
-    """Lists the rows that the first run shares with any other run, with the answers of all runs. Ordered as in the first
-    run; keyset pages.
+    """Lists the rows that the first run shares with any other run, and for which a run has an outcome, with the answers of all
+    runs. Ordered as in the first run; keyset pages.
     """
     MarkAnswers: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.MarkAnswersRequest, _answer_service_pb2.MarkAnswersResponse]  # type: ignore[assignment]
     """Marks answers of a run as golden or as wrong, or removes the marks. An answer has one mark at most, and marks change no score."""
@@ -65,8 +65,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.ListSideBySideRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.ListSideBySideResponse, _abc.Awaitable[_answer_service_pb2.ListSideBySideResponse]]:
-        """Lists the rows that the first run shares with any other run, with the answers of all runs. Ordered as in the first
-        run; keyset pages.
+        """Lists the rows that the first run shares with any other run, and for which a run has an outcome, with the answers of all
+        runs. Ordered as in the first run; keyset pages.
         """
 
     @_abc_1.abstractmethod

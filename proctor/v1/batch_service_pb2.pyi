@@ -312,7 +312,7 @@ class CreateBatchRequest(_message.Message):
     """Lifetime of the output files in seconds, from the creation of each: 3,600 to 2,592,000. Unset means unlimited."""
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Up to 16 pairs; keys of up to 64, values of up to 512 characters."""
+        """Up to 16 pairs; keys of 1 to 64, values of up to 512 characters."""
 
     def __init__(
         self,
@@ -490,7 +490,7 @@ class CancelBatchResponse(_message.Message):
     BATCH_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def batch(self) -> Global___Batch:
-        """The batch in state cancelling."""
+        """The batch in state cancelling, or cancelled already."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class BatchServiceServicer:
     """
 
     def CreateBatch(self, request, context):
-        """Creates a batch over an input file. A faulty input file yields a batch in state failed.
+        """Creates a batch over an input file. A faulty input file or a refused order yields a batch in state failed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class ChangeServiceStub:
-    """Shows who cancelled, paused, retried or deleted something, and who changed the limits.
+    """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
+    after a year.
     """
 
     def __init__(self, channel):
@@ -43,7 +44,8 @@ class ChangeServiceStub:
 
 
 class ChangeServiceServicer:
-    """Shows who cancelled, paused, retried or deleted something, and who changed the limits.
+    """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
+    after a year.
     """
 
     def ListChanges(self, request, context):
@@ -70,7 +72,8 @@ def add_ChangeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ChangeService:
-    """Shows who cancelled, paused, retried or deleted something, and who changed the limits.
+    """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
+    after a year.
     """
 
     @staticmethod

@@ -27,7 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ChangeServiceStub:
-    """Shows who cancelled, paused, retried or deleted something, and who changed the limits."""
+    """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
+    after a year.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -38,14 +40,18 @@ class ChangeServiceStub:
 
 @_typing.type_check_only
 class ChangeServiceAsyncStub(ChangeServiceStub):
-    """Shows who cancelled, paused, retried or deleted something, and who changed the limits."""
+    """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
+    after a year.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListChanges: _aio.UnaryUnaryMultiCallable[_change_service_pb2.ListChangesRequest, _change_service_pb2.ListChangesResponse]  # type: ignore[assignment]
     """Lists changes, latest first, by keyset pages."""
 
 class ChangeServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Shows who cancelled, paused, retried or deleted something, and who changed the limits."""
+    """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
+    after a year.
+    """
 
     @_abc_1.abstractmethod
     def ListChanges(

@@ -166,7 +166,7 @@ class Difference(_message.Message):
     second_unparsed: _builtins.int
     """Unparsed answers of the second run among the pairs."""
     difference_if_parsed: _builtins.float
-    """The difference over the pairs that were parsed in both runs; unset when all were parsed."""
+    """The difference over the pairs that were parsed in both runs; unset when all were parsed, or no pair was, and for the benchmark as a whole."""
     only_first_right: _builtins.int
     """Pairs that only the first run answered right, for scores of 0 and 1."""
     only_second_right: _builtins.int

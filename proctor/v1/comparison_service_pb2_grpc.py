@@ -59,7 +59,7 @@ class ComparisonServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListFlips(self, request, context):
-        """Lists the samples on which two runs differ in a metric, by keyset pages.
+        """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

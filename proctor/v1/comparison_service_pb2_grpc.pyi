@@ -36,7 +36,7 @@ class ComparisonServiceStub:
     CompareRuns: _grpc.UnaryUnaryMultiCallable[_comparison_service_pb2.CompareRunsRequest, _comparison_service_pb2.CompareRunsResponse]
     """Compares two or more frozen runs of one suite, or over data sets, or the latest completed runs of models, pair by pair."""
     ListFlips: _grpc.UnaryUnaryMultiCallable[_comparison_service_pb2.ListFlipsRequest, _comparison_service_pb2.ListFlipsResponse]
-    """Lists the samples on which two runs differ in a metric, by keyset pages."""
+    """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
 
 @_typing.type_check_only
 class ComparisonServiceAsyncStub(ComparisonServiceStub):
@@ -46,7 +46,7 @@ class ComparisonServiceAsyncStub(ComparisonServiceStub):
     CompareRuns: _aio.UnaryUnaryMultiCallable[_comparison_service_pb2.CompareRunsRequest, _comparison_service_pb2.CompareRunsResponse]  # type: ignore[assignment]
     """Compares two or more frozen runs of one suite, or over data sets, or the latest completed runs of models, pair by pair."""
     ListFlips: _aio.UnaryUnaryMultiCallable[_comparison_service_pb2.ListFlipsRequest, _comparison_service_pb2.ListFlipsResponse]  # type: ignore[assignment]
-    """Lists the samples on which two runs differ in a metric, by keyset pages."""
+    """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
 
 class ComparisonServiceServicer(metaclass=_abc_1.ABCMeta):
     """Compares runs sample by sample."""
@@ -65,6 +65,6 @@ class ComparisonServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _comparison_service_pb2.ListFlipsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_comparison_service_pb2.ListFlipsResponse, _abc.Awaitable[_comparison_service_pb2.ListFlipsResponse]]:
-        """Lists the samples on which two runs differ in a metric, by keyset pages."""
+        """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
 
 def add_ComparisonServiceServicer_to_server(servicer: ComparisonServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

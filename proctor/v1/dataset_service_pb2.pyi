@@ -260,7 +260,7 @@ class Dataset(_message.Message):
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models named in its lines, at most 20."""
+        """The model that its lines name, if any: at most one."""
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class DatasetServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDataset(self, request, context):
-        """Deletes a data set, and its content unless another data set has the same content. Fails while a run uses it.
+        """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,7 +42,7 @@ class DatasetServiceStub:
     PreviewDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.PreviewDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]
     """Returns rows as they would be sent to a model."""
     DeleteDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteDatasetRequest, _dataset_service_pb2.DeleteDatasetResponse]
-    """Deletes a data set, and its content unless another data set has the same content. Fails while a run uses it."""
+    """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it."""
 
 @_typing.type_check_only
 class DatasetServiceAsyncStub(DatasetServiceStub):
@@ -58,7 +58,7 @@ class DatasetServiceAsyncStub(DatasetServiceStub):
     PreviewDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.PreviewDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]  # type: ignore[assignment]
     """Returns rows as they would be sent to a model."""
     DeleteDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteDatasetRequest, _dataset_service_pb2.DeleteDatasetResponse]  # type: ignore[assignment]
-    """Deletes a data set, and its content unless another data set has the same content. Fails while a run uses it."""
+    """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it."""
 
 class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
     """Validates, stores and lists uploaded data sets. Files are stored in an object store; refused uploads are not stored."""
@@ -101,6 +101,6 @@ class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _dataset_service_pb2.DeleteDatasetRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_dataset_service_pb2.DeleteDatasetResponse, _abc.Awaitable[_dataset_service_pb2.DeleteDatasetResponse]]:
-        """Deletes a data set, and its content unless another data set has the same content. Fails while a run uses it."""
+        """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it."""
 
 def add_DatasetServiceServicer_to_server(servicer: DatasetServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -25,9 +25,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
     """Not a reason; never sent."""
     ERROR_REASON_INVALID_PARAMETER: _ErrorReason.ValueType  # 1
-    """INVALID_ARGUMENT. {"field": "order.limit"}: a field has a value that is not allowed."""
+    """INVALID_ARGUMENT. {"field": "order.limit"}: a field has a value that is not allowed. Also the error of a run whose task has too few examples."""
     ERROR_REASON_UNKNOWN_SUITE: _ErrorReason.ValueType  # 2
-    """INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
+    """INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path or is to be deleted. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
     ERROR_REASON_UNKNOWN_TASK: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}: the suite has no such task."""
     ERROR_REASON_UNKNOWN_MODEL: _ErrorReason.ValueType  # 4
@@ -35,7 +35,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNKNOWN_PROVIDER: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}: no pool asks this provider."""
     ERROR_REASON_INVALID_SUITE_FILE: _ErrorReason.ValueType  # 6
-    """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded over REST. {"file": "mine/task.yaml", "line": "3", "field": "doc_to_text"}: a file of the suite is invalid."""
+    """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded over REST. {"file": "mine/task.yaml", "line": "3", "field": "doc_to_text"}: a file of the suite is invalid. Also the error of a run."""
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
     """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read. Also the error of a run."""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
@@ -43,7 +43,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SAMPLE_TOO_LARGE: _ErrorReason.ValueType  # 9
     """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be. Also the error of a run."""
     ERROR_REASON_RUN_NOT_FOUND: _ErrorReason.ValueType  # 10
-    """NOT_FOUND. {"run_id": "…"}: no such run."""
+    """NOT_FOUND. {"run_id": "…"}: no such run. With model and benchmark instead: the model has no completed run of it."""
     ERROR_REASON_RUN_ALREADY_FINISHED: _ErrorReason.ValueType  # 11
     """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be cancelled."""
     ERROR_REASON_RUN_NOT_RETRYABLE: _ErrorReason.ValueType  # 12
@@ -195,9 +195,9 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Not a reason; never sent."""
 ERROR_REASON_INVALID_PARAMETER: ErrorReason.ValueType  # 1
-"""INVALID_ARGUMENT. {"field": "order.limit"}: a field has a value that is not allowed."""
+"""INVALID_ARGUMENT. {"field": "order.limit"}: a field has a value that is not allowed. Also the error of a run whose task has too few examples."""
 ERROR_REASON_UNKNOWN_SUITE: ErrorReason.ValueType  # 2
-"""INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
+"""INVALID_ARGUMENT, or NOT_FOUND when the suite is part of the path or is to be deleted. {"suite": "glu", "supported": "glue, starter"}: no such suite, or version of one."""
 ERROR_REASON_UNKNOWN_TASK: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. {"suite": "glue", "task": "sst3"}: the suite has no such task."""
 ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
@@ -205,7 +205,7 @@ ERROR_REASON_UNKNOWN_MODEL: ErrorReason.ValueType  # 4
 ERROR_REASON_UNKNOWN_PROVIDER: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT. {"provider": "unknown", "supported": "openai, vllm"}: no pool asks this provider."""
 ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
-"""FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded over REST. {"file": "mine/task.yaml", "line": "3", "field": "doc_to_text"}: a file of the suite is invalid."""
+"""FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded over REST. {"file": "mine/task.yaml", "line": "3", "field": "doc_to_text"}: a file of the suite is invalid. Also the error of a run."""
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
 """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read. Also the error of a run."""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
@@ -213,7 +213,7 @@ ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
 ERROR_REASON_SAMPLE_TOO_LARGE: ErrorReason.ValueType  # 9
 """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be. Also the error of a run."""
 ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 10
-"""NOT_FOUND. {"run_id": "…"}: no such run."""
+"""NOT_FOUND. {"run_id": "…"}: no such run. With model and benchmark instead: the model has no completed run of it."""
 ERROR_REASON_RUN_ALREADY_FINISHED: ErrorReason.ValueType  # 11
 """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be cancelled."""
 ERROR_REASON_RUN_NOT_RETRYABLE: ErrorReason.ValueType  # 12

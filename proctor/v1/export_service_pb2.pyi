@@ -110,7 +110,9 @@ class ExportRunRequest(_message.Message):
     format: Global___ExportFormat.ValueType
     """Format of the file."""
     task: _builtins.str
-    """Only this task; empty means all. Required for EXPORT_FORMAT_LM_EVAL when the run has several tasks."""
+    """Only outcomes of this task; empty means all. Required for LM_EVAL, BATCH_OUTPUT and BATCH_ERRORS when the run has several tasks.
+    The figures of HTML and JSON are those of the whole run.
+    """
     first_byte: _builtins.int
     """Offset of the first byte to send, to resume an interrupted download. Only for CSV and JSONL of a frozen run, whose
     content does not change.
@@ -161,7 +163,7 @@ class ExportRunResponse(_message.Message):
     media_type: _builtins.str
     """Its media type; in the first chunk only."""
     total_bytes: _builtins.int
-    """Size of the whole CSV or JSONL if includes_total or first_byte was set; in the first chunk only."""
+    """Size of the whole CSV or JSONL if includes_total or first_byte was set, or if it is known already; in the first chunk only."""
     content_tag: _builtins.str
     """Entity tag of the CSV or JSONL of a frozen run; empty otherwise. In the first chunk only."""
     def __init__(

@@ -72,7 +72,7 @@ class File(_message.Message):
     user: _builtins.str
     """User who uploaded it, or whose batch wrote it."""
     row_count: _builtins.int
-    """Number of lines, for a file without faults."""
+    """Number of lines of an input file without faults; 0 for every other file."""
     fault_count: _builtins.int
     """Number of all faults. A batch over a file with faults fails."""
     @_builtins.property

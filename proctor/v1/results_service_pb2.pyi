@@ -34,7 +34,7 @@ class _OutcomeSortEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutcomeSo
     OUTCOME_SORT_SCORE: _OutcomeSort.ValueType  # 2
     """By the score in filter.metric, or else in the task's first per-sample metric."""
     OUTCOME_SORT_LENGTH: _OutcomeSort.ValueType  # 3
-    """By the length of the answer in characters."""
+    """By the length of the answer in characters; for multiple choice that of the prediction."""
     OUTCOME_SORT_TIME: _OutcomeSort.ValueType  # 4
     """By the seconds the answer took. Reused answers have none."""
 
@@ -48,7 +48,7 @@ OUTCOME_SORT_SAMPLE: OutcomeSort.ValueType  # 1
 OUTCOME_SORT_SCORE: OutcomeSort.ValueType  # 2
 """By the score in filter.metric, or else in the task's first per-sample metric."""
 OUTCOME_SORT_LENGTH: OutcomeSort.ValueType  # 3
-"""By the length of the answer in characters."""
+"""By the length of the answer in characters; for multiple choice that of the prediction."""
 OUTCOME_SORT_TIME: OutcomeSort.ValueType  # 4
 """By the seconds the answer took. Reused answers have none."""
 Global___OutcomeSort: _TypeAlias = OutcomeSort  # noqa: Y015
@@ -128,9 +128,9 @@ class OutcomeFilter(_message.Message):
     max_score: _builtins.float
     """Highest score in `metric`."""
     min_characters: _builtins.int
-    """Minimum length of the answer in characters. Failures never match."""
+    """Minimum length of the answer in characters, for multiple choice of the prediction. Failures never match."""
     max_characters: _builtins.int
-    """Maximum length of the answer in characters. Failures never match."""
+    """Maximum length, in the same way. Failures never match."""
     is_golden: _builtins.bool
     """Only golden answers."""
     failure_class: _outcome_pb2.FailureClass.ValueType

@@ -572,7 +572,7 @@ class RolloutAgent(_message.Message):
     command_seconds: _builtins.float
     """Time of one command, above 0 and at most 3,600."""
     max_cost: _builtins.float
-    """Cost of its tokens, in the currency of the price file; unset means no limit. It needs a price of the model."""
+    """Cost of its tokens, above 0, in the currency of the price file; unset means no limit. It needs a price of the model."""
     template: _builtins.str
     """The name of a program: "aider", "claude-code", "codex", "gemini", "opencode"; or empty, with `command`."""
     @_builtins.property

@@ -35,7 +35,7 @@ class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.Val
     RUN_STATE_PENDING: _RunState.ValueType  # 1
     """Accepted and stored; waits for a run slot."""
     RUN_STATE_RUNNING: _RunState.ValueType  # 2
-    """Has a run slot: is planned, dispatched and recorded."""
+    """Has a run slot: is planned, dispatched and recorded. While its figures are computed (RunProgress.is_closing) it has none any more."""
     RUN_STATE_PAUSED: _RunState.ValueType  # 3
     """Paused by a user. It holds no run slot. Workers finish the shards that they have begun, except samples whose requests fail;
     the rest is dispatched again when it is resumed.
@@ -58,7 +58,7 @@ RUN_STATE_UNSPECIFIED: RunState.ValueType  # 0
 RUN_STATE_PENDING: RunState.ValueType  # 1
 """Accepted and stored; waits for a run slot."""
 RUN_STATE_RUNNING: RunState.ValueType  # 2
-"""Has a run slot: is planned, dispatched and recorded."""
+"""Has a run slot: is planned, dispatched and recorded. While its figures are computed (RunProgress.is_closing) it has none any more."""
 RUN_STATE_PAUSED: RunState.ValueType  # 3
 """Paused by a user. It holds no run slot. Workers finish the shards that they have begun, except samples whose requests fail;
 the rest is dispatched again when it is resumed.
@@ -161,7 +161,7 @@ class _PromptForm:
 class _PromptFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PromptForm.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PROMPT_FORM_UNSPECIFIED: _PromptForm.ValueType  # 0
-    """Completion for log-likelihood and for engines that support it, otherwise chat."""
+    """Completion for log-likelihood and for engines inside a worker; for a data set of batch requests that of their endpoint; otherwise chat."""
     PROMPT_FORM_COMPLETION: _PromptForm.ValueType  # 1
     """The text is sent unchanged, without a chat template."""
     PROMPT_FORM_CHAT: _PromptForm.ValueType  # 2
@@ -171,7 +171,7 @@ class PromptForm(_PromptForm, metaclass=_PromptFormEnumTypeWrapper):
     """How a text prompt is sent to the model."""
 
 PROMPT_FORM_UNSPECIFIED: PromptForm.ValueType  # 0
-"""Completion for log-likelihood and for engines that support it, otherwise chat."""
+"""Completion for log-likelihood and for engines inside a worker; for a data set of batch requests that of their endpoint; otherwise chat."""
 PROMPT_FORM_COMPLETION: PromptForm.ValueType  # 1
 """The text is sent unchanged, without a chat template."""
 PROMPT_FORM_CHAT: PromptForm.ValueType  # 2
@@ -310,7 +310,7 @@ class RunOrder(_message.Message):
     LINE_MODELS_FIELD_NUMBER: _builtins.int
     COMPLETION_WINDOW_SECONDS_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
-    """Project that groups runs; created on first use."""
+    """Project that groups runs, at least 0; 0 is no project."""
     suite: _builtins.str
     """A registered suite, for example "glue". "mine@2" is version 2 of a user's suite, "mine" its latest version. Empty for a
     data set.
@@ -320,13 +320,13 @@ class RunOrder(_message.Message):
     limit: _builtins.int
     """First N rows of each task, at least 1; unset means all rows."""
     num_fewshot: _builtins.int
-    """Examples in each prompt, 0 to 100; unset means the task's default."""
+    """Examples in each prompt, 0 to 100; unset means the task's default. Only for a suite."""
     rollouts: _builtins.int
     """Repetitions of each sample, 1 to 100; unset means 1."""
     priority: Global___Priority.ValueType
     """Unspecified means high for a suite, normal for a data set."""
     scoring_method: Global___ScoringMethod.ValueType
-    """Unspecified lets the scheduler choose."""
+    """Unspecified lets the scheduler choose. A data set is scored by generation only."""
     truncation: Global___Truncation.ValueType
     """Unspecified means none."""
     prompt_form: Global___PromptForm.ValueType
@@ -334,7 +334,9 @@ class RunOrder(_message.Message):
     reuse_answers: _builtins.bool
     """Reuse stored answers of earlier runs to the same request, rollout, model revision and engine version. They have no times."""
     max_cost: _builtins.float
-    """The run fails when its tokens cost this much, above 0, in the currency of the price file; unset means no limit."""
+    """The run fails when its tokens cost this much, above 0, in the currency of the price file. It needs a price of the model; unset means no
+    limit.
+    """
     stream_answers: _builtins.bool
     """Request streamed answers from providers, to measure the time to the first token and between tokens. Engines inside a
     worker always measure them.
@@ -349,7 +351,7 @@ class RunOrder(_message.Message):
     """
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tasks of the suite to run; empty means all."""
+        """Tasks of the suite to run; empty means all. Only for a suite."""
 
     @_builtins.property
     def params(self) -> Global___GenerationParams:
@@ -361,7 +363,9 @@ class RunOrder(_message.Message):
 
     @_builtins.property
     def line_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Further names of the model that lines of the data set may use, besides its own name and aliases."""
+        """Further names of the model that lines of the data set may use, besides its own name and aliases. Only for a
+        data set.
+        """
 
     def __init__(
         self,
@@ -459,7 +463,7 @@ class RunError(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """Name of a value of ErrorReason."""
+    """Name of a value of ErrorReason without its prefix, for example "DEADLINE_REACHED"."""
     message: _builtins.str
     """The problem and its remedy in one sentence. Holds no secret."""
     def __init__(
@@ -492,7 +496,9 @@ class RunWait(_message.Message):
     blocked_by: _builtins.str
     """The limit that blocks it, in one sentence."""
     estimated_seconds: _builtins.float
-    """Seconds until its expected start, estimated from the running runs and from history; unset without history."""
+    """Seconds until its expected start, estimated from the running runs and from history; unset without history, without a live
+    worker of its pool, and behind the first 500 pending runs.
+    """
     estimated_low_seconds: _builtins.float
     """The same at the highest speed observed; set with estimated_seconds."""
     estimated_high_seconds: _builtins.float
@@ -776,7 +782,7 @@ class Run(_message.Message):
 
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """When it fails as timed out; unset while it has no slot, unless it has a completion window."""
+        """When it fails as timed out; a finished run keeps its last one. Without a completion window it is unset while the run waits or is paused."""
 
     @_builtins.property
     def error(self) -> Global___RunError:
@@ -800,7 +806,7 @@ class Run(_message.Message):
 
     @_builtins.property
     def admitted_at(self) -> _timestamp_pb2.Timestamp:
-        """When it got its current or, once finished, its last run slot; unset while it waits or is paused."""
+        """When it got its current or, once finished, its last run slot; unset while it waits or is paused, and if it finished so."""
 
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_change_pb2.Change]:

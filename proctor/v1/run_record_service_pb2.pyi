@@ -109,9 +109,9 @@ class CommitSampleSetResponse(_message.Message):
     SAMPLE_SET_ID_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     sample_set_id: _builtins.str
-    """UUID of the committed set. Equal ordered digests and clusters give the same set."""
+    """UUID of the committed set. Equal digests give the same set."""
     digest: _builtins.bytes
-    """SHA-256 over the ordered sample digests, each with the digest of its cluster, if any: 32 bytes."""
+    """SHA-256 over the ordered sample digests, each with the digests of its cluster and of its row's id and content, if any: 32 bytes."""
     def __init__(
         self,
         *,

@@ -454,7 +454,7 @@ class PlannedTask(_message.Message):
     row_source_revision: _builtins.str
     """Revision or digest of the rows."""
     max_tokens: _builtins.int
-    """Maximum number of generated tokens, from the order or the task; 0 for multiple choice."""
+    """Maximum number of generated tokens, from the order or the task; 0 for multiple choice and where neither sets it."""
     temperature: _builtins.float
     """Temperature of a generation task, from the order or the task; unset when neither sets it."""
     request_digest: _builtins.bytes

@@ -64,7 +64,9 @@ class SubmitRunResponse(_message.Message):
     ESTIMATED_SECONDS_FIELD_NUMBER: _builtins.int
     ESTIMATED_COST_FIELD_NUMBER: _builtins.int
     estimated_seconds: _builtins.float
-    """Expected duration in seconds, including the queue; unset without history."""
+    """Expected duration in seconds, including the queue; unset without history, without a live worker of its pool, and behind the first 500
+    pending runs.
+    """
     estimated_cost: _builtins.float
     """Expected cost of its tokens, estimated from earlier runs of the benchmark; unset without history or price."""
     @_builtins.property
@@ -133,7 +135,9 @@ class EstimateRunResponse(_message.Message):
     ESTIMATED_LOW_SECONDS_FIELD_NUMBER: _builtins.int
     ESTIMATED_HIGH_SECONDS_FIELD_NUMBER: _builtins.int
     estimated_seconds: _builtins.float
-    """Expected seconds until its end, including the queue as it is now; unset without history or without a live worker."""
+    """Expected seconds until its end, including the queue as it is now; unset without history, without a live worker of its pool, and behind the
+    first 500 pending runs.
+    """
     estimated_cost: _builtins.float
     """Expected cost of its tokens, estimated from earlier runs of the benchmark; unset without history or price."""
     estimated_low_seconds: _builtins.float

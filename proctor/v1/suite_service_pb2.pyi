@@ -280,7 +280,7 @@ class ShowSampleRequest(_message.Message):
     doc_id: _builtins.int
     """Number of the row in its split, 0 to 20,000."""
     num_fewshot: _builtins.int
-    """Examples in the prompt; unset means the task's default."""
+    """Examples in the prompt, 0 to 100; unset means the task's default."""
     def __init__(
         self,
         *,

@@ -304,7 +304,7 @@ Global___TimingSummary: _TypeAlias = TimingSummary  # noqa: Y015
 
 @_typing.final
 class RunSummary(_message.Message):
-    """The figures of a run. Partial until the run is closed."""
+    """The figures of a run; until it is closed, those so far."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
