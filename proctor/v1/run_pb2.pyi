@@ -310,7 +310,7 @@ class RunOrder(_message.Message):
     LINE_MODELS_FIELD_NUMBER: _builtins.int
     COMPLETION_WINDOW_SECONDS_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
-    """Project that groups runs, at least 0; 0 is no project."""
+    """Project that groups runs, at least 0; 0 means none."""
     suite: _builtins.str
     """A registered suite, for example "glue". "mine@2" is version 2 of a user's suite, "mine" its latest version. Empty for a
     data set.
