@@ -47,7 +47,7 @@ class ListSideBySideRequest(_message.Message):
     """From the previous response; empty for the first page."""
     @_builtins.property
     def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """UUIDs of 2 to 6 runs over the same data set, or the same task of a suite."""
+        """UUIDs of 2 to 6 runs over rows that the first one shares with others, as of one task of a suite or one data set."""
 
     @_builtins.property
     def filter(self) -> _results_service_pb2.OutcomeFilter:
@@ -217,7 +217,7 @@ class MarkAnswersRequest(_message.Message):
     is_golden: _builtins.bool
     """True marks the answers as golden. If is_marked_wrong is false too, marks are removed."""
     user: _builtins.str
-    """User who marks the answers; empty means "local"."""
+    """User who marks the answers. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     is_marked_wrong: _builtins.bool
     """True marks the answers as wrong; not with is_golden."""
     @_builtins.property

@@ -305,7 +305,7 @@ class CreateBatchRequest(_message.Message):
     completion_window: _builtins.str
     """Hours or minutes from "1h" to "168h", such as "24h" or "90m"."""
     user: _builtins.str
-    """User who creates it; empty means "local"."""
+    """User who creates it. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     request_id: _builtins.str
     """Idempotency key, a UUID: a repeated call returns the batch of the first one. Empty means none."""
     output_expires_after_seconds: _builtins.int

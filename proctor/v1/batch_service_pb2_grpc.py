@@ -62,7 +62,8 @@ class BatchServiceServicer:
     """
 
     def CreateBatch(self, request, context):
-        """Creates a batch over an input file. A faulty input file or a refused order yields a batch in state failed.
+        """Creates a batch over an input file. A faulty input file, or an order that can never run, yields a batch in state
+        failed; faulty fields and limits of the moment fail the call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

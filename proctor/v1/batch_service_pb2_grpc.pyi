@@ -34,7 +34,9 @@ class BatchServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> BatchServiceAsyncStub: ...
     CreateBatch: _grpc.UnaryUnaryMultiCallable[_batch_service_pb2.CreateBatchRequest, _batch_service_pb2.CreateBatchResponse]
-    """Creates a batch over an input file. A faulty input file or a refused order yields a batch in state failed."""
+    """Creates a batch over an input file. A faulty input file, or an order that can never run, yields a batch in state
+    failed; faulty fields and limits of the moment fail the call.
+    """
     GetBatch: _grpc.UnaryUnaryMultiCallable[_batch_service_pb2.GetBatchRequest, _batch_service_pb2.GetBatchResponse]
     """Returns one batch."""
     ListBatches: _grpc.UnaryUnaryMultiCallable[_batch_service_pb2.ListBatchesRequest, _batch_service_pb2.ListBatchesResponse]
@@ -48,7 +50,9 @@ class BatchServiceAsyncStub(BatchServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateBatch: _aio.UnaryUnaryMultiCallable[_batch_service_pb2.CreateBatchRequest, _batch_service_pb2.CreateBatchResponse]  # type: ignore[assignment]
-    """Creates a batch over an input file. A faulty input file or a refused order yields a batch in state failed."""
+    """Creates a batch over an input file. A faulty input file, or an order that can never run, yields a batch in state
+    failed; faulty fields and limits of the moment fail the call.
+    """
     GetBatch: _aio.UnaryUnaryMultiCallable[_batch_service_pb2.GetBatchRequest, _batch_service_pb2.GetBatchResponse]  # type: ignore[assignment]
     """Returns one batch."""
     ListBatches: _aio.UnaryUnaryMultiCallable[_batch_service_pb2.ListBatchesRequest, _batch_service_pb2.ListBatchesResponse]  # type: ignore[assignment]
@@ -65,7 +69,9 @@ class BatchServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _batch_service_pb2.CreateBatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_batch_service_pb2.CreateBatchResponse, _abc.Awaitable[_batch_service_pb2.CreateBatchResponse]]:
-        """Creates a batch over an input file. A faulty input file or a refused order yields a batch in state failed."""
+        """Creates a batch over an input file. A faulty input file, or an order that can never run, yields a batch in state
+        failed; faulty fields and limits of the moment fail the call.
+        """
 
     @_abc_1.abstractmethod
     def GetBatch(

@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class ChangeServiceStub:
     """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
-    after a year.
+    after a year, and the oldest of more than a million.
     """
 
     def __init__(self, channel):
@@ -45,7 +45,7 @@ class ChangeServiceStub:
 
 class ChangeServiceServicer:
     """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
-    after a year.
+    after a year, and the oldest of more than a million.
     """
 
     def ListChanges(self, request, context):
@@ -73,7 +73,7 @@ def add_ChangeServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class ChangeService:
     """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
-    after a year.
+    after a year, and the oldest of more than a million.
     """
 
     @staticmethod

@@ -28,7 +28,7 @@ GRPC_VERSION: str
 
 class ChangeServiceStub:
     """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
-    after a year.
+    after a year, and the oldest of more than a million.
     """
 
     @_typing.overload
@@ -41,7 +41,7 @@ class ChangeServiceStub:
 @_typing.type_check_only
 class ChangeServiceAsyncStub(ChangeServiceStub):
     """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
-    after a year.
+    after a year, and the oldest of more than a million.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -50,7 +50,7 @@ class ChangeServiceAsyncStub(ChangeServiceStub):
 
 class ChangeServiceServicer(metaclass=_abc_1.ABCMeta):
     """Shows who cancelled, paused, resumed, retried or deleted something, and who changed the limits. Old changes are deleted, by default
-    after a year.
+    after a year, and the oldest of more than a million.
     """
 
     @_abc_1.abstractmethod

@@ -72,7 +72,7 @@ class ComparedRun(_message.Message):
     limit: _builtins.int
     """First rows of each task only; unset means all rows."""
     score: _builtins.float
-    """The benchmark's figure of the main metric; unset when undefined."""
+    """The benchmark's figure of the metric that is compared first; unset when undefined, or until the run is closed."""
     def __init__(
         self,
         *,
@@ -271,7 +271,9 @@ class Comparison(_message.Message):
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Differences in conditions: scoring method, number of shots, tasks that not all runs have."""
+        """Differences in conditions, a sentence each, for example in the scoring method, the number of shots or the limit of rows, or tasks that
+        not all runs have.
+        """
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class CompareRunsRequest(_message.Message):
     TASKS_FIELD_NUMBER: _builtins.int
     IS_FORCED_FIELD_NUMBER: _builtins.int
     benchmark: _builtins.str
-    """Name of a suite, or id of a data set; needed with models."""
+    """Name of a suite without a version, or id of a data set; needed with models."""
     is_forced: _builtins.bool
     """Compare runs with different scoring methods or options of a metric; the response then carries a warning."""
     @_builtins.property
@@ -41,7 +41,9 @@ class CompareRunsRequest(_message.Message):
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models "provider/name", two to six, by their latest completed run of the benchmark; empty when runs are given."""
+        """Models "provider/name", two to six, by their latest completed run of the benchmark over all rows that can be ranked, or else their latest
+        completed one; empty when runs are given.
+        """
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

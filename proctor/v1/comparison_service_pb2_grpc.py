@@ -52,7 +52,7 @@ class ComparisonServiceServicer:
     """
 
     def CompareRuns(self, request, context):
-        """Compares two or more frozen runs of one suite, or over data sets, or the latest completed runs of models, pair by pair.
+        """Compares two or more frozen runs of one suite, or over data sets, or the completed runs of models, pair by pair.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,7 +34,7 @@ class ComparisonServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ComparisonServiceAsyncStub: ...
     CompareRuns: _grpc.UnaryUnaryMultiCallable[_comparison_service_pb2.CompareRunsRequest, _comparison_service_pb2.CompareRunsResponse]
-    """Compares two or more frozen runs of one suite, or over data sets, or the latest completed runs of models, pair by pair."""
+    """Compares two or more frozen runs of one suite, or over data sets, or the completed runs of models, pair by pair."""
     ListFlips: _grpc.UnaryUnaryMultiCallable[_comparison_service_pb2.ListFlipsRequest, _comparison_service_pb2.ListFlipsResponse]
     """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
 
@@ -44,7 +44,7 @@ class ComparisonServiceAsyncStub(ComparisonServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CompareRuns: _aio.UnaryUnaryMultiCallable[_comparison_service_pb2.CompareRunsRequest, _comparison_service_pb2.CompareRunsResponse]  # type: ignore[assignment]
-    """Compares two or more frozen runs of one suite, or over data sets, or the latest completed runs of models, pair by pair."""
+    """Compares two or more frozen runs of one suite, or over data sets, or the completed runs of models, pair by pair."""
     ListFlips: _aio.UnaryUnaryMultiCallable[_comparison_service_pb2.ListFlipsRequest, _comparison_service_pb2.ListFlipsResponse]  # type: ignore[assignment]
     """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
 
@@ -57,7 +57,7 @@ class ComparisonServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _comparison_service_pb2.CompareRunsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_comparison_service_pb2.CompareRunsResponse, _abc.Awaitable[_comparison_service_pb2.CompareRunsResponse]]:
-        """Compares two or more frozen runs of one suite, or over data sets, or the latest completed runs of models, pair by pair."""
+        """Compares two or more frozen runs of one suite, or over data sets, or the completed runs of models, pair by pair."""
 
     @_abc_1.abstractmethod
     def ListFlips(

@@ -63,7 +63,7 @@ class DatasetHeader(_message.Message):
     name: _builtins.str
     """Name of the file, 1 to 255 characters; need not be unique."""
     user: _builtins.str
-    """User who uploads; empty means "local"."""
+    """User who uploads. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     format: Global___DatasetFormat.ValueType
     """Format before compression. Compression by gzip or zstd is detected from the first bytes."""
     request_id: _builtins.str
@@ -167,7 +167,7 @@ class DatasetFault(_message.Message):
     """What is wrong and what to do, in one sentence."""
     text: _builtins.str
     """How the line begins, at most 300 characters; of a row of a CSV or Parquet file mostly as the JSON line that it would be.
-    Empty for the whole file, a blank line and a repeated id.
+    Empty for the whole file, a blank line and a repeated id, and always in a File, of whose faulty lines nothing is kept.
     """
     def __init__(
         self,

@@ -37,13 +37,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INVALID_SUITE_FILE: _ErrorReason.ValueType  # 6
     """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded over REST. {"file": "mine/task.yaml", "line": "3", "field": "doc_to_text"}: a file of the suite is invalid. Also the error of a run."""
     ERROR_REASON_ROWS_UNAVAILABLE: _ErrorReason.ValueType  # 7
-    """FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read. Also the error of a run."""
+    """FAILED_PRECONDITION. {"suite": "GLUE", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read. With task instead: it has no rows. Also the error of a run."""
     ERROR_REASON_INVALID_ROW: _ErrorReason.ValueType  # 8
     """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}: a row does not fit its task. Also the error of a run."""
     ERROR_REASON_SAMPLE_TOO_LARGE: _ErrorReason.ValueType  # 9
     """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be. Also the error of a run."""
     ERROR_REASON_RUN_NOT_FOUND: _ErrorReason.ValueType  # 10
-    """NOT_FOUND. {"run_id": "…"}: no such run. With model and benchmark instead: the model has no completed run of it."""
+    """NOT_FOUND. {"run_id": "…"}: no such run, or where results are read one that was not planned. With model and benchmark instead: the model has no completed run of it."""
     ERROR_REASON_RUN_ALREADY_FINISHED: _ErrorReason.ValueType  # 11
     """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be cancelled."""
     ERROR_REASON_RUN_NOT_RETRYABLE: _ErrorReason.ValueType  # 12
@@ -69,7 +69,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNSUPPORTED: _ErrorReason.ValueType  # 23
     """FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for. Also the error of a run."""
     ERROR_REASON_SUITE_IN_USE: _ErrorReason.ValueType  # 24
-    """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
+    """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run that still exists used it."""
     ERROR_REASON_NOT_COMPARABLE: _ErrorReason.ValueType  # 25
     """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options. With metrics instead: the runs share no metric."""
     ERROR_REASON_NO_COMMON_SAMPLES: _ErrorReason.ValueType  # 26
@@ -155,7 +155,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 71
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
     ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 72
-    """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a finished batch cannot be cancelled."""
+    """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a batch whose run has finished cannot be cancelled."""
     ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
     """FAILED_PRECONDITION. {"limit": "60"}: the request or upload did not come, or hardly moved, within so many seconds."""
     ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 74
@@ -207,13 +207,13 @@ ERROR_REASON_UNKNOWN_PROVIDER: ErrorReason.ValueType  # 5
 ERROR_REASON_INVALID_SUITE_FILE: ErrorReason.ValueType  # 6
 """FAILED_PRECONDITION, or INVALID_ARGUMENT of a suite that is uploaded over REST. {"file": "mine/task.yaml", "line": "3", "field": "doc_to_text"}: a file of the suite is invalid. Also the error of a run."""
 ERROR_REASON_ROWS_UNAVAILABLE: ErrorReason.ValueType  # 7
-"""FAILED_PRECONDITION. {"suite": "glue", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read. Also the error of a run."""
+"""FAILED_PRECONDITION. {"suite": "GLUE", "row_source": "nyu-mll/glue"}: the rows of a suite cannot be read. With task instead: it has no rows. Also the error of a run."""
 ERROR_REASON_INVALID_ROW: ErrorReason.ValueType  # 8
 """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "17", "field": "sentence"}: a row does not fit its task. Also the error of a run."""
 ERROR_REASON_SAMPLE_TOO_LARGE: ErrorReason.ValueType  # 9
 """INVALID_ARGUMENT. {"name": "rows.jsonl", "doc_id": "17", "row_id": "r17", "bytes": "5000000", "limit": "…"}: a sample is larger than a message may be. Also the error of a run."""
 ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 10
-"""NOT_FOUND. {"run_id": "…"}: no such run. With model and benchmark instead: the model has no completed run of it."""
+"""NOT_FOUND. {"run_id": "…"}: no such run, or where results are read one that was not planned. With model and benchmark instead: the model has no completed run of it."""
 ERROR_REASON_RUN_ALREADY_FINISHED: ErrorReason.ValueType  # 11
 """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: a finished run cannot be cancelled."""
 ERROR_REASON_RUN_NOT_RETRYABLE: ErrorReason.ValueType  # 12
@@ -239,7 +239,7 @@ ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 22
 ERROR_REASON_UNSUPPORTED: ErrorReason.ValueType  # 23
 """FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for. Also the error of a run."""
 ERROR_REASON_SUITE_IN_USE: ErrorReason.ValueType  # 24
-"""FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run used it."""
+"""FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run that still exists used it."""
 ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
 """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options. With metrics instead: the runs share no metric."""
 ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
@@ -325,7 +325,7 @@ ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 70
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
 ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
-"""FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a finished batch cannot be cancelled."""
+"""FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a batch whose run has finished cannot be cancelled."""
 ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
 """FAILED_PRECONDITION. {"limit": "60"}: the request or upload did not come, or hardly moved, within so many seconds."""
 ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 74

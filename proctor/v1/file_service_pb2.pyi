@@ -81,7 +81,7 @@ class File(_message.Message):
 
     @_builtins.property
     def expires_at(self) -> _timestamp_pb2.Timestamp:
-        """When it is deleted automatically; unset means never."""
+        """From when it cannot be read any more, and is deleted once nothing uses it; unset means never."""
 
     @_builtins.property
     def faults(self) -> _containers.RepeatedCompositeFieldContainer[_dataset_service_pb2.DatasetFault]:
@@ -124,7 +124,7 @@ class FileHeader(_message.Message):
     name: _builtins.str
     """Name, 1 to 255 characters."""
     user: _builtins.str
-    """User who uploads; empty means "local"."""
+    """User who uploads. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     purpose: Global___FilePurpose.ValueType
     """FILE_PURPOSE_BATCH."""
     request_id: _builtins.str

@@ -132,7 +132,7 @@ class LeaderboardEntry(_message.Message):
     is_selected_best: _builtins.bool
     """It is the best of several completed runs and not the latest, so its figure is biased upwards."""
     unparsed_rate: _builtins.float
-    """Share of answers that could not be parsed."""
+    """Share of answers that could not be parsed; unset without answers."""
     benchmark: _builtins.str
     """Name of a suite, or id of a data set."""
     state: _run_pb2.RunState.ValueType

@@ -36,7 +36,7 @@ class GetLeaderboardRequest(_message.Message):
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     INCLUDES_LIMITED_FIELD_NUMBER: _builtins.int
     benchmark: _builtins.str
-    """Name of a suite, or id of a data set."""
+    """Name of a suite without a version, or id of a data set."""
     metric: _builtins.str
     """"accuracy" (acc over the tasks that have it; score where none has), "score" (the mean of each task's main metric) or any metric of the
     benchmark; empty means accuracy.
@@ -160,7 +160,7 @@ class GetHistoryRequest(_message.Message):
     model: _builtins.str
     """Only this model; empty means all."""
     benchmark: _builtins.str
-    """Only this suite, or the data set with this id; empty means all."""
+    """Only this suite, all its versions, or the data set with this id; empty means all."""
     days: _builtins.int
     """Only runs closed in this many last days, 1 to 3650; 0 means 30."""
     metric: _builtins.str

@@ -52,7 +52,7 @@ class LeaderboardServiceServicer:
     """
 
     def GetLeaderboard(self, request, context):
-        """Ranks models by their latest completed run of a benchmark.
+        """Ranks models by their latest completed run of a benchmark under the same evaluation conditions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

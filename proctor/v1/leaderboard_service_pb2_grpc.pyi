@@ -34,7 +34,7 @@ class LeaderboardServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> LeaderboardServiceAsyncStub: ...
     GetLeaderboard: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetLeaderboardRequest, _leaderboard_service_pb2.GetLeaderboardResponse]
-    """Ranks models by their latest completed run of a benchmark."""
+    """Ranks models by their latest completed run of a benchmark under the same evaluation conditions."""
     GetHistory: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetHistoryRequest, _leaderboard_service_pb2.GetHistoryResponse]
     """Lists closed runs, newest first, by keyset pages."""
 
@@ -44,7 +44,7 @@ class LeaderboardServiceAsyncStub(LeaderboardServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetLeaderboard: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetLeaderboardRequest, _leaderboard_service_pb2.GetLeaderboardResponse]  # type: ignore[assignment]
-    """Ranks models by their latest completed run of a benchmark."""
+    """Ranks models by their latest completed run of a benchmark under the same evaluation conditions."""
     GetHistory: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetHistoryRequest, _leaderboard_service_pb2.GetHistoryResponse]  # type: ignore[assignment]
     """Lists closed runs, newest first, by keyset pages."""
 
@@ -57,7 +57,7 @@ class LeaderboardServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _leaderboard_service_pb2.GetLeaderboardRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_leaderboard_service_pb2.GetLeaderboardResponse, _abc.Awaitable[_leaderboard_service_pb2.GetLeaderboardResponse]]:
-        """Ranks models by their latest completed run of a benchmark."""
+        """Ranks models by their latest completed run of a benchmark under the same evaluation conditions."""
 
     @_abc_1.abstractmethod
     def GetHistory(

@@ -277,7 +277,7 @@ class GetQueueResponse(_message.Message):
 
     @_builtins.property
     def paused(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """Paused runs, newest first, at most page_size; with their counts as far as the scheduler knows them."""
+        """Paused runs, the latest paused first, at most page_size; with their counts as far as the scheduler knows them."""
 
     @_builtins.property
     def workers(self) -> _containers.RepeatedCompositeFieldContainer[_scheduler_service_pb2.WorkerInfo]:

@@ -70,7 +70,7 @@ class RescoreTaskResponse(_message.Message):
     UNSCORED_FIELD_NUMBER: _builtins.int
     UNSCORED_ANSWERS_FIELD_NUMBER: _builtins.int
     changed: _builtins.int
-    """Answers whose prediction differs from the recorded one."""
+    """Answers whose prediction differs from the recorded one, also those that had failed with class SCORING."""
     unscored: _builtins.int
     """Answers that cannot be scored; they are excluded from all figures."""
     @_builtins.property

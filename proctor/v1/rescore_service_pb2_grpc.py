@@ -47,7 +47,7 @@ class RescoreServiceServicer:
     """
 
     def RescoreTask(self, request, context):
-        """Scores the stored answers of a task with other filters or metrics. Recorded scores stay unchanged.
+        """Scores the stored answers of a task of a frozen run with other filters or metrics. Recorded scores stay unchanged.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,7 +34,7 @@ class RescoreServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> RescoreServiceAsyncStub: ...
     RescoreTask: _grpc.UnaryUnaryMultiCallable[_rescore_service_pb2.RescoreTaskRequest, _rescore_service_pb2.RescoreTaskResponse]
-    """Scores the stored answers of a task with other filters or metrics. Recorded scores stay unchanged."""
+    """Scores the stored answers of a task of a frozen run with other filters or metrics. Recorded scores stay unchanged."""
 
 @_typing.type_check_only
 class RescoreServiceAsyncStub(RescoreServiceStub):
@@ -42,7 +42,7 @@ class RescoreServiceAsyncStub(RescoreServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RescoreTask: _aio.UnaryUnaryMultiCallable[_rescore_service_pb2.RescoreTaskRequest, _rescore_service_pb2.RescoreTaskResponse]  # type: ignore[assignment]
-    """Scores the stored answers of a task with other filters or metrics. Recorded scores stay unchanged."""
+    """Scores the stored answers of a task of a frozen run with other filters or metrics. Recorded scores stay unchanged."""
 
 class RescoreServiceServicer(metaclass=_abc_1.ABCMeta):
     """Scores stored answers again, without new requests to the model."""
@@ -53,6 +53,6 @@ class RescoreServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _rescore_service_pb2.RescoreTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_rescore_service_pb2.RescoreTaskResponse, _abc.Awaitable[_rescore_service_pb2.RescoreTaskResponse]]:
-        """Scores the stored answers of a task with other filters or metrics. Recorded scores stay unchanged."""
+        """Scores the stored answers of a task of a frozen run with other filters or metrics. Recorded scores stay unchanged."""
 
 def add_RescoreServiceServicer_to_server(servicer: RescoreServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -52,7 +52,7 @@ class ResultsServiceServicer:
     """
 
     def GetSummary(self, request, context):
-        """Returns the stored summary of a closed run, or the current figures of an open one.
+        """Returns the stored summary of a closed run, or the current figures of an open one. Fails with RUN_NOT_FOUND where a run is not planned.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

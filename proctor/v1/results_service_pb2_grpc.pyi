@@ -34,7 +34,7 @@ class ResultsServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ResultsServiceAsyncStub: ...
     GetSummary: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetSummaryRequest, _results_service_pb2.GetSummaryResponse]
-    """Returns the stored summary of a closed run, or the current figures of an open one."""
+    """Returns the stored summary of a closed run, or the current figures of an open one. Fails with RUN_NOT_FOUND where a run is not planned."""
     ListOutcomes: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListOutcomesRequest, _results_service_pb2.ListOutcomesResponse]
     """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
 
@@ -44,7 +44,7 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetSummary: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetSummaryRequest, _results_service_pb2.GetSummaryResponse]  # type: ignore[assignment]
-    """Returns the stored summary of a closed run, or the current figures of an open one."""
+    """Returns the stored summary of a closed run, or the current figures of an open one. Fails with RUN_NOT_FOUND where a run is not planned."""
     ListOutcomes: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListOutcomesRequest, _results_service_pb2.ListOutcomesResponse]  # type: ignore[assignment]
     """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
 
@@ -57,7 +57,7 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _results_service_pb2.GetSummaryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.GetSummaryResponse, _abc.Awaitable[_results_service_pb2.GetSummaryResponse]]:
-        """Returns the stored summary of a closed run, or the current figures of an open one."""
+        """Returns the stored summary of a closed run, or the current figures of an open one. Fails with RUN_NOT_FOUND where a run is not planned."""
 
     @_abc_1.abstractmethod
     def ListOutcomes(

@@ -53,7 +53,7 @@ class TasksHeader(_message.Message):
     name: _builtins.str
     """Name of the archive, for messages."""
     user: _builtins.str
-    """User who uploads; empty means "local"."""
+    """User who uploads. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     @_builtins.property
     def overrides_json(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Overrides by the name of a task's folder in the archive, as JSON object text in the form of overrides.json."""
@@ -209,7 +209,7 @@ class OrderRolloutsRequest(_message.Message):
     max_cost: _builtins.float
     """Each run fails when its tokens cost this much, above 0; unset means no limit."""
     user: _builtins.str
-    """User who orders; empty means "local"."""
+    """User who orders. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     request_id: _builtins.str
     """Idempotency key, a UUID: a repeated call returns the runs of the first one. Empty means none."""
     tasks_digest: _builtins.str

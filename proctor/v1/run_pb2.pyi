@@ -621,11 +621,11 @@ class RunProgress(_message.Message):
     "waiting for a worker of pool gpu", "waiting for openai: it throttles requests", "running", "closing 40%" or "done".
     """
     samples_per_second: _builtins.float
-    """Current samples per second, and those of its whole time when the run has finished; unset until measured, and after a retry of a finished
-    one.
+    """Current samples per second, and those of its whole time when the run has finished. Unset until measured, and for a finished run that was
+    retried or finished without a slot.
     """
     eta_seconds: _builtins.float
-    """Seconds to the end at the current speed; unset until measured."""
+    """Seconds to the end at the current speed; unset until measured, while nothing arrives, and unless it is running."""
     cost: _builtins.float
     """Cost of these tokens; unset when the model has no price."""
     tokens_per_second: _builtins.float

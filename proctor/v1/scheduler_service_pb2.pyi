@@ -32,7 +32,7 @@ class SubmitRunRequest(_message.Message):
     USER_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     user: _builtins.str
-    """User who orders; empty means "local"."""
+    """User who orders. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     request_id: _builtins.str
     """Idempotency key, a UUID: a repeated call returns the run of the first one. Empty means none."""
     @_builtins.property
@@ -104,7 +104,7 @@ class EstimateRunRequest(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     user: _builtins.str
-    """User who would order; empty means "local"."""
+    """User who would order. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     @_builtins.property
     def order(self) -> _run_pb2.RunOrder:
         """The order to estimate; nothing is stored."""
@@ -248,7 +248,7 @@ class ListRunsRequest(_message.Message):
     state: _run_pb2.RunState.ValueType
     """Only this state; unspecified means all."""
     benchmark: _builtins.str
-    """Only this suite, or the data set with this id; empty means all."""
+    """Only this suite, all its versions, or the data set with this id; empty means all."""
     model: _builtins.str
     """Only this model; empty means all."""
     project_id: _builtins.int
@@ -391,7 +391,7 @@ class RetryRunResponse(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> _run_pb2.Run:
-        """The run, pending again."""
+        """The run, pending again; of a repeated call as it is by then."""
 
     def __init__(
         self,
@@ -483,7 +483,7 @@ class ResumeRunResponse(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> _run_pb2.Run:
-        """The run, pending again."""
+        """The run, pending again; of a repeated call as it is by then."""
 
     def __init__(
         self,
@@ -660,7 +660,7 @@ class SuiteInfo(_message.Message):
     problem: _builtins.str
     """The problem with its files; empty when it is valid."""
     version: _builtins.int
-    """Latest version of a user's suite; 0 for an installed suite."""
+    """Version of a user's suite: the latest, or from AddSuite that of the same content. 0 for an installed suite, and from CheckSuite."""
     digest: _builtins.str
     """SHA-256 of the document and its files in hexadecimal digits; empty for an installed suite."""
     user: _builtins.str
@@ -823,7 +823,7 @@ class ListModelsResponse(_message.Message):
 
     @_builtins.property
     def aliases(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Alias to "provider/name", from the pools file."""
+        """Alias to "provider/name", from the pools file, for the providers that are listed."""
 
     def __init__(
         self,

@@ -170,7 +170,7 @@ class AddSuiteRequest(_message.Message):
     USER_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     user: _builtins.str
-    """User who adds it; empty means "local"."""
+    """User who adds it. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     project_id: _builtins.int
     """Project whose storage a new version counts towards; 0 means none."""
     @_builtins.property

@@ -76,7 +76,7 @@ class SuiteServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteSuite(self, request, context):
-        """Deletes a version of a user's suite that no run used.
+        """Deletes a version of a user's suite that no existing run used.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

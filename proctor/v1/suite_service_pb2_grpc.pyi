@@ -38,7 +38,7 @@ class SuiteServiceStub:
     AddSuite: _grpc.UnaryUnaryMultiCallable[_suite_service_pb2.AddSuiteRequest, _suite_service_pb2.AddSuiteResponse]
     """Registers a suite. New content becomes a new, immutable version."""
     DeleteSuite: _grpc.UnaryUnaryMultiCallable[_suite_service_pb2.DeleteSuiteRequest, _suite_service_pb2.DeleteSuiteResponse]
-    """Deletes a version of a user's suite that no run used."""
+    """Deletes a version of a user's suite that no existing run used."""
     ShowSample: _grpc.UnaryUnaryMultiCallable[_suite_service_pb2.ShowSampleRequest, _suite_service_pb2.ShowSampleResponse]
     """Renders one row of a task exactly as a run would send it."""
 
@@ -52,7 +52,7 @@ class SuiteServiceAsyncStub(SuiteServiceStub):
     AddSuite: _aio.UnaryUnaryMultiCallable[_suite_service_pb2.AddSuiteRequest, _suite_service_pb2.AddSuiteResponse]  # type: ignore[assignment]
     """Registers a suite. New content becomes a new, immutable version."""
     DeleteSuite: _aio.UnaryUnaryMultiCallable[_suite_service_pb2.DeleteSuiteRequest, _suite_service_pb2.DeleteSuiteResponse]  # type: ignore[assignment]
-    """Deletes a version of a user's suite that no run used."""
+    """Deletes a version of a user's suite that no existing run used."""
     ShowSample: _aio.UnaryUnaryMultiCallable[_suite_service_pb2.ShowSampleRequest, _suite_service_pb2.ShowSampleResponse]  # type: ignore[assignment]
     """Renders one row of a task exactly as a run would send it."""
 
@@ -81,7 +81,7 @@ class SuiteServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _suite_service_pb2.DeleteSuiteRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_suite_service_pb2.DeleteSuiteResponse, _abc.Awaitable[_suite_service_pb2.DeleteSuiteResponse]]:
-        """Deletes a version of a user's suite that no run used."""
+        """Deletes a version of a user's suite that no existing run used."""
 
     @_abc_1.abstractmethod
     def ShowSample(
