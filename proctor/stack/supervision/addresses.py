@@ -1,15 +1,19 @@
 """Addresses of the parts of the stack: configured ones, which must be free, free ports, and sockets."""
 
+import fcntl
 import hashlib
+import json
 import os
 import random
 import socket
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Container, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from proctor.stack.errors import AddressInvalid, PortTaken
+import psutil
+
+from proctor.stack.errors import AddressInvalid, PortTaken, StateFolderUnusable
 from proctor.stack.state import make_own_folder
 
 # Below the range that the kernel hands to outgoing connections: while a server restarts, a client that
@@ -40,9 +44,47 @@ def socket_folder(state_dir: Path) -> Path:
 
 
 def choose_addresses(count: int) -> list[str]:
-    """Free loopback addresses, all different: each is held open until the last one is found."""
-    with ExitStack() as held:
-        return [f"{LOOPBACK}:{_hold_free_port(held)}" for _ in range(count)]
+    """Free loopback addresses, all different: each is held open until the last one is found.
+
+    No other process of this account is given one of them before this process ends.
+    """
+    with ExitStack() as held, _reserved_ports() as reserved:
+        for _ in range(count):
+            reserved[_hold_free_port(held, reserved)] = os.getpid()
+        return [f"{LOOPBACK}:{port}" for port in list(reserved)[-count:]]
+
+
+@contextmanager
+def _reserved_ports() -> Iterator[dict[int, int]]:
+    """Ports to the living processes that chose them; what is added is stored.
+
+    A port is free until its server listens, and again while the server restarts: no other stack may choose it
+    then.
+    """
+    folder = Path(tempfile.gettempdir()) / f"proctor-{os.geteuid()}-ports"
+    try:
+        make_own_folder(folder)
+    except StateFolderUnusable:
+        # Another account made it. A port that is free now is the most that can be had.
+        yield {}
+        return
+    with (folder / "ports.json").open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        reserved = _of_the_living(file.read())
+        yield reserved
+        file.truncate(0)
+        json.dump(list(reserved.items()), file)
+
+
+def _of_the_living(stored: str) -> dict[int, int]:
+    """Nothing where the file was cut off, as on a full disk."""
+    try:
+        pairs = {int(port): int(pid) for port, pid in json.loads(stored or "[]")}
+    except (TypeError, ValueError):
+        return {}
+    living = {pid for pid in set(pairs.values()) if psutil.pid_exists(pid)}
+    return {port: pid for port, pid in pairs.items() if pid in living}
 
 
 def free_or_chosen(address: str, setting: str, chosen: str) -> str:
@@ -60,8 +102,10 @@ def free_or_chosen(address: str, setting: str, chosen: str) -> str:
     return address
 
 
-def _hold_free_port(held: ExitStack) -> int:
+def _hold_free_port(held: ExitStack, reserved: Container[int]) -> int:
     for port in _candidates():
+        if port in reserved:
+            continue
         try:
             _hold(held, LOOPBACK, port)
         except OSError:
