@@ -36,8 +36,8 @@ class ListSideBySideRequest(_message.Message):
     task: _builtins.str
     """Task of the suite; empty where the runs have one task only."""
     only_differing: _builtins.bool
-    """Only rows whose answers differ, ignoring leading and trailing white space. Failed and missing answers do not count as
-    different.
+    """Only rows whose answers differ, ignoring leading and trailing white space. Missing answers, and failures
+    without an answer, do not count as different; one of class SCORING has its answer.
     """
     page_size: _builtins.int
     """1 to 200; 0 means 20. A page may hold fewer rows, even none, when rows are large or few match. Only an empty
@@ -47,7 +47,7 @@ class ListSideBySideRequest(_message.Message):
     """From the previous response; empty for the first page."""
     @_builtins.property
     def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """UUIDs of 2 to 6 runs over rows that the first one shares with others, as of one task of a suite or one data set."""
+        """UUIDs of 2 to 6 different runs over rows that the first one shares with others, as of one task of a suite or one data set."""
 
     @_builtins.property
     def filter(self) -> _results_service_pb2.OutcomeFilter:
@@ -222,7 +222,9 @@ class MarkAnswersRequest(_message.Message):
     """True marks the answers as wrong; not with is_golden."""
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___AnswerKey]:
-        """At most 1000. The call fails and marks none when an answer is missing or is a failure."""
+        """At most 1000. The call fails and marks none when an answer is missing, or is a failure unless marks are
+        removed.
+        """
 
     def __init__(
         self,

@@ -490,7 +490,9 @@ class CancelBatchResponse(_message.Message):
     BATCH_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def batch(self) -> Global___Batch:
-        """The batch in state cancelling, or cancelled already."""
+        """The batch in state cancelling, or cancelled where its files were written meanwhile. A repeated call fails with BATCH_ALREADY_FINISHED
+        once it is cancelled.
+        """
 
     def __init__(
         self,

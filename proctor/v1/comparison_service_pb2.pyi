@@ -37,12 +37,12 @@ class CompareRunsRequest(_message.Message):
     """Compare runs with different scoring methods or options of a metric; the response then carries a warning."""
     @_builtins.property
     def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """UUIDs, two to six; empty when models are given."""
+        """UUIDs, two to six, all different; empty when models are given."""
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models "provider/name", two to six, by their latest completed run of the benchmark over all rows that can be ranked, or else their latest
-        completed one; empty when runs are given.
+        """Models "provider/name", two to six, all different, by their latest completed run of the benchmark over all rows that can be
+        ranked, or else their latest completed one; empty when runs are given.
         """
 
     @_builtins.property

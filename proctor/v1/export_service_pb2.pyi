@@ -76,7 +76,7 @@ class _GoldenFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GoldenForm
     GOLDEN_FORM_UNSPECIFIED: _GoldenForm.ValueType  # 0
     """Not a form; refused."""
     GOLDEN_FORM_TRAINING: _GoldenForm.ValueType  # 1
-    """{"messages": [..., {"role": "assistant", "content": answer}]}, for fine-tuning."""
+    """{"messages": [..., {"role": "assistant", "content": answer}]}, for fine-tuning; with the tool_calls of the answer, if any."""
     GOLDEN_FORM_TEST: _GoldenForm.ValueType  # 2
     """{"id", "prompt" or "messages", "target": answer}, for upload as a data set."""
 
@@ -86,7 +86,7 @@ class GoldenForm(_GoldenForm, metaclass=_GoldenFormEnumTypeWrapper):
 GOLDEN_FORM_UNSPECIFIED: GoldenForm.ValueType  # 0
 """Not a form; refused."""
 GOLDEN_FORM_TRAINING: GoldenForm.ValueType  # 1
-"""{"messages": [..., {"role": "assistant", "content": answer}]}, for fine-tuning."""
+"""{"messages": [..., {"role": "assistant", "content": answer}]}, for fine-tuning; with the tool_calls of the answer, if any."""
 GOLDEN_FORM_TEST: GoldenForm.ValueType  # 2
 """{"id", "prompt" or "messages", "target": answer}, for upload as a data set."""
 Global___GoldenForm: _TypeAlias = GoldenForm  # noqa: Y015
@@ -114,15 +114,17 @@ class ExportRunRequest(_message.Message):
     The figures of HTML and JSON are those of the whole run.
     """
     first_byte: _builtins.int
-    """Offset of the first byte to send, to resume an interrupted download. Only for CSV and JSONL of a frozen run, whose
-    content does not change.
+    """Offset of the first byte to send, to resume an interrupted download. Refused but for CSV and JSONL of a frozen run,
+    whose content does not change.
     """
     missing_code: _builtins.str
     """For EXPORT_FORMAT_BATCH_ERRORS: the code of rows without an outcome, for example "batch_expired"; empty means "no_answer"."""
     missing_message: _builtins.str
-    """For EXPORT_FORMAT_BATCH_ERRORS: why they have no outcome, in one sentence."""
+    """For EXPORT_FORMAT_BATCH_ERRORS: why they have no outcome, in one sentence; empty means
+    "The run has no answer to this line.".
+    """
     includes_total: _builtins.bool
-    """Compute the size of the whole file before sending its first byte. Only for CSV and JSONL of a frozen run."""
+    """Compute the size of the whole file before sending its first byte. Ignored but for CSV and JSONL of a frozen run."""
     is_csv_safe: _builtins.bool
     """For EXPORT_FORMAT_CSV: a text that a spreadsheet would run as a formula begins with an apostrophe."""
     def __init__(
@@ -197,7 +199,7 @@ class ExportGoldenAnswersRequest(_message.Message):
     """Form of the file."""
     @_builtins.property
     def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """UUIDs of 1 to 6 runs. Golden answers are in the order of the runs here, then of sample and rollout. Of two answers to one row the one
+        """UUIDs of 1 to 6 different runs. Golden answers are in the order of the runs here, then of sample and rollout. Of two answers to one row the one
         marked later is exported.
         """
 

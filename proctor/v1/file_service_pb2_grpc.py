@@ -82,7 +82,7 @@ class FileServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListFiles(self, request, context):
-        """Lists files by keyset pages.
+        """Lists files by keyset pages, without expired ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

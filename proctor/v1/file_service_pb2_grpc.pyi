@@ -40,7 +40,7 @@ class FileServiceStub:
     GetFile: _grpc.UnaryUnaryMultiCallable[_file_service_pb2.GetFileRequest, _file_service_pb2.GetFileResponse]
     """Returns one file."""
     ListFiles: _grpc.UnaryUnaryMultiCallable[_file_service_pb2.ListFilesRequest, _file_service_pb2.ListFilesResponse]
-    """Lists files by keyset pages."""
+    """Lists files by keyset pages, without expired ones."""
     ReadFile: _grpc.UnaryStreamMultiCallable[_file_service_pb2.ReadFileRequest, _file_service_pb2.ReadFileResponse]
     """Sends the content of a file. A stream by decision 0012."""
     DeleteFile: _grpc.UnaryUnaryMultiCallable[_file_service_pb2.DeleteFileRequest, _file_service_pb2.DeleteFileResponse]
@@ -58,7 +58,7 @@ class FileServiceAsyncStub(FileServiceStub):
     GetFile: _aio.UnaryUnaryMultiCallable[_file_service_pb2.GetFileRequest, _file_service_pb2.GetFileResponse]  # type: ignore[assignment]
     """Returns one file."""
     ListFiles: _aio.UnaryUnaryMultiCallable[_file_service_pb2.ListFilesRequest, _file_service_pb2.ListFilesResponse]  # type: ignore[assignment]
-    """Lists files by keyset pages."""
+    """Lists files by keyset pages, without expired ones."""
     ReadFile: _aio.UnaryStreamMultiCallable[_file_service_pb2.ReadFileRequest, _file_service_pb2.ReadFileResponse]  # type: ignore[assignment]
     """Sends the content of a file. A stream by decision 0012."""
     DeleteFile: _aio.UnaryUnaryMultiCallable[_file_service_pb2.DeleteFileRequest, _file_service_pb2.DeleteFileResponse]  # type: ignore[assignment]
@@ -91,7 +91,7 @@ class FileServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _file_service_pb2.ListFilesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_file_service_pb2.ListFilesResponse, _abc.Awaitable[_file_service_pb2.ListFilesResponse]]:
-        """Lists files by keyset pages."""
+        """Lists files by keyset pages, without expired ones."""
 
     @_abc_1.abstractmethod
     def ReadFile(

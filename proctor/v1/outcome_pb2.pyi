@@ -29,11 +29,11 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     FAILURE_CLASS_UNSPECIFIED: _FailureClass.ValueType  # 0
     """Every class, in a filter. A failure that a worker sends with it, or with an unknown class, is recorded as PROVIDER_ERROR."""
     FAILURE_CLASS_RATE_LIMIT: _FailureClass.ValueType  # 1
-    """The provider answered 429 until the deadline."""
+    """The provider answered 429 until the deadline, or asked to wait beyond it."""
     FAILURE_CLASS_TIMEOUT: _FailureClass.ValueType  # 2
-    """No answer within the request timeout, after all tries."""
+    """No answer within the request timeout, after all tries that the deadline and the request retry budget allow."""
     FAILURE_CLASS_PROVIDER_ERROR: _FailureClass.ValueType  # 3
-    """5xx, broken connection or unusable body, after all tries; also an answer that is too large or cannot be recorded."""
+    """5xx, broken connection or unusable body, after the same tries; also an answer that is too large or cannot be recorded."""
     FAILURE_CLASS_REFUSED: _FailureClass.ValueType  # 4
     """The provider refused the request (key, permission, content filter, invalid request), or the engine cannot do what it asks for."""
     FAILURE_CLASS_PROMPT_TOO_LONG: _FailureClass.ValueType  # 5
@@ -55,11 +55,11 @@ class FailureClass(_FailureClass, metaclass=_FailureClassEnumTypeWrapper):
 FAILURE_CLASS_UNSPECIFIED: FailureClass.ValueType  # 0
 """Every class, in a filter. A failure that a worker sends with it, or with an unknown class, is recorded as PROVIDER_ERROR."""
 FAILURE_CLASS_RATE_LIMIT: FailureClass.ValueType  # 1
-"""The provider answered 429 until the deadline."""
+"""The provider answered 429 until the deadline, or asked to wait beyond it."""
 FAILURE_CLASS_TIMEOUT: FailureClass.ValueType  # 2
-"""No answer within the request timeout, after all tries."""
+"""No answer within the request timeout, after all tries that the deadline and the request retry budget allow."""
 FAILURE_CLASS_PROVIDER_ERROR: FailureClass.ValueType  # 3
-"""5xx, broken connection or unusable body, after all tries; also an answer that is too large or cannot be recorded."""
+"""5xx, broken connection or unusable body, after the same tries; also an answer that is too large or cannot be recorded."""
 FAILURE_CLASS_REFUSED: FailureClass.ValueType  # 4
 """The provider refused the request (key, permission, content filter, invalid request), or the engine cannot do what it asks for."""
 FAILURE_CLASS_PROMPT_TOO_LONG: FailureClass.ValueType  # 5

@@ -128,9 +128,11 @@ class OutcomeFilter(_message.Message):
     max_score: _builtins.float
     """Highest score in `metric`."""
     min_characters: _builtins.int
-    """Minimum length of the answer in characters, for multiple choice of the prediction. Failures never match."""
+    """Minimum length of the answer in characters, for multiple choice of the prediction. Failures without an answer never match;
+    one of class SCORING has its answer.
+    """
     max_characters: _builtins.int
-    """Maximum length, in the same way. Failures never match."""
+    """Maximum length, in the same way."""
     is_golden: _builtins.bool
     """Only golden answers."""
     failure_class: _outcome_pb2.FailureClass.ValueType

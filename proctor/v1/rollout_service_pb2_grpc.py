@@ -65,7 +65,7 @@ class RolloutServiceServicer:
 
     def UploadTasks(self, request_iterator, context):
         """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
-        order uses are deleted after a day.
+        version of a suite uses are deleted after a day.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -37,7 +37,7 @@ class RolloutServiceStub:
     def __new__(cls, channel: _aio.Channel) -> RolloutServiceAsyncStub: ...
     UploadTasks: _grpc.StreamUnaryMultiCallable[_rollout_service_pb2.UploadTasksRequest, _rollout_service_pb2.UploadTasksResponse]
     """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
-    order uses are deleted after a day.
+    version of a suite uses are deleted after a day.
     """
     OrderRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
@@ -55,7 +55,7 @@ class RolloutServiceAsyncStub(RolloutServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     UploadTasks: _aio.StreamUnaryMultiCallable[_rollout_service_pb2.UploadTasksRequest, _rollout_service_pb2.UploadTasksResponse]  # type: ignore[assignment]
     """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
-    order uses are deleted after a day.
+    version of a suite uses are deleted after a day.
     """
     OrderRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]  # type: ignore[assignment]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
@@ -76,7 +76,7 @@ class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_rollout_service_pb2.UploadTasksResponse, _abc.Awaitable[_rollout_service_pb2.UploadTasksResponse]]:
         """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
-        order uses are deleted after a day.
+        version of a suite uses are deleted after a day.
         """
 
     @_abc_1.abstractmethod

@@ -81,7 +81,7 @@ class _Priority:
 class _PriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Priority.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PRIORITY_UNSPECIFIED: _Priority.ValueType  # 0
-    """The default: high for a suite, normal for a data set. Refused in UserPriority."""
+    """The default: high for a suite, normal for a data set. Refused if the user may not ask for that, and in UserPriority."""
     PRIORITY_HIGH: _Priority.ValueType  # 1
     """Started before all others: interactive runs."""
     PRIORITY_NORMAL: _Priority.ValueType  # 2
@@ -93,7 +93,7 @@ class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
     """Order of runs in the queue. A higher priority starts first and may preempt."""
 
 PRIORITY_UNSPECIFIED: Priority.ValueType  # 0
-"""The default: high for a suite, normal for a data set. Refused in UserPriority."""
+"""The default: high for a suite, normal for a data set. Refused if the user may not ask for that, and in UserPriority."""
 PRIORITY_HIGH: Priority.ValueType  # 1
 """Started before all others: interactive runs."""
 PRIORITY_NORMAL: Priority.ValueType  # 2
@@ -615,7 +615,7 @@ class RunProgress(_message.Message):
     total: _builtins.int
     """Number of samples × rollouts; 0 until planned."""
     recorded: _builtins.int
-    """Final outcomes so far."""
+    """Final outcomes so far; 0 too while the counts are not known."""
     phase: _builtins.str
     """What it does now, for example "waiting", "paused", "planning sst2", "reusing answers", "loading vllm/starter",
     "waiting for a worker of pool gpu", "waiting for openai: it throttles requests", "running", "closing 40%" or "done".
@@ -755,7 +755,7 @@ class Run(_message.Message):
     pool: _builtins.str
     """Pool whose workers execute its shards."""
     scoring_method: Global___ScoringMethod.ValueType
-    """Scoring method of multiple-choice tasks, chosen by the scheduler."""
+    """Scoring method of multiple-choice tasks, as ordered or else chosen by the scheduler; generate where no task has choices."""
     suite_version: _builtins.int
     """Version of a user's suite, resolved at submission; 0 for an installed suite."""
     reused_answers: _builtins.int

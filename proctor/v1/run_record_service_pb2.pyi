@@ -282,7 +282,7 @@ class OpenRunRequest(_message.Message):
     """Share of failed samples above which a task counts as failing; unset means 0.05."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.PlannedTask]:
-        """In the order of the suite. Ignored when the run is known."""
+        """In the order of the suite. This and what follows is ignored when the run is known."""
 
     @_builtins.property
     def facts(self) -> Global___RunFacts:

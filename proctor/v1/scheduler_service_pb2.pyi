@@ -483,7 +483,7 @@ class ResumeRunResponse(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> _run_pb2.Run:
-        """The run, pending again; of a repeated call as it is by then."""
+        """The run, pending again. A repeated call fails with RUN_NOT_PAUSED, unless the run was paused again meanwhile."""
 
     def __init__(
         self,
@@ -750,7 +750,7 @@ class ModelSource(_message.Message):
     pool: _builtins.str
     """Name of the pool whose worker listed the models."""
     provider: _builtins.str
-    """Name of the provider, with which names of its models begin."""
+    """Name of the provider, with which names of its models begin; several of one pool are joined by commas."""
     engine: _builtins.str
     """Engine: "vllm", "openai", "ollama", "gemini" or "anthropic"."""
     problem: _builtins.str

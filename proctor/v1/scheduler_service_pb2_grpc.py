@@ -141,7 +141,8 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelRun(self, request, context):
-        """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept.
+        """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept. May be repeated until
+        the run is closed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -198,7 +199,7 @@ class SchedulerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists the models of all pools, as their providers and workers report them now. Sources that do not answer in time are
+        """Lists the models of all pools, as their providers and workers reported them up to 20 seconds ago. Sources that do not answer in time are
         reported with a problem.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -44,7 +44,9 @@ class SchedulerServiceStub:
     ListRuns: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListRunsRequest, _scheduler_service_pb2.ListRunsResponse]
     """Lists runs, newest first, by keyset pages."""
     CancelRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.CancelRunRequest, _scheduler_service_pb2.CancelRunResponse]
-    """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept."""
+    """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept. May be repeated until
+    the run is closed.
+    """
     RetryRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]
     """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
     PauseRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]
@@ -62,7 +64,7 @@ class SchedulerServiceStub:
     ListSuites: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]
     """Lists registered suites and their tasks; invalid suites with their problem."""
     ListModels: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]
-    """Lists the models of all pools, as their providers and workers report them now. Sources that do not answer in time are
+    """Lists the models of all pools, as their providers and workers reported them up to 20 seconds ago. Sources that do not answer in time are
     reported with a problem.
     """
     ListWorkers: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListWorkersRequest, _scheduler_service_pb2.ListWorkersResponse]
@@ -84,7 +86,9 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     ListRuns: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListRunsRequest, _scheduler_service_pb2.ListRunsResponse]  # type: ignore[assignment]
     """Lists runs, newest first, by keyset pages."""
     CancelRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.CancelRunRequest, _scheduler_service_pb2.CancelRunResponse]  # type: ignore[assignment]
-    """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept."""
+    """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept. May be repeated until
+    the run is closed.
+    """
     RetryRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RetryRunRequest, _scheduler_service_pb2.RetryRunResponse]  # type: ignore[assignment]
     """Starts a new epoch of a failed or cancelled run, which executes only missing and failed samples."""
     PauseRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.PauseRunRequest, _scheduler_service_pb2.PauseRunResponse]  # type: ignore[assignment]
@@ -102,7 +106,7 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     ListSuites: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListSuitesRequest, _scheduler_service_pb2.ListSuitesResponse]  # type: ignore[assignment]
     """Lists registered suites and their tasks; invalid suites with their problem."""
     ListModels: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelsRequest, _scheduler_service_pb2.ListModelsResponse]  # type: ignore[assignment]
-    """Lists the models of all pools, as their providers and workers report them now. Sources that do not answer in time are
+    """Lists the models of all pools, as their providers and workers reported them up to 20 seconds ago. Sources that do not answer in time are
     reported with a problem.
     """
     ListWorkers: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListWorkersRequest, _scheduler_service_pb2.ListWorkersResponse]  # type: ignore[assignment]
@@ -151,7 +155,9 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.CancelRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.CancelRunResponse, _abc.Awaitable[_scheduler_service_pb2.CancelRunResponse]]:
-        """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept."""
+        """Cancels a run: no further shard is dispatched, requests in flight are aborted, recorded outcomes are kept. May be repeated until
+        the run is closed.
+        """
 
     @_abc_1.abstractmethod
     def RetryRun(
@@ -217,7 +223,7 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduler_service_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.ListModelsResponse, _abc.Awaitable[_scheduler_service_pb2.ListModelsResponse]]:
-        """Lists the models of all pools, as their providers and workers report them now. Sources that do not answer in time are
+        """Lists the models of all pools, as their providers and workers reported them up to 20 seconds ago. Sources that do not answer in time are
         reported with a problem.
         """
 

@@ -93,6 +93,7 @@ VALUES: Mapping[str, str] = {
     "and uses the engine's default for the rest; a data set uses the value of its row, then the engine's "
     "default.",
     "ExportRunRequest.missing_code": f'empty means "{MissingAnswer().code}".',
+    "ExportRunRequest.missing_message": f'empty means "{MissingAnswer().message}".',
     "Run.user": f'"{LOCAL_USER}" by default.',
     "RunOrder.rollouts": f"unset means {ORDER.rollouts}.",
     **dict.fromkeys(
