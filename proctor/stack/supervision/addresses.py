@@ -11,8 +11,6 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import psutil
-
 from proctor.stack.errors import AddressInvalid, PortTaken, StateFolderUnusable
 from proctor.stack.state import make_own_folder
 
@@ -83,8 +81,18 @@ def _of_the_living(stored: str) -> dict[int, int]:
         pairs = {int(port): int(pid) for port, pid in json.loads(stored or "[]")}
     except (TypeError, ValueError):
         return {}
-    living = {pid for pid in set(pairs.values()) if psutil.pid_exists(pid)}
+    living = {pid for pid in set(pairs.values()) if _is_living(pid)}
     return {port: pid for port, pid in pairs.items() if pid in living}
+
+
+def _is_living(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
 
 
 def free_or_chosen(address: str, setting: str, chosen: str) -> str:
