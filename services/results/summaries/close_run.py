@@ -81,6 +81,8 @@ class CloseRun:
             if not record.is_frozen or is_other_state:
                 # Waits for batches under way, which hold a share lock on the record.
                 await self.records.freeze(record.plan, epoch, state, allow_partial=allow_partial)
+                # A call beside this one may have stored its summary, with its state, before this freeze.
+                is_other_state = is_other_state or (run_id, epoch) in self.computing
             closing = await self._computed(record)
         else:
             closing = Closing(kept)
