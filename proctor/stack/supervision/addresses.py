@@ -8,7 +8,7 @@ import random
 import socket
 import tempfile
 from collections.abc import Container, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from proctor.stack.errors import AddressInvalid, PortTaken, StateFolderUnusable
@@ -66,19 +66,22 @@ def _reserved_ports() -> Iterator[dict[int, int]]:
         # Another account made it. A port that is free now is the most that can be had.
         yield {}
         return
-    with (folder / "ports.json").open("a+", encoding="utf-8") as file:
+    # Without a buffer, so that a full disk is met here and not when the file is closed.
+    with (folder / "ports.json").open("ab+", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         reserved = _of_the_living(file.read())
         yield reserved
-        file.truncate(0)
-        json.dump(list(reserved.items()), file)
+        # A stack starts on a full disk too; the ports are free, and only not reserved.
+        with suppress(OSError):
+            file.truncate(0)
+            file.write(json.dumps(list(reserved.items())).encode())
 
 
-def _of_the_living(stored: str) -> dict[int, int]:
+def _of_the_living(stored: bytes) -> dict[int, int]:
     """Nothing where the file was cut off, as on a full disk."""
     try:
-        pairs = {int(port): int(pid) for port, pid in json.loads(stored or "[]")}
+        pairs = {int(port): int(pid) for port, pid in json.loads(stored or b"[]")}
     except (TypeError, ValueError):
         return {}
     living = {pid for pid in set(pairs.values()) if _is_living(pid)}

@@ -74,6 +74,8 @@ class CloseRun:
             record = await self.records.open(record.plan, epoch)
         check_epoch(record, epoch)
         is_other_state = record.is_frozen and state not in (None, record.state)
+        # Whether the history may have another state.
+        may_differ = is_other_state
         kept = await self.summaries.find(run_id, epoch)
         if kept is None:
             if is_other_state and state is RunState.CANCELLED:
@@ -82,11 +84,11 @@ class CloseRun:
                 # Waits for batches under way, which hold a share lock on the record.
                 await self.records.freeze(record.plan, epoch, state, allow_partial=allow_partial)
                 # A call beside this one may have stored its summary, with its state, before this freeze.
-                is_other_state = is_other_state or (run_id, epoch) in self.computing
+                may_differ = is_other_state or (run_id, epoch) in self.computing
             closing = await self._computed(record)
         else:
             closing = Closing(kept)
-        if closing.summary is not None and is_other_state and state is not None:
+        if closing.summary is not None and may_differ and state is not None:
             # Also of a summary that was stored while this call waited for the record.
             await self.summaries.change_state(record.plan, closing.summary, state)
         return closing
