@@ -75,18 +75,6 @@ def test_a_port_stands_in_ports_or_beside_its_only_user() -> None:
     assert misplaced == []
 
 
-def test_what_is_not_there_is_not_found_and_what_an_order_names_is_unknown() -> None:
-    kinds = {
-        f"{path.relative_to(ROOT)}: {each.name}": {ast.unparse(keyword.value) for keyword in each.keywords}
-        for path in own_files(*SOURCE)
-        for each in classes(path)
-    }
-    not_found = {name for name, facts in kinds.items() if "ErrorKind.NOT_FOUND" in facts}
-    assert len(not_found) > 10
-    assert {name for name in not_found if not name.endswith("NotFound")} == set()
-    assert {name for name in kinds if ": NoSuch" in name} == set()
-
-
 def test_an_error_stands_in_errors_unless_it_is_private_to_its_module() -> None:
     bases = {
         each.name: set(map(name_of, each.bases)) for path in own_files(*SOURCE) for each in classes(path)

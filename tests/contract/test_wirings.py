@@ -4,12 +4,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.contract.test_code_budgets import ROOT, SOURCE, own_files, parsed
 
 WIRINGS = [path for path in own_files("services") if path.name == "wiring.py"]
-MAX_LINES = 200
 
 
 def own_classes(path: Path) -> set[str]:
@@ -22,11 +19,6 @@ def own_classes(path: Path) -> set[str]:
         for alias in node.names
     }
     return imported | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-
-
-def test_no_wiring_is_longer_than_a_reader_takes_in() -> None:
-    lines = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in WIRINGS}
-    assert {path: count for path, count in lines.items() if count > MAX_LINES} == {}
 
 
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
@@ -59,53 +51,6 @@ def test_wirings_name_the_arguments_of_our_classes() -> None:
     assert WIRINGS
     assert values
     assert unnamed == []
-
-
-@pytest.mark.parametrize("service", ["gateway", "results", "scheduler", "worker"])
-def test_every_service_connects_its_topics_in_one_function(service: str) -> None:
-    top = parsed(ROOT / "services" / service / "topics" / "wiring.py")
-    made = {node.name: node for node in top.body if isinstance(node, ast.FunctionDef)}
-    assert "Topics" in {node.name for node in top.body if isinstance(node, ast.ClassDef)}
-    assert ast.unparse(made["make_topics"].returns or ast.Constant(None)) == "Topics"
-    opening = parsed(ROOT / "services" / service / "wiring.py")
-    opened = [node.name for node in opening.body if isinstance(node, ast.AsyncFunctionDef)]
-    assert f"running_{service}" in opened
-
-
-# What makes no parts: it opens, reads or runs.
-OTHER_FUNCTIONS = {"engines_by_url", "lead", "read_definitions", "rollout_slots", "sweep"}
-# What wirings are given, and what they return; and the engine of a worker without sandboxes.
-MADE = ("Parts", "Topics")
-GIVEN = (
-    "Connections",
-    "Definitions",
-    "LedRuns",
-    "Processes",
-    "Records",
-    "Resources",
-    "Signals",
-    "Sources",
-)
-OTHER_CLASSES = {"AbsentEngine", "RecordOfRuns"}
-
-
-def test_the_wiring_of_a_topic_makes_a_part_or_its_parts() -> None:
-    topics = [path for path in WIRINGS if len(path.relative_to(ROOT).parts) > 3]
-    functions = [
-        node.name
-        for path in topics
-        for node in parsed(path).body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and not node.name.startswith(("_", "make_"))
-    ]
-    classes = [
-        node.name
-        for path in topics
-        for node in parsed(path).body
-        if isinstance(node, ast.ClassDef) and not node.name.endswith((*MADE, *GIVEN))
-    ]
-    assert set(functions) == OTHER_FUNCTIONS
-    assert set(classes) == OTHER_CLASSES
 
 
 def test_every_task_has_a_name() -> None:

@@ -180,7 +180,7 @@ NamedRuns = Annotated[list[run_pb2.Run], Depends(_named_runs)]
     responses=problems(400, 404, 409, 422, 503),
     summary="Answers of two to six runs to the same rows",
 )
-async def side_by_side(  # noqa: PLR0913  # the parameters of the query
+async def side_by_side(
     results: ResultsCalls,
     runs: NamedRuns,
     chosen: Annotated[OutcomeConditions, Depends()],

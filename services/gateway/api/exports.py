@@ -82,7 +82,7 @@ CsvSafe = Annotated[bool, Depends(_csv_safe)]
     responses=FILE_RESPONSES | problems(400, 404, 409, 422, 503),
     summary="A run as a file",
 )
-async def export(  # noqa: PLR0913  # the parameters of the query
+async def export(
     *,
     results: ResultsCalls,
     job_id: JobId,

@@ -95,7 +95,7 @@ async def show(results: ResultsCalls, now: Now, run: DatasetRun) -> DatasetRunSh
     response_model=DatasetRunResults,
     summary="Answers row by row, in the order of the data set",
 )
-async def results(  # noqa: PLR0913  # the parameters of the query
+async def results(
     *,
     backend: ResultsCalls,
     now: Now,

@@ -102,7 +102,7 @@ async def _dataset_runs(scheduler: Scheduler, now: datetime, after: str) -> Data
 
 
 @router.get("/{dataset_id}")
-async def show_dataset(  # noqa: PLR0913, PLR0917  # dependencies and parameters
+async def show_dataset(  # noqa: PLR0917  # dependencies and parameters
     page: PageOf, scheduler: SchedulerCalls, now: Now, dataset_id: DatasetId, first: str = "", ask: str = ""
 ) -> Response:
     is_number = first.isascii() and first.isdecimal() and len(first) < len(str(JSON_INT_MAX))

@@ -40,7 +40,7 @@ async def show_form(
 
 
 @router.post("/{job_id}/rescore")
-async def rescore(  # noqa: PLR0913, PLR0917  # the fields of the form
+async def rescore(  # noqa: PLR0917  # the fields of the form
     page: PageOf,
     backends: BackendCalls,
     job_id: JobId,

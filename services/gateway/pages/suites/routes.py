@@ -97,7 +97,7 @@ async def add_suite(page: PageOf, scheduler: SchedulerCalls, user: User, documen
 
 
 @router.get("/{suite}")
-async def show_suite(  # noqa: PLR0913, PLR0917  # dependencies and parameters
+async def show_suite(  # noqa: PLR0917  # dependencies and parameters
     page: PageOf,
     scheduler: SchedulerCalls,
     suite: Name,
