@@ -17,7 +17,7 @@ from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_
 from services.gateway.server.app import http_app
 from services.gateway.server.http_server import HttpServer
 from services.gateway.settings import GatewaySettings
-from services.gateway.topics.wiring import Connections, Topics, make_topics
+from services.gateway.topics import Connections, Topics, make_topics
 
 # How late the gateway's own health follows that of a backend; a check is two small calls.
 _HEALTH_SECONDS = 0.5

@@ -16,7 +16,7 @@ from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.bounded_calls import BoundedCalls
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
-from services.results.topics.wiring import CONSUMING, Connections, Processes, Topics, make_topics
+from services.results.topics import CONSUMING, Connections, Processes, Topics, make_topics
 
 # Baselines, comparisons with peers and comparisons of leaderboards take one process each. Calls of users take
 # the others.

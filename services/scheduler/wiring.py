@@ -23,7 +23,7 @@ from services.scheduler.leadership.postgres import PostgresClock
 from services.scheduler.leadership.wiring import lead
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.topics.wiring import make_topics, read_definitions
+from services.scheduler.topics import make_topics, read_definitions
 
 # How soon a thread that renders samples lets the event loop run. Python's default is five times as long
 # (decision 0032).

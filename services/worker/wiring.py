@@ -24,7 +24,7 @@ from services.worker.engines.wiring import make_engine, make_rate_limiters
 from services.worker.engines.yaml_pools import read_pool
 from services.worker.sandboxes.wiring import make_sandboxes, sweep
 from services.worker.settings import WorkerSettings
-from services.worker.topics.wiring import make_topics
+from services.worker.topics import make_topics
 
 # Time beyond the drain to publish outcomes that are finished and not stored yet.
 _PUBLISH_SECONDS = 5.0

@@ -1,8 +1,9 @@
 """A contract for import-linter: a file's name tells its layer, and no layer imports one above it.
 
-`__main__ → wiring → adapters and settings → use cases → model, ports and errors`: every module of a service
-is in one of them, so nothing can be forgotten; inner layers import no technology. A port names the model, and
-a model may take a port, so the two are one layer; `tests/contract/test_import_circles.py` forbids circles.
+`__main__ → wiring, topics → adapters and settings → use cases → model, ports and errors`: every module of a
+service is in one of them, so nothing can be forgotten; inner layers import no technology. A port names the
+model, and a model may take a port, so the two are one layer; `tests/contract/test_import_circles.py` forbids
+circles.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, fields, output
 
 MODEL, USE_CASE, ADAPTER, WIRING, MAIN = range(5)
-LAYERS = {"__main__": MAIN, "wiring": WIRING, "settings": ADAPTER, "errors": MODEL}
+LAYERS = {"__main__": MAIN, "wiring": WIRING, "topics": WIRING, "settings": ADAPTER, "errors": MODEL}
 LAYER_NAMES = ("model, port or error", "use case", "adapter", "wiring", "__main__")
 
 

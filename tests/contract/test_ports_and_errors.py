@@ -15,7 +15,7 @@ BUILT_IN_ERRORS = frozenset(
     if isinstance(value, type) and issubclass(value, BaseException)
 )
 # What stands at the top of each service beside topics. `postgres` names the schema and loads its queries.
-TOP = {"__main__", "settings", "wiring", "metrics"}
+TOP = {"__main__", "settings", "wiring", "topics", "metrics"}
 TOP_OF_SCHEMA = TOP | {"postgres"}
 # They have no use cases and so no ports: a protocol stands beside the function that takes it, that of a clock
 # beside the clocks.

@@ -27,7 +27,7 @@ from services.worker.engines.ports import Engine
 from services.worker.engines.wiring import make_rate_limiters
 from services.worker.execution.shard import Shard
 from services.worker.settings import WorkerSettings
-from services.worker.topics.wiring import make_topics
+from services.worker.topics import make_topics
 from services.worker.wiring import end_loops
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.refusing_sandboxes import RefusingSandboxes

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from services.common.nats.streams import HEARTBEAT_TTL_SECONDS, MAX_HEARTBEAT_SECONDS
 from services.worker.settings import WorkerSettings
-from services.worker.topics.wiring import HEARTBEAT_POLL_SECONDS
+from services.worker.topics import HEARTBEAT_POLL_SECONDS
 
 
 @pytest.mark.parametrize(
