@@ -116,6 +116,10 @@ class PostgresRefused(DomainError, kind=ErrorKind.CONFLICT):
     """Postgres at {address} refuses the connection: {problem}. Correct PROCTOR_POSTGRES_DSN or the server."""
 
 
+class PostgresTooOld(DomainError, kind=ErrorKind.CONFLICT):
+    """Postgres {needed} or newer is needed; this is {found}. Upgrade the server at {address}."""
+
+
 class AddressTaken(DomainError, kind=ErrorKind.CONFLICT):
     """Cannot listen on {address}: the port is taken. Stop what uses it or set another address."""
 

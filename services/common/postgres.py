@@ -11,10 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
+from proctor.values.requirements import OLDEST_POSTGRES
 from services.common.errors import (
     DependencyUnavailable,
     PostgresAway,
     PostgresRefused,
+    PostgresTooOld,
     UnstorableText,
 )
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
@@ -143,8 +145,17 @@ def watch_pool(purpose: str, pool: asyncpg.Pool) -> None:
 
 
 async def connect_once(dsn: str) -> asyncpg.Connection:
-    """A connection outside of a pool. Waits for the server for a while."""
-    return await _connected(dsn, PostgresServers(dsn).connect)
+    """A connection outside of a pool, with which each service starts. Waits for the server for a while.
+
+    Raises `PostgresTooOld`.
+    """
+    connection = await _connected(dsn, PostgresServers(dsn).connect)
+    if connection.get_server_version().major < OLDEST_POSTGRES:
+        # Without what a distribution adds: 16.14 (Debian 16.14-1.pgdg12+1).
+        found = connection.get_settings().server_version.split()[0]
+        await connection.close()
+        raise PostgresTooOld(needed=OLDEST_POSTGRES, found=found, address=address_of(dsn))
+    return connection
 
 
 async def close_pool(pool: asyncpg.Pool) -> None:

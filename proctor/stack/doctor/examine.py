@@ -60,6 +60,7 @@ async def examine(environ: Mapping[str, str], current: Path) -> list[Finding]:
         installed_parts.examine_python(),
         installed_parts.examine_packages(),
         installed_parts.examine_postgres(),
+        *await installed_parts.examine_postgres_server(environ),
         installed_parts.examine_nats(),
         machine.examine_data_folder(environ, current),
         machine.examine_disk(environ, current),

