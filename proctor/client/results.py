@@ -101,6 +101,6 @@ class LeaderboardClient:
         return await self._calls.call(self._stub.GetLeaderboard, request)
 
     async def history(
-        self, request: leaderboard_service_pb2.GetHistoryRequest
-    ) -> leaderboard_service_pb2.GetHistoryResponse:
-        return await self._calls.call(self._stub.GetHistory, request)
+        self, request: leaderboard_service_pb2.ListHistoryRequest
+    ) -> leaderboard_service_pb2.ListHistoryResponse:
+        return await self._calls.call(self._stub.ListHistory, request)

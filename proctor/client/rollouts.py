@@ -39,14 +39,14 @@ class RolloutClient:
         yield rollout_service_pb2.UploadTasksRequest(end=rollout_service_pb2.TasksEnd())
 
     async def order(
-        self, request: rollout_service_pb2.OrderRolloutsRequest
-    ) -> rollout_service_pb2.OrderRolloutsResponse:
+        self, request: rollout_service_pb2.SubmitRolloutsRequest
+    ) -> rollout_service_pb2.SubmitRolloutsResponse:
         """One run per model. Without a request id a new one is set, so that a retried call orders once."""
-        sent = rollout_service_pb2.OrderRolloutsRequest()
+        sent = rollout_service_pb2.SubmitRolloutsRequest()
         sent.CopyFrom(request)
         sent.user = sent.user or self._user
         sent.request_id = sent.request_id or str(uuid.uuid4())
-        return await self._calls.call(self._stub.OrderRollouts, sent)
+        return await self._calls.call(self._stub.SubmitRollouts, sent)
 
     async def get(self, order_id: str) -> rollout_service_pb2.RolloutsOrder:
         """Raises NotFound."""

@@ -27,7 +27,7 @@ from proctor.v1 import outcome_pb2 as proctor_dot_v1_dot_outcome__pb2
 from proctor.v1 import results_service_pb2 as proctor_dot_v1_dot_results__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproctor/v1/answer_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18proctor/v1/outcome.proto\x1a proctor/v1/results_service.proto\"\xa0\x01\n\x15ListSideBySideRequest\x12\x0f\n\x07run_ids\x18\x01 \x03(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x16\n\x0eonly_differing\x18\x03 \x01(\x08\x12)\n\x06\x66ilter\x18\x04 \x01(\x0b\x32\x19.proctor.v1.OutcomeFilter\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"\xa4\x01\n\rSideBySideRow\x12\x0e\n\x06\x64igest\x18\x01 \x01(\x0c\x12\x0e\n\x06row_id\x18\x02 \x01(\t\x12\x0e\n\x06\x64oc_id\x18\x03 \x01(\x03\x12\x0e\n\x06prompt\x18\x04 \x01(\t\x12\x0e\n\x06target\x18\x05 \x01(\t\x12-\n\x07\x61nswers\x18\x06 \x03(\x0b\x32\x1c.proctor.v1.SideBySideAnswer\x12\x14\n\x0cis_differing\x18\x07 \x01(\x08\"@\n\x10SideBySideAnswer\x12,\n\x07outcome\x18\x01 \x01(\x0b\x32\x1b.proctor.v1.RecordedOutcome\"Z\n\x16ListSideBySideResponse\x12\'\n\x04rows\x18\x01 \x03(\x0b\x32\x19.proctor.v1.SideBySideRow\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"<\n\tAnswerKey\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\x12\x0e\n\x06row_id\x18\x03 \x01(\t\"\x96\x01\n\x12MarkAnswersRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12&\n\x07\x61nswers\x18\x02 \x03(\x0b\x32\x15.proctor.v1.AnswerKey\x12\x11\n\tis_golden\x18\x03 \x01(\x08\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x17\n\x0fis_marked_wrong\x18\x06 \x01(\x08J\x04\x08\x05\x10\x06R\x08is_wrong\"@\n\x13MarkAnswersResponse\x12\x14\n\x0cgolden_count\x18\x01 \x01(\x03\x12\x13\n\x0bwrong_count\x18\x02 \x01(\x03\"\xa7\x01\n\nMarkChange\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\x12\x11\n\tis_golden\x18\x03 \x01(\x08\x12\x0c\n\x04user\x18\x04 \x01(\t\x12.\n\nchanged_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fis_marked_wrong\x18\x07 \x01(\x08J\x04\x08\x06\x10\x07R\x08is_wrong\"O\n\x16ListMarkChangesRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"[\n\x17ListMarkChangesResponse\x12\'\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x16.proctor.v1.MarkChange\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\x94\x02\n\rAnswerService\x12W\n\x0eListSideBySide\x12!.proctor.v1.ListSideBySideRequest\x1a\".proctor.v1.ListSideBySideResponse\x12N\n\x0bMarkAnswers\x12\x1e.proctor.v1.MarkAnswersRequest\x1a\x1f.proctor.v1.MarkAnswersResponse\x12Z\n\x0fListMarkChanges\x12\".proctor.v1.ListMarkChangesRequest\x1a#.proctor.v1.ListMarkChangesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproctor/v1/answer_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18proctor/v1/outcome.proto\x1a proctor/v1/results_service.proto\"\xa0\x01\n\x15ListSideBySideRequest\x12\x0f\n\x07run_ids\x18\x01 \x03(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x16\n\x0eonly_differing\x18\x03 \x01(\x08\x12)\n\x06\x66ilter\x18\x04 \x01(\x0b\x32\x19.proctor.v1.OutcomeFilter\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"\xa4\x01\n\rSideBySideRow\x12\x0e\n\x06\x64igest\x18\x01 \x01(\x0c\x12\x0e\n\x06row_id\x18\x02 \x01(\t\x12\x0e\n\x06\x64oc_id\x18\x03 \x01(\x03\x12\x0e\n\x06prompt\x18\x04 \x01(\t\x12\x0e\n\x06target\x18\x05 \x01(\t\x12-\n\x07\x61nswers\x18\x06 \x03(\x0b\x32\x1c.proctor.v1.SideBySideAnswer\x12\x14\n\x0cis_differing\x18\x07 \x01(\x08\"@\n\x10SideBySideAnswer\x12,\n\x07outcome\x18\x01 \x01(\x0b\x32\x1b.proctor.v1.RecordedOutcome\"Z\n\x16ListSideBySideResponse\x12\'\n\x04rows\x18\x01 \x03(\x0b\x32\x19.proctor.v1.SideBySideRow\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"<\n\tAnswerKey\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\x12\x0e\n\x06row_id\x18\x03 \x01(\t\"\x86\x01\n\x12MarkAnswersRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12&\n\x07\x61nswers\x18\x02 \x03(\x0b\x32\x15.proctor.v1.AnswerKey\x12\x11\n\tis_golden\x18\x03 \x01(\x08\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x17\n\x0fis_marked_wrong\x18\x05 \x01(\x08\"@\n\x13MarkAnswersResponse\x12\x14\n\x0cgolden_count\x18\x01 \x01(\x03\x12\x13\n\x0bwrong_count\x18\x02 \x01(\x03\"\x97\x01\n\nMarkChange\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\x12\x11\n\tis_golden\x18\x03 \x01(\x08\x12\x0c\n\x04user\x18\x04 \x01(\t\x12.\n\nchanged_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fis_marked_wrong\x18\x06 \x01(\x08\"O\n\x16ListMarkChangesRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"[\n\x17ListMarkChangesResponse\x12\'\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x16.proctor.v1.MarkChange\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\x94\x02\n\rAnswerService\x12W\n\x0eListSideBySide\x12!.proctor.v1.ListSideBySideRequest\x1a\".proctor.v1.ListSideBySideResponse\x12N\n\x0bMarkAnswers\x12\x1e.proctor.v1.MarkAnswersRequest\x1a\x1f.proctor.v1.MarkAnswersResponse\x12Z\n\x0fListMarkChanges\x12\".proctor.v1.ListMarkChangesRequest\x1a#.proctor.v1.ListMarkChangesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,15 +45,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ANSWERKEY']._serialized_start=628
   _globals['_ANSWERKEY']._serialized_end=688
   _globals['_MARKANSWERSREQUEST']._serialized_start=691
-  _globals['_MARKANSWERSREQUEST']._serialized_end=841
-  _globals['_MARKANSWERSRESPONSE']._serialized_start=843
-  _globals['_MARKANSWERSRESPONSE']._serialized_end=907
-  _globals['_MARKCHANGE']._serialized_start=910
-  _globals['_MARKCHANGE']._serialized_end=1077
-  _globals['_LISTMARKCHANGESREQUEST']._serialized_start=1079
-  _globals['_LISTMARKCHANGESREQUEST']._serialized_end=1158
-  _globals['_LISTMARKCHANGESRESPONSE']._serialized_start=1160
-  _globals['_LISTMARKCHANGESRESPONSE']._serialized_end=1251
-  _globals['_ANSWERSERVICE']._serialized_start=1254
-  _globals['_ANSWERSERVICE']._serialized_end=1530
+  _globals['_MARKANSWERSREQUEST']._serialized_end=825
+  _globals['_MARKANSWERSRESPONSE']._serialized_start=827
+  _globals['_MARKANSWERSRESPONSE']._serialized_end=891
+  _globals['_MARKCHANGE']._serialized_start=894
+  _globals['_MARKCHANGE']._serialized_end=1045
+  _globals['_LISTMARKCHANGESREQUEST']._serialized_start=1047
+  _globals['_LISTMARKCHANGESREQUEST']._serialized_end=1126
+  _globals['_LISTMARKCHANGESRESPONSE']._serialized_start=1128
+  _globals['_LISTMARKCHANGESRESPONSE']._serialized_end=1219
+  _globals['_ANSWERSERVICE']._serialized_start=1222
+  _globals['_ANSWERSERVICE']._serialized_end=1498
 # @@protoc_insertion_point(module_scope)

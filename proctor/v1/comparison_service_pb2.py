@@ -25,21 +25,21 @@ _sym_db = _symbol_database.Default()
 from proctor.v1 import comparison_pb2 as proctor_dot_v1_dot_comparison__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#proctor/v1/comparison_service.proto\x12\nproctor.v1\x1a\x1bproctor/v1/comparison.proto\"\x88\x01\n\x12\x43ompareRunsRequest\x12\x0f\n\x07run_ids\x18\x01 \x03(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x11\n\tbenchmark\x18\x07 \x01(\t\x12\x0f\n\x07metrics\x18\x04 \x03(\t\x12\r\n\x05tasks\x18\x05 \x03(\t\x12\x11\n\tis_forced\x18\x06 \x01(\x08J\x04\x08\x03\x10\x04R\x05suite\"A\n\x13\x43ompareRunsResponse\x12*\n\ncomparison\x18\x01 \x01(\x0b\x32\x16.proctor.v1.Comparison\"\x84\x01\n\x10ListFlipsRequest\x12\x14\n\x0c\x66irst_run_id\x18\x01 \x01(\t\x12\x15\n\rsecond_run_id\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"\\\n\x11ListFlipsResponse\x12\x1f\n\x05\x66lips\x18\x01 \x03(\x0b\x32\x10.proctor.v1.Flip\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\x32\xad\x01\n\x11\x43omparisonService\x12N\n\x0b\x43ompareRuns\x12\x1e.proctor.v1.CompareRunsRequest\x1a\x1f.proctor.v1.CompareRunsResponse\x12H\n\tListFlips\x12\x1c.proctor.v1.ListFlipsRequest\x1a\x1d.proctor.v1.ListFlipsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#proctor/v1/comparison_service.proto\x12\nproctor.v1\x1a\x1bproctor/v1/comparison.proto\"{\n\x12\x43ompareRunsRequest\x12\x0f\n\x07run_ids\x18\x01 \x03(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x11\n\tbenchmark\x18\x03 \x01(\t\x12\x0f\n\x07metrics\x18\x04 \x03(\t\x12\r\n\x05tasks\x18\x05 \x03(\t\x12\x11\n\tis_forced\x18\x06 \x01(\x08\"A\n\x13\x43ompareRunsResponse\x12*\n\ncomparison\x18\x01 \x01(\x0b\x32\x16.proctor.v1.Comparison\"\x84\x01\n\x10ListFlipsRequest\x12\x14\n\x0c\x66irst_run_id\x18\x01 \x01(\t\x12\x15\n\rsecond_run_id\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"\\\n\x11ListFlipsResponse\x12\x1f\n\x05\x66lips\x18\x01 \x03(\x0b\x32\x10.proctor.v1.Flip\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\x32\xad\x01\n\x11\x43omparisonService\x12N\n\x0b\x43ompareRuns\x12\x1e.proctor.v1.CompareRunsRequest\x1a\x1f.proctor.v1.CompareRunsResponse\x12H\n\tListFlips\x12\x1c.proctor.v1.ListFlipsRequest\x1a\x1d.proctor.v1.ListFlipsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.comparison_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_COMPARERUNSREQUEST']._serialized_start=81
-  _globals['_COMPARERUNSREQUEST']._serialized_end=217
-  _globals['_COMPARERUNSRESPONSE']._serialized_start=219
-  _globals['_COMPARERUNSRESPONSE']._serialized_end=284
-  _globals['_LISTFLIPSREQUEST']._serialized_start=287
-  _globals['_LISTFLIPSREQUEST']._serialized_end=419
-  _globals['_LISTFLIPSRESPONSE']._serialized_start=421
-  _globals['_LISTFLIPSRESPONSE']._serialized_end=513
-  _globals['_COMPARISONSERVICE']._serialized_start=516
-  _globals['_COMPARISONSERVICE']._serialized_end=689
+  _globals['_COMPARERUNSREQUEST']._serialized_start=80
+  _globals['_COMPARERUNSREQUEST']._serialized_end=203
+  _globals['_COMPARERUNSRESPONSE']._serialized_start=205
+  _globals['_COMPARERUNSRESPONSE']._serialized_end=270
+  _globals['_LISTFLIPSREQUEST']._serialized_start=273
+  _globals['_LISTFLIPSREQUEST']._serialized_end=405
+  _globals['_LISTFLIPSRESPONSE']._serialized_start=407
+  _globals['_LISTFLIPSRESPONSE']._serialized_end=499
+  _globals['_COMPARISONSERVICE']._serialized_start=502
+  _globals['_COMPARISONSERVICE']._serialized_end=675
 # @@protoc_insertion_point(module_scope)

@@ -50,143 +50,143 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a failed or cancelled run can be retried, once it is closed; the run of a batch (batch_id) never."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 13
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}: the user has as many pending and paused runs as allowed."""
-    ERROR_REASON_RUN_INCOMPLETE: _ErrorReason.ValueType  # 15
+    ERROR_REASON_RUN_INCOMPLETE: _ErrorReason.ValueType  # 14
     """FAILED_PRECONDITION. {"run_id": "…", "missing": "12"}: samples still have no outcome."""
-    ERROR_REASON_SAMPLE_SET_NOT_FOUND: _ErrorReason.ValueType  # 16
+    ERROR_REASON_SAMPLE_SET_NOT_FOUND: _ErrorReason.ValueType  # 15
     """NOT_FOUND. {"sample_set_id": "…"}: no such sample set, or no such sample in it."""
-    ERROR_REASON_INVALID_PAGE_TOKEN: _ErrorReason.ValueType  # 17
+    ERROR_REASON_INVALID_PAGE_TOKEN: _ErrorReason.ValueType  # 16
     """INVALID_ARGUMENT. {"page_token": "…"}: no list gave this token."""
-    ERROR_REASON_DEPENDENCY_UNAVAILABLE: _ErrorReason.ValueType  # 18
+    ERROR_REASON_DEPENDENCY_UNAVAILABLE: _ErrorReason.ValueType  # 17
     """UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
-    ERROR_REASON_DEADLINE_REACHED: _ErrorReason.ValueType  # 19
+    ERROR_REASON_DEADLINE_REACHED: _ErrorReason.ValueType  # 18
     """Only the error of a run: it reached its deadline."""
-    ERROR_REASON_TOO_MANY_FAILURES: _ErrorReason.ValueType  # 20
+    ERROR_REASON_TOO_MANY_FAILURES: _ErrorReason.ValueType  # 19
     """Only the error of a run: the share of its failed samples exceeds the limit."""
-    ERROR_REASON_MODEL_CANNOT_LOAD: _ErrorReason.ValueType  # 21
+    ERROR_REASON_MODEL_CANNOT_LOAD: _ErrorReason.ValueType  # 20
     """Only the error of a run: the engine could not load its model."""
-    ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 22
+    ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 21
     """INTERNAL. {"incident": "…"}: the service's log has the details under this incident id. Also the error of a run."""
-    ERROR_REASON_UNSUPPORTED: _ErrorReason.ValueType  # 23
+    ERROR_REASON_UNSUPPORTED: _ErrorReason.ValueType  # 22
     """FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for. Also the error of a run."""
-    ERROR_REASON_SUITE_IN_USE: _ErrorReason.ValueType  # 24
+    ERROR_REASON_SUITE_IN_USE: _ErrorReason.ValueType  # 23
     """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run that still exists used it."""
-    ERROR_REASON_NOT_COMPARABLE: _ErrorReason.ValueType  # 25
+    ERROR_REASON_NOT_COMPARABLE: _ErrorReason.ValueType  # 24
     """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options. With metrics instead: the runs share no metric."""
-    ERROR_REASON_NO_COMMON_SAMPLES: _ErrorReason.ValueType  # 26
+    ERROR_REASON_NO_COMMON_SAMPLES: _ErrorReason.ValueType  # 25
     """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
-    ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 28
+    ERROR_REASON_UNKNOWN_METRIC: _ErrorReason.ValueType  # 26
     """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}: no such metric for this task."""
-    ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 29
+    ERROR_REASON_ROW_NOT_FOUND: _ErrorReason.ValueType  # 27
     """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named, or with the id (run_id and row_id)."""
-    ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 30
+    ERROR_REASON_COST_LIMIT_REACHED: _ErrorReason.ValueType  # 28
     """FAILED_PRECONDITION of a retry, {"run_id": "…", "spent": "…"}; also why a run failed: the cost of its tokens reached max_cost of its order."""
-    ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 31
+    ERROR_REASON_NO_PRICE: _ErrorReason.ValueType  # 29
     """FAILED_PRECONDITION. {"model": "openai/…"}: a cost limit needs a price."""
-    ERROR_REASON_PRIORITY_NOT_ALLOWED: _ErrorReason.ValueType  # 32
+    ERROR_REASON_PRIORITY_NOT_ALLOWED: _ErrorReason.ValueType  # 30
     """FAILED_PRECONDITION. {"user": "local", "priority": "high", "allowed": "normal, low"}: the priority is above the user's highest."""
-    ERROR_REASON_TOO_MANY_REQUESTS: _ErrorReason.ValueType  # 33
+    ERROR_REASON_TOO_MANY_REQUESTS: _ErrorReason.ValueType  # 31
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}: the user has made the requests of this minute."""
-    ERROR_REASON_RUN_NOT_PAUSABLE: _ErrorReason.ValueType  # 34
+    ERROR_REASON_RUN_NOT_PAUSABLE: _ErrorReason.ValueType  # 32
     """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a pending or running run can be paused, and none that is closing."""
-    ERROR_REASON_RUN_NOT_PAUSED: _ErrorReason.ValueType  # 35
+    ERROR_REASON_RUN_NOT_PAUSED: _ErrorReason.ValueType  # 33
     """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
-    ERROR_REASON_PROVIDER_REFUSED: _ErrorReason.ValueType  # 36
+    ERROR_REASON_PROVIDER_REFUSED: _ErrorReason.ValueType  # 34
     """Only the error of a run: the provider refuses every request of it, because of the key or the model."""
-    ERROR_REASON_BASE_URL_NOT_ALLOWED: _ErrorReason.ValueType  # 37
+    ERROR_REASON_BASE_URL_NOT_ALLOWED: _ErrorReason.ValueType  # 35
     """FAILED_PRECONDITION. {"base_url": "http://…"}: an operator has not allowed this server."""
-    ERROR_REASON_DATASET_NOT_FOUND: _ErrorReason.ValueType  # 38
+    ERROR_REASON_DATASET_NOT_FOUND: _ErrorReason.ValueType  # 36
     """NOT_FOUND. {"dataset_id": "ds_…"}: no such data set."""
-    ERROR_REASON_DATASET_IN_USE: _ErrorReason.ValueType  # 39
+    ERROR_REASON_DATASET_IN_USE: _ErrorReason.ValueType  # 37
     """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
-    ERROR_REASON_INVALID_DATASET: _ErrorReason.ValueType  # 40
+    ERROR_REASON_INVALID_DATASET: _ErrorReason.ValueType  # 38
     """INVALID_ARGUMENT, over REST only. {"faults": "3 faults", "first": "…"}: lines of the upload are faulty, and the response lists them. UploadDataset returns the faults in its response."""
-    ERROR_REASON_DATASET_TOO_LARGE: _ErrorReason.ValueType  # 41
+    ERROR_REASON_DATASET_TOO_LARGE: _ErrorReason.ValueType  # 39
     """INVALID_ARGUMENT. {"limit": "…", "unit": "bytes"}: the file has more bytes or rows than a data set may have; the unit may be rows."""
-    ERROR_REASON_OBJECT_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 42
+    ERROR_REASON_OBJECT_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 40
     """UNAVAILABLE. {"dependency": "object store"}: it is unreachable or full."""
-    ERROR_REASON_REQUEST_ID_TAKEN: _ErrorReason.ValueType  # 43
+    ERROR_REASON_REQUEST_ID_TAKEN: _ErrorReason.ValueType  # 41
     """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it. A batch has batch_id, an upload name instead."""
-    ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 44
+    ERROR_REASON_NO_TARGETS: _ErrorReason.ValueType  # 42
     """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
     As the error of a run: a metric cannot use the target of the row that the message names.
     """
-    ERROR_REASON_MODEL_MISMATCH: _ErrorReason.ValueType  # 45
+    ERROR_REASON_MODEL_MISMATCH: _ErrorReason.ValueType  # 43
     """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
-    ERROR_REASON_RUN_STILL_ACTIVE: _ErrorReason.ValueType  # 46
+    ERROR_REASON_RUN_STILL_ACTIVE: _ErrorReason.ValueType  # 44
     """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a closed run can be deleted, and this one can be cancelled."""
-    ERROR_REASON_FILE_NOT_FOUND: _ErrorReason.ValueType  # 47
+    ERROR_REASON_FILE_NOT_FOUND: _ErrorReason.ValueType  # 45
     """NOT_FOUND. {"file_id": "file-…"}: no such file."""
-    ERROR_REASON_FILE_IN_USE: _ErrorReason.ValueType  # 48
+    ERROR_REASON_FILE_IN_USE: _ErrorReason.ValueType  # 46
     """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
-    ERROR_REASON_FILE_TOO_LARGE: _ErrorReason.ValueType  # 49
+    ERROR_REASON_FILE_TOO_LARGE: _ErrorReason.ValueType  # 47
     """INVALID_ARGUMENT. {"name": "rows.jsonl", "limit": "…"}: the file has more bytes than a file of a batch may have."""
-    ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 50
+    ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 48
     """NOT_FOUND. {"batch_id": "batch_…"}: no such batch."""
-    ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 53
+    ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 49
     """UNAUTHENTICATED. {}: no API key, or an unknown one."""
-    ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 54
+    ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 50
     """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it. With a user instead: only operators may. Otherwise it is not open to the caller at all."""
-    ERROR_REASON_INVALID_TASK_FOLDER: _ErrorReason.ValueType  # 55
+    ERROR_REASON_INVALID_TASK_FOLDER: _ErrorReason.ValueType  # 51
     """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
-    ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 56
+    ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 52
     """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
-    ERROR_REASON_TASKS_NOT_FOUND: _ErrorReason.ValueType  # 59
+    ERROR_REASON_TASKS_NOT_FOUND: _ErrorReason.ValueType  # 53
     """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
-    ERROR_REASON_ARTIFACT_NOT_FOUND: _ErrorReason.ValueType  # 60
+    ERROR_REASON_ARTIFACT_NOT_FOUND: _ErrorReason.ValueType  # 54
     """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
-    ERROR_REASON_TOO_MANY_UPLOADS: _ErrorReason.ValueType  # 62
+    ERROR_REASON_TOO_MANY_UPLOADS: _ErrorReason.ValueType  # 55
     """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: the limit of uploads in progress is reached, for all users or for this one."""
-    ERROR_REASON_COMPARISON_TOO_SLOW: _ErrorReason.ValueType  # 63
+    ERROR_REASON_COMPARISON_TOO_SLOW: _ErrorReason.ValueType  # 56
     """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "300"}: comparing the runs took too long."""
-    ERROR_REASON_CHECK_STOPPED: _ErrorReason.ValueType  # 64
+    ERROR_REASON_CHECK_STOPPED: _ErrorReason.ValueType  # 57
     """INVALID_ARGUMENT. {"gibibytes": "4"}: checking an upload took too much memory or time."""
-    ERROR_REASON_RUN_NOT_FROZEN: _ErrorReason.ValueType  # 65
+    ERROR_REASON_RUN_NOT_FROZEN: _ErrorReason.ValueType  # 58
     """FAILED_PRECONDITION. {"run_id": "…"}: results still takes outcomes of the run, so its figures may change."""
-    ERROR_REASON_RUN_NOT_PLANNED: _ErrorReason.ValueType  # 66
+    ERROR_REASON_RUN_NOT_PLANNED: _ErrorReason.ValueType  # 59
     """FAILED_PRECONDITION. {"benchmark_id": "bm_…"}: the run has no samples yet, and so no answers."""
-    ERROR_REASON_RUN_CHANGED: _ErrorReason.ValueType  # 67
+    ERROR_REASON_RUN_CHANGED: _ErrorReason.ValueType  # 60
     """FAILED_PRECONDITION. {"run_id": "…"}: the run was retried or deleted while it was read."""
-    ERROR_REASON_EPOCH_OVER: _ErrorReason.ValueType  # 68
+    ERROR_REASON_EPOCH_OVER: _ErrorReason.ValueType  # 61
     """FAILED_PRECONDITION. {"run_id": "…", "epoch": "1", "current": "2"}: the run is in a later epoch."""
-    ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 69
+    ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 62
     """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: the project may not store so many bytes. All numbers are bytes."""
-    ERROR_REASON_TOO_MANY_WRONG_KEYS: _ErrorReason.ValueType  # 70
+    ERROR_REASON_TOO_MANY_WRONG_KEYS: _ErrorReason.ValueType  # 63
     """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}: the address has sent as many wrong keys as allowed in a minute."""
-    ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 71
+    ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 64
     """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
-    ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 72
+    ERROR_REASON_BATCH_ALREADY_FINISHED: _ErrorReason.ValueType  # 65
     """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a batch whose run has finished cannot be cancelled."""
-    ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 73
+    ERROR_REASON_REQUEST_TIMEOUT: _ErrorReason.ValueType  # 66
     """FAILED_PRECONDITION. {"limit": "60"}: the request or upload did not come, or hardly moved, within so many seconds."""
-    ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 74
+    ERROR_REASON_SHOWING_TOO_SLOW: _ErrorReason.ValueType  # 67
     """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "20"}: rendering the sample took too long."""
-    ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 75
+    ERROR_REASON_OUTCOME_NOT_FOUND: _ErrorReason.ValueType  # 68
     """NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
-    ERROR_REASON_OUTCOME_IS_FAILURE: _ErrorReason.ValueType  # 76
+    ERROR_REASON_OUTCOME_IS_FAILURE: _ErrorReason.ValueType  # 69
     """FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
-    ERROR_REASON_GATEWAY_FULL: _ErrorReason.ValueType  # 77
+    ERROR_REASON_GATEWAY_FULL: _ErrorReason.ValueType  # 70
     """UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes, are at the limit."""
-    ERROR_REASON_TOO_MANY_READS: _ErrorReason.ValueType  # 78
+    ERROR_REASON_TOO_MANY_READS: _ErrorReason.ValueType  # 71
     """UNAVAILABLE. {"retry_after_seconds": "2"}: the limit of lists and results that are read at a time is reached."""
-    ERROR_REASON_READ_TOO_SLOW: _ErrorReason.ValueType  # 79
+    ERROR_REASON_READ_TOO_SLOW: _ErrorReason.ValueType  # 72
     """UNAVAILABLE. {"seconds": "15", "retry_after_seconds": "2"}: the read took too long; ask for less."""
-    ERROR_REASON_SUITE_INSTALLED: _ErrorReason.ValueType  # 80
+    ERROR_REASON_SUITE_INSTALLED: _ErrorReason.ValueType  # 73
     """FAILED_PRECONDITION. {"suite": "glue"}: an installed suite cannot be deleted."""
-    ERROR_REASON_NO_GOLDEN_ANSWERS: _ErrorReason.ValueType  # 81
+    ERROR_REASON_NO_GOLDEN_ANSWERS: _ErrorReason.ValueType  # 74
     """FAILED_PRECONDITION. {"runs": "…, …"}: none of them has an answer that was marked as golden."""
-    ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: _ErrorReason.ValueType  # 82
+    ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: _ErrorReason.ValueType  # 75
     """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
-    ERROR_REASON_ROLLOUT_NOT_FOUND: _ErrorReason.ValueType  # 83
+    ERROR_REASON_ROLLOUT_NOT_FOUND: _ErrorReason.ValueType  # 76
     """NOT_FOUND. {"run_id": "…", "task": "12", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts. Both count from 0."""
-    ERROR_REASON_RUN_NOT_CLOSED: _ErrorReason.ValueType  # 84
+    ERROR_REASON_RUN_NOT_CLOSED: _ErrorReason.ValueType  # 77
     """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
-    ERROR_REASON_BATCH_FILES_UNWRITTEN: _ErrorReason.ValueType  # 85
+    ERROR_REASON_BATCH_FILES_UNWRITTEN: _ErrorReason.ValueType  # 78
     """FAILED_PRECONDITION. {"run_id": "…", "batch_id": "batch_…"}: the run of a batch is deleted once its files are written."""
-    ERROR_REASON_EPOCH_NOT_OPEN: _ErrorReason.ValueType  # 86
+    ERROR_REASON_EPOCH_NOT_OPEN: _ErrorReason.ValueType  # 79
     """FAILED_PRECONDITION. {"run_id": "…", "epoch": "3", "current": "2"}: the epoch was never opened."""
-    ERROR_REASON_SAMPLE_SET_COMMITTED: _ErrorReason.ValueType  # 87
+    ERROR_REASON_SAMPLE_SET_COMMITTED: _ErrorReason.ValueType  # 80
     """FAILED_PRECONDITION. {"sample_set_id": "…"}: it takes no more samples."""
-    ERROR_REASON_SAMPLE_SET_INCOMPLETE: _ErrorReason.ValueType  # 88
+    ERROR_REASON_SAMPLE_SET_INCOMPLETE: _ErrorReason.ValueType  # 81
     """FAILED_PRECONDITION. {"sample_set_id": "…", "staged": "10", "sample_count": "12"}: it cannot be committed yet."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -220,142 +220,142 @@ ERROR_REASON_RUN_NOT_RETRYABLE: ErrorReason.ValueType  # 12
 """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a failed or cancelled run can be retried, once it is closed; the run of a batch (batch_id) never."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 13
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "10", "retry_after_seconds": "30"}: the user has as many pending and paused runs as allowed."""
-ERROR_REASON_RUN_INCOMPLETE: ErrorReason.ValueType  # 15
+ERROR_REASON_RUN_INCOMPLETE: ErrorReason.ValueType  # 14
 """FAILED_PRECONDITION. {"run_id": "…", "missing": "12"}: samples still have no outcome."""
-ERROR_REASON_SAMPLE_SET_NOT_FOUND: ErrorReason.ValueType  # 16
+ERROR_REASON_SAMPLE_SET_NOT_FOUND: ErrorReason.ValueType  # 15
 """NOT_FOUND. {"sample_set_id": "…"}: no such sample set, or no such sample in it."""
-ERROR_REASON_INVALID_PAGE_TOKEN: ErrorReason.ValueType  # 17
+ERROR_REASON_INVALID_PAGE_TOKEN: ErrorReason.ValueType  # 16
 """INVALID_ARGUMENT. {"page_token": "…"}: no list gave this token."""
-ERROR_REASON_DEPENDENCY_UNAVAILABLE: ErrorReason.ValueType  # 18
+ERROR_REASON_DEPENDENCY_UNAVAILABLE: ErrorReason.ValueType  # 17
 """UNAVAILABLE. {"dependency": "postgres"}: a service, or what one needs, does not answer."""
-ERROR_REASON_DEADLINE_REACHED: ErrorReason.ValueType  # 19
+ERROR_REASON_DEADLINE_REACHED: ErrorReason.ValueType  # 18
 """Only the error of a run: it reached its deadline."""
-ERROR_REASON_TOO_MANY_FAILURES: ErrorReason.ValueType  # 20
+ERROR_REASON_TOO_MANY_FAILURES: ErrorReason.ValueType  # 19
 """Only the error of a run: the share of its failed samples exceeds the limit."""
-ERROR_REASON_MODEL_CANNOT_LOAD: ErrorReason.ValueType  # 21
+ERROR_REASON_MODEL_CANNOT_LOAD: ErrorReason.ValueType  # 20
 """Only the error of a run: the engine could not load its model."""
-ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 22
+ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 21
 """INTERNAL. {"incident": "…"}: the service's log has the details under this incident id. Also the error of a run."""
-ERROR_REASON_UNSUPPORTED: ErrorReason.ValueType  # 23
+ERROR_REASON_UNSUPPORTED: ErrorReason.ValueType  # 22
 """FAILED_PRECONDITION. {"pool": "remote", "scoring_method": "loglikelihood"}: the engine of the pool cannot do what the order asks for. Also the error of a run."""
-ERROR_REASON_SUITE_IN_USE: ErrorReason.ValueType  # 24
+ERROR_REASON_SUITE_IN_USE: ErrorReason.ValueType  # 23
 """FAILED_PRECONDITION. {"suite": "mine", "version": "2"}: a run that still exists used it."""
-ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 25
+ERROR_REASON_NOT_COMPARABLE: ErrorReason.ValueType  # 24
 """FAILED_PRECONDITION. {"difference": "scoring_method", "first": "loglikelihood", "second": "generate"}: is_forced overrides a difference of scoring_method or options. With metrics instead: the runs share no metric."""
-ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 26
+ERROR_REASON_NO_COMMON_SAMPLES: ErrorReason.ValueType  # 25
 """FAILED_PRECONDITION. {"first": "…", "second": "…"}: the runs share no answered sample."""
-ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 28
+ERROR_REASON_UNKNOWN_METRIC: ErrorReason.ValueType  # 26
 """INVALID_ARGUMENT. {"metric": "accuracy", "supported": "acc, f1"}: no such metric for this task."""
-ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 29
+ERROR_REASON_ROW_NOT_FOUND: ErrorReason.ValueType  # 27
 """INVALID_ARGUMENT. {"task": "sst2", "doc_id": "872", "rows": "872"}: no row with the number that was named, or with the id (run_id and row_id)."""
-ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 30
+ERROR_REASON_COST_LIMIT_REACHED: ErrorReason.ValueType  # 28
 """FAILED_PRECONDITION of a retry, {"run_id": "…", "spent": "…"}; also why a run failed: the cost of its tokens reached max_cost of its order."""
-ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 31
+ERROR_REASON_NO_PRICE: ErrorReason.ValueType  # 29
 """FAILED_PRECONDITION. {"model": "openai/…"}: a cost limit needs a price."""
-ERROR_REASON_PRIORITY_NOT_ALLOWED: ErrorReason.ValueType  # 32
+ERROR_REASON_PRIORITY_NOT_ALLOWED: ErrorReason.ValueType  # 30
 """FAILED_PRECONDITION. {"user": "local", "priority": "high", "allowed": "normal, low"}: the priority is above the user's highest."""
-ERROR_REASON_TOO_MANY_REQUESTS: ErrorReason.ValueType  # 33
+ERROR_REASON_TOO_MANY_REQUESTS: ErrorReason.ValueType  # 31
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "100", "retry_after_seconds": "12"}: the user has made the requests of this minute."""
-ERROR_REASON_RUN_NOT_PAUSABLE: ErrorReason.ValueType  # 34
+ERROR_REASON_RUN_NOT_PAUSABLE: ErrorReason.ValueType  # 32
 """FAILED_PRECONDITION. {"run_id": "…", "state": "completed"}: only a pending or running run can be paused, and none that is closing."""
-ERROR_REASON_RUN_NOT_PAUSED: ErrorReason.ValueType  # 35
+ERROR_REASON_RUN_NOT_PAUSED: ErrorReason.ValueType  # 33
 """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a paused run can be resumed."""
-ERROR_REASON_PROVIDER_REFUSED: ErrorReason.ValueType  # 36
+ERROR_REASON_PROVIDER_REFUSED: ErrorReason.ValueType  # 34
 """Only the error of a run: the provider refuses every request of it, because of the key or the model."""
-ERROR_REASON_BASE_URL_NOT_ALLOWED: ErrorReason.ValueType  # 37
+ERROR_REASON_BASE_URL_NOT_ALLOWED: ErrorReason.ValueType  # 35
 """FAILED_PRECONDITION. {"base_url": "http://…"}: an operator has not allowed this server."""
-ERROR_REASON_DATASET_NOT_FOUND: ErrorReason.ValueType  # 38
+ERROR_REASON_DATASET_NOT_FOUND: ErrorReason.ValueType  # 36
 """NOT_FOUND. {"dataset_id": "ds_…"}: no such data set."""
-ERROR_REASON_DATASET_IN_USE: ErrorReason.ValueType  # 39
+ERROR_REASON_DATASET_IN_USE: ErrorReason.ValueType  # 37
 """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
-ERROR_REASON_INVALID_DATASET: ErrorReason.ValueType  # 40
+ERROR_REASON_INVALID_DATASET: ErrorReason.ValueType  # 38
 """INVALID_ARGUMENT, over REST only. {"faults": "3 faults", "first": "…"}: lines of the upload are faulty, and the response lists them. UploadDataset returns the faults in its response."""
-ERROR_REASON_DATASET_TOO_LARGE: ErrorReason.ValueType  # 41
+ERROR_REASON_DATASET_TOO_LARGE: ErrorReason.ValueType  # 39
 """INVALID_ARGUMENT. {"limit": "…", "unit": "bytes"}: the file has more bytes or rows than a data set may have; the unit may be rows."""
-ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 42
+ERROR_REASON_OBJECT_STORE_UNAVAILABLE: ErrorReason.ValueType  # 40
 """UNAVAILABLE. {"dependency": "object store"}: it is unreachable or full."""
-ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 43
+ERROR_REASON_REQUEST_ID_TAKEN: ErrorReason.ValueType  # 41
 """FAILED_PRECONDITION. {"request_id": "…", "run_id": "…", "dataset_id": ""}: the user sent a different request with it. A batch has batch_id, an upload name instead."""
-ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 44
+ERROR_REASON_NO_TARGETS: ErrorReason.ValueType  # 42
 """INVALID_ARGUMENT. {"dataset_id": "ds_…", "metric": "exact_match", "rows": "3"}: rows without a target cannot be scored.
 As the error of a run: a metric cannot use the target of the row that the message names.
 """
-ERROR_REASON_MODEL_MISMATCH: ErrorReason.ValueType  # 45
+ERROR_REASON_MODEL_MISMATCH: ErrorReason.ValueType  # 43
 """INVALID_ARGUMENT. {"model": "vllm/…", "line_model": "gpt-4o"}: lines of the data set name a different model."""
-ERROR_REASON_RUN_STILL_ACTIVE: ErrorReason.ValueType  # 46
+ERROR_REASON_RUN_STILL_ACTIVE: ErrorReason.ValueType  # 44
 """FAILED_PRECONDITION. {"run_id": "…", "state": "running"}: only a closed run can be deleted, and this one can be cancelled."""
-ERROR_REASON_FILE_NOT_FOUND: ErrorReason.ValueType  # 47
+ERROR_REASON_FILE_NOT_FOUND: ErrorReason.ValueType  # 45
 """NOT_FOUND. {"file_id": "file-…"}: no such file."""
-ERROR_REASON_FILE_IN_USE: ErrorReason.ValueType  # 48
+ERROR_REASON_FILE_IN_USE: ErrorReason.ValueType  # 46
 """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
-ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 49
+ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 47
 """INVALID_ARGUMENT. {"name": "rows.jsonl", "limit": "…"}: the file has more bytes than a file of a batch may have."""
-ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 50
+ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 48
 """NOT_FOUND. {"batch_id": "batch_…"}: no such batch."""
-ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 53
+ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 49
 """UNAUTHENTICATED. {}: no API key, or an unknown one."""
-ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 54
+ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 50
 """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it. With a user instead: only operators may. Otherwise it is not open to the caller at all."""
-ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 55
+ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 51
 """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
-ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 56
+ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 52
 """RESOURCE_EXHAUSTED. {"user": "ann", "used": "…", "limit": "…", "unit": "bytes", "added": "…"}; the unit may be files or rows."""
-ERROR_REASON_TASKS_NOT_FOUND: ErrorReason.ValueType  # 59
+ERROR_REASON_TASKS_NOT_FOUND: ErrorReason.ValueType  # 53
 """NOT_FOUND. {"tasks_digest": "…"}: tasks for rollouts that are not stored, or not any more."""
-ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 60
+ERROR_REASON_ARTIFACT_NOT_FOUND: ErrorReason.ValueType  # 54
 """NOT_FOUND. {"run_id": "…", "name": "diff.patch"}: an artifact that was not stored, or not any more."""
-ERROR_REASON_TOO_MANY_UPLOADS: ErrorReason.ValueType  # 62
+ERROR_REASON_TOO_MANY_UPLOADS: ErrorReason.ValueType  # 55
 """RESOURCE_EXHAUSTED. {"limit": "8", "retry_after_seconds": "30"}: the limit of uploads in progress is reached, for all users or for this one."""
-ERROR_REASON_COMPARISON_TOO_SLOW: ErrorReason.ValueType  # 63
+ERROR_REASON_COMPARISON_TOO_SLOW: ErrorReason.ValueType  # 56
 """FAILED_PRECONDITION. {"first": "…", "second": "…", "seconds": "300"}: comparing the runs took too long."""
-ERROR_REASON_CHECK_STOPPED: ErrorReason.ValueType  # 64
+ERROR_REASON_CHECK_STOPPED: ErrorReason.ValueType  # 57
 """INVALID_ARGUMENT. {"gibibytes": "4"}: checking an upload took too much memory or time."""
-ERROR_REASON_RUN_NOT_FROZEN: ErrorReason.ValueType  # 65
+ERROR_REASON_RUN_NOT_FROZEN: ErrorReason.ValueType  # 58
 """FAILED_PRECONDITION. {"run_id": "…"}: results still takes outcomes of the run, so its figures may change."""
-ERROR_REASON_RUN_NOT_PLANNED: ErrorReason.ValueType  # 66
+ERROR_REASON_RUN_NOT_PLANNED: ErrorReason.ValueType  # 59
 """FAILED_PRECONDITION. {"benchmark_id": "bm_…"}: the run has no samples yet, and so no answers."""
-ERROR_REASON_RUN_CHANGED: ErrorReason.ValueType  # 67
+ERROR_REASON_RUN_CHANGED: ErrorReason.ValueType  # 60
 """FAILED_PRECONDITION. {"run_id": "…"}: the run was retried or deleted while it was read."""
-ERROR_REASON_EPOCH_OVER: ErrorReason.ValueType  # 68
+ERROR_REASON_EPOCH_OVER: ErrorReason.ValueType  # 61
 """FAILED_PRECONDITION. {"run_id": "…", "epoch": "1", "current": "2"}: the run is in a later epoch."""
-ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 69
+ERROR_REASON_PROJECT_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 62
 """RESOURCE_EXHAUSTED. {"project_id": "7", "used": "…", "limit": "…", "added": "…"}: the project may not store so many bytes. All numbers are bytes."""
-ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 70
+ERROR_REASON_TOO_MANY_WRONG_KEYS: ErrorReason.ValueType  # 63
 """RESOURCE_EXHAUSTED. {"address": "10.0.0.7", "limit": "20", "retry_after_seconds": "12"}: the address has sent as many wrong keys as allowed in a minute."""
-ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 71
+ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 64
 """RESOURCE_EXHAUSTED. {"user": "local", "limit": "64 calls", "retry_after_seconds": "1"}: calls are requests in progress; the limit may be of their bytes."""
-ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 72
+ERROR_REASON_BATCH_ALREADY_FINISHED: ErrorReason.ValueType  # 65
 """FAILED_PRECONDITION. {"batch_id": "batch_…", "state": "completed"}: a batch whose run has finished cannot be cancelled."""
-ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 73
+ERROR_REASON_REQUEST_TIMEOUT: ErrorReason.ValueType  # 66
 """FAILED_PRECONDITION. {"limit": "60"}: the request or upload did not come, or hardly moved, within so many seconds."""
-ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 74
+ERROR_REASON_SHOWING_TOO_SLOW: ErrorReason.ValueType  # 67
 """FAILED_PRECONDITION. {"task": "sst2", "doc_id": "872", "seconds": "20"}: rendering the sample took too long."""
-ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 75
+ERROR_REASON_OUTCOME_NOT_FOUND: ErrorReason.ValueType  # 68
 """NOT_FOUND. {"run_id": "…", "sample": "17", "rollout": "0"}: the run has none, or none yet."""
-ERROR_REASON_OUTCOME_IS_FAILURE: ErrorReason.ValueType  # 76
+ERROR_REASON_OUTCOME_IS_FAILURE: ErrorReason.ValueType  # 69
 """FAILED_PRECONDITION. {"run_id": "…", "sample": "17", "rollout": "0"}: only answers are marked."""
-ERROR_REASON_GATEWAY_FULL: ErrorReason.ValueType  # 77
+ERROR_REASON_GATEWAY_FULL: ErrorReason.ValueType  # 70
 """UNAVAILABLE. {"limit": "512"}: the calls of all users, or their bytes, are at the limit."""
-ERROR_REASON_TOO_MANY_READS: ErrorReason.ValueType  # 78
+ERROR_REASON_TOO_MANY_READS: ErrorReason.ValueType  # 71
 """UNAVAILABLE. {"retry_after_seconds": "2"}: the limit of lists and results that are read at a time is reached."""
-ERROR_REASON_READ_TOO_SLOW: ErrorReason.ValueType  # 79
+ERROR_REASON_READ_TOO_SLOW: ErrorReason.ValueType  # 72
 """UNAVAILABLE. {"seconds": "15", "retry_after_seconds": "2"}: the read took too long; ask for less."""
-ERROR_REASON_SUITE_INSTALLED: ErrorReason.ValueType  # 80
+ERROR_REASON_SUITE_INSTALLED: ErrorReason.ValueType  # 73
 """FAILED_PRECONDITION. {"suite": "glue"}: an installed suite cannot be deleted."""
-ERROR_REASON_NO_GOLDEN_ANSWERS: ErrorReason.ValueType  # 81
+ERROR_REASON_NO_GOLDEN_ANSWERS: ErrorReason.ValueType  # 74
 """FAILED_PRECONDITION. {"runs": "…, …"}: none of them has an answer that was marked as golden."""
-ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: ErrorReason.ValueType  # 82
+ERROR_REASON_ROLLOUTS_ORDER_NOT_FOUND: ErrorReason.ValueType  # 75
 """NOT_FOUND. {"order_id": "…"}, or {"run_id": "…"} of a run that no order of rollouts submitted."""
-ERROR_REASON_ROLLOUT_NOT_FOUND: ErrorReason.ValueType  # 83
+ERROR_REASON_ROLLOUT_NOT_FOUND: ErrorReason.ValueType  # 76
 """NOT_FOUND. {"run_id": "…", "task": "12", "rollout": "0"}: the run has no such rollout, or is not over tasks of rollouts. Both count from 0."""
-ERROR_REASON_RUN_NOT_CLOSED: ErrorReason.ValueType  # 84
+ERROR_REASON_RUN_NOT_CLOSED: ErrorReason.ValueType  # 77
 """FAILED_PRECONDITION. {"run_id": "…", "state": "cancelled"}: a finished run is deleted once it is closed."""
-ERROR_REASON_BATCH_FILES_UNWRITTEN: ErrorReason.ValueType  # 85
+ERROR_REASON_BATCH_FILES_UNWRITTEN: ErrorReason.ValueType  # 78
 """FAILED_PRECONDITION. {"run_id": "…", "batch_id": "batch_…"}: the run of a batch is deleted once its files are written."""
-ERROR_REASON_EPOCH_NOT_OPEN: ErrorReason.ValueType  # 86
+ERROR_REASON_EPOCH_NOT_OPEN: ErrorReason.ValueType  # 79
 """FAILED_PRECONDITION. {"run_id": "…", "epoch": "3", "current": "2"}: the epoch was never opened."""
-ERROR_REASON_SAMPLE_SET_COMMITTED: ErrorReason.ValueType  # 87
+ERROR_REASON_SAMPLE_SET_COMMITTED: ErrorReason.ValueType  # 80
 """FAILED_PRECONDITION. {"sample_set_id": "…"}: it takes no more samples."""
-ERROR_REASON_SAMPLE_SET_INCOMPLETE: ErrorReason.ValueType  # 88
+ERROR_REASON_SAMPLE_SET_INCOMPLETE: ErrorReason.ValueType  # 81
 """FAILED_PRECONDITION. {"sample_set_id": "…", "staged": "10", "sample_count": "12"}: it cannot be committed yet."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -143,8 +143,8 @@ class GetLeaderboardResponse(_message.Message):
 Global___GetLeaderboardResponse: _TypeAlias = GetLeaderboardResponse  # noqa: Y015
 
 @_typing.final
-class GetHistoryRequest(_message.Message):
-    """Request of GetHistory."""
+class ListHistoryRequest(_message.Message):
+    """Request of ListHistory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -194,7 +194,7 @@ class GetHistoryRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetHistoryRequest: _TypeAlias = GetHistoryRequest  # noqa: Y015
+Global___ListHistoryRequest: _TypeAlias = ListHistoryRequest  # noqa: Y015
 
 @_typing.final
 class HistoryTotals(_message.Message):
@@ -227,8 +227,8 @@ class HistoryTotals(_message.Message):
 Global___HistoryTotals: _TypeAlias = HistoryTotals  # noqa: Y015
 
 @_typing.final
-class GetHistoryResponse(_message.Message):
-    """Response of GetHistory."""
+class ListHistoryResponse(_message.Message):
+    """Response of ListHistory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -262,4 +262,4 @@ class GetHistoryResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetHistoryResponse: _TypeAlias = GetHistoryResponse  # noqa: Y015
+Global___ListHistoryResponse: _TypeAlias = ListHistoryResponse  # noqa: Y015

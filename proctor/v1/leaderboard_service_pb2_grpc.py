@@ -40,10 +40,10 @@ class LeaderboardServiceStub:
                 request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardResponse.FromString,
                 _registered_method=True)
-        self.GetHistory = channel.unary_unary(
-                '/proctor.v1.LeaderboardService/GetHistory',
-                request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryRequest.SerializeToString,
-                response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryResponse.FromString,
+        self.ListHistory = channel.unary_unary(
+                '/proctor.v1.LeaderboardService/ListHistory',
+                request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryResponse.FromString,
                 _registered_method=True)
 
 
@@ -58,7 +58,7 @@ class LeaderboardServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetHistory(self, request, context):
+    def ListHistory(self, request, context):
         """Lists closed runs, newest first, by keyset pages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -73,10 +73,10 @@ def add_LeaderboardServiceServicer_to_server(servicer, server):
                     request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetLeaderboardResponse.SerializeToString,
             ),
-            'GetHistory': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetHistory,
-                    request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryRequest.FromString,
-                    response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryResponse.SerializeToString,
+            'ListHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHistory,
+                    request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -118,7 +118,7 @@ class LeaderboardService:
             _registered_method=True)
 
     @staticmethod
-    def GetHistory(request,
+    def ListHistory(request,
             target,
             options=(),
             channel_credentials=None,
@@ -131,9 +131,9 @@ class LeaderboardService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/proctor.v1.LeaderboardService/GetHistory',
-            proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryRequest.SerializeToString,
-            proctor_dot_v1_dot_leaderboard__service__pb2.GetHistoryResponse.FromString,
+            '/proctor.v1.LeaderboardService/ListHistory',
+            proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryRequest.SerializeToString,
+            proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

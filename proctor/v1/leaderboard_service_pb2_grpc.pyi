@@ -35,7 +35,7 @@ class LeaderboardServiceStub:
     def __new__(cls, channel: _aio.Channel) -> LeaderboardServiceAsyncStub: ...
     GetLeaderboard: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetLeaderboardRequest, _leaderboard_service_pb2.GetLeaderboardResponse]
     """Ranks models by their latest completed run of a benchmark under the same evaluation conditions."""
-    GetHistory: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetHistoryRequest, _leaderboard_service_pb2.GetHistoryResponse]
+    ListHistory: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.ListHistoryRequest, _leaderboard_service_pb2.ListHistoryResponse]
     """Lists closed runs, newest first, by keyset pages."""
 
 @_typing.type_check_only
@@ -45,7 +45,7 @@ class LeaderboardServiceAsyncStub(LeaderboardServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetLeaderboard: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetLeaderboardRequest, _leaderboard_service_pb2.GetLeaderboardResponse]  # type: ignore[assignment]
     """Ranks models by their latest completed run of a benchmark under the same evaluation conditions."""
-    GetHistory: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetHistoryRequest, _leaderboard_service_pb2.GetHistoryResponse]  # type: ignore[assignment]
+    ListHistory: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.ListHistoryRequest, _leaderboard_service_pb2.ListHistoryResponse]  # type: ignore[assignment]
     """Lists closed runs, newest first, by keyset pages."""
 
 class LeaderboardServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -60,11 +60,11 @@ class LeaderboardServiceServicer(metaclass=_abc_1.ABCMeta):
         """Ranks models by their latest completed run of a benchmark under the same evaluation conditions."""
 
     @_abc_1.abstractmethod
-    def GetHistory(
+    def ListHistory(
         self,
-        request: _leaderboard_service_pb2.GetHistoryRequest,
+        request: _leaderboard_service_pb2.ListHistoryRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_leaderboard_service_pb2.GetHistoryResponse, _abc.Awaitable[_leaderboard_service_pb2.GetHistoryResponse]]:
+    ) -> _typing.Union[_leaderboard_service_pb2.ListHistoryResponse, _abc.Awaitable[_leaderboard_service_pb2.ListHistoryResponse]]:
         """Lists closed runs, newest first, by keyset pages."""
 
 def add_LeaderboardServiceServicer_to_server(servicer: LeaderboardServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

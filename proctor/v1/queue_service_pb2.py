@@ -29,7 +29,7 @@ from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 from proctor.v1 import scheduler_service_pb2 as proctor_dot_v1_dot_scheduler__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/queue_service.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17proctor/v1/change.proto\x1a\x14proctor/v1/run.proto\x1a\"proctor/v1/scheduler_service.proto\"C\n\x0cUserPriority\x12\x0c\n\x04user\x18\x01 \x01(\t\x12%\n\x07highest\x18\x02 \x01(\x0e\x32\x14.proctor.v1.Priority\"\x91\x05\n\x0bQueueLimits\x12\x1d\n\x10max_running_runs\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12&\n\x19max_pending_runs_per_user\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12$\n\x17max_requests_per_minute\x18\x03 \x01(\x05H\x02\x88\x01\x01\x12\x31\n\x0erun_time_limit\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cmin_run_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x19max_stored_bytes_per_user\x18\x07 \x01(\x03H\x03\x88\x01\x01\x12&\n\x19max_stored_files_per_user\x18\x08 \x01(\x03H\x04\x88\x01\x01\x12%\n\x18max_stored_rows_per_user\x18\t \x01(\x03H\x05\x88\x01\x01\x12)\n\x1cmax_stored_bytes_per_project\x18\n \x01(\x03H\x06\x88\x01\x01\x12\x34\n\x12highest_priorities\x18\x0b \x03(\x0b\x32\x18.proctor.v1.UserPriorityB\x13\n\x11_max_running_runsB\x1c\n\x1a_max_pending_runs_per_userB\x1a\n\x18_max_requests_per_minuteB\x1c\n\x1a_max_stored_bytes_per_userB\x1c\n\x1a_max_stored_files_per_userB\x1b\n\x19_max_stored_rows_per_userB\x1f\n\x1d_max_stored_bytes_per_projectJ\x04\x08\x06\x10\x07R\npriorities\"?\n\rUserRunCounts\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\x05\x12\x0f\n\x07pending\x18\x03 \x01(\x05\"\xda\x02\n\x0cProviderRate\x12\r\n\x05pools\x18\x01 \x03(\t\x12\x1b\n\x13requests_per_second\x18\x02 \x01(\x01\x12\"\n\x1arequests_waiting_for_quota\x18\t \x01(\x03\x12\x14\n\x0crate_limited\x18\x04 \x01(\x03\x12(\n\x1b\x61llowed_requests_per_second\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12&\n\x19\x61llowed_tokens_per_second\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12-\n\tresume_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x1e\n\x1c_allowed_requests_per_secondB\x1c\n\x1a_allowed_tokens_per_secondJ\x04\x08\x03\x10\x04J\x04\x08\x08\x10\tR\x07waitingR\x10waiting_requests\"$\n\x0fGetQueueRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\"\xd7\x02\n\x10GetQueueResponse\x12 \n\x07running\x18\x01 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\x1f\n\x06paused\x18\x04 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\'\n\x07workers\x18\x05 \x03(\x0b\x32\x16.proctor.v1.WorkerInfo\x12\'\n\x06limits\x18\x06 \x01(\x0b\x32\x17.proctor.v1.QueueLimits\x12(\n\x05users\x18\x07 \x03(\x0b\x32\x19.proctor.v1.UserRunCounts\x12\'\n\x05rates\x18\x08 \x03(\x0b\x32\x18.proctor.v1.ProviderRate\x12 \n\x07pending\x18\t \x03(\x0b\x32\x0f.proctor.v1.Run\x12\x15\n\rpending_total\x18\n \x01(\x03J\x04\x08\x02\x10\x03J\x04\x08\x03\x10\x04R\x07waitingR\rwaiting_total\"\x12\n\x10GetLimitsRequest\"e\n\x11GetLimitsResponse\x12\'\n\x06limits\x18\x01 \x01(\x0b\x32\x17.proctor.v1.QueueLimits\x12\'\n\x0blast_change\x18\x02 \x01(\x0b\x32\x12.proctor.v1.Change\"J\n\x10SetLimitsRequest\x12\'\n\x06limits\x18\x01 \x01(\x0b\x32\x17.proctor.v1.QueueLimits\x12\r\n\x05reset\x18\x02 \x03(\t\"<\n\x11SetLimitsResponse\x12\'\n\x06limits\x18\x01 \x01(\x0b\x32\x17.proctor.v1.QueueLimits2\xe9\x01\n\x0cQueueService\x12\x45\n\x08GetQueue\x12\x1b.proctor.v1.GetQueueRequest\x1a\x1c.proctor.v1.GetQueueResponse\x12H\n\tGetLimits\x12\x1c.proctor.v1.GetLimitsRequest\x1a\x1d.proctor.v1.GetLimitsResponse\x12H\n\tSetLimits\x12\x1c.proctor.v1.SetLimitsRequest\x1a\x1d.proctor.v1.SetLimitsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/queue_service.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17proctor/v1/change.proto\x1a\x14proctor/v1/run.proto\x1a\"proctor/v1/scheduler_service.proto\"C\n\x0cUserPriority\x12\x0c\n\x04user\x18\x01 \x01(\t\x12%\n\x07highest\x18\x02 \x01(\x0e\x32\x14.proctor.v1.Priority\"\xff\x04\n\x0bQueueLimits\x12\x1d\n\x10max_running_runs\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12&\n\x19max_pending_runs_per_user\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12$\n\x17max_requests_per_minute\x18\x03 \x01(\x05H\x02\x88\x01\x01\x12\x31\n\x0erun_time_limit\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cmin_run_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x19max_stored_bytes_per_user\x18\x06 \x01(\x03H\x03\x88\x01\x01\x12&\n\x19max_stored_files_per_user\x18\x07 \x01(\x03H\x04\x88\x01\x01\x12%\n\x18max_stored_rows_per_user\x18\x08 \x01(\x03H\x05\x88\x01\x01\x12)\n\x1cmax_stored_bytes_per_project\x18\t \x01(\x03H\x06\x88\x01\x01\x12\x34\n\x12highest_priorities\x18\n \x03(\x0b\x32\x18.proctor.v1.UserPriorityB\x13\n\x11_max_running_runsB\x1c\n\x1a_max_pending_runs_per_userB\x1a\n\x18_max_requests_per_minuteB\x1c\n\x1a_max_stored_bytes_per_userB\x1c\n\x1a_max_stored_files_per_userB\x1b\n\x19_max_stored_rows_per_userB\x1f\n\x1d_max_stored_bytes_per_project\"?\n\rUserRunCounts\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\x05\x12\x0f\n\x07pending\x18\x03 \x01(\x05\"\xb3\x02\n\x0cProviderRate\x12\r\n\x05pools\x18\x01 \x03(\t\x12\x1b\n\x13requests_per_second\x18\x02 \x01(\x01\x12\"\n\x1arequests_waiting_for_quota\x18\x03 \x01(\x03\x12\x14\n\x0crate_limited\x18\x04 \x01(\x03\x12(\n\x1b\x61llowed_requests_per_second\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12&\n\x19\x61llowed_tokens_per_second\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12-\n\tresume_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x1e\n\x1c_allowed_requests_per_secondB\x1c\n\x1a_allowed_tokens_per_second\"$\n\x0fGetQueueRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\"\xb3\x02\n\x10GetQueueResponse\x12 \n\x07running\x18\x01 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\x1f\n\x06paused\x18\x02 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\'\n\x07workers\x18\x03 \x03(\x0b\x32\x16.proctor.v1.WorkerInfo\x12\'\n\x06limits\x18\x04 \x01(\x0b\x32\x17.proctor.v1.QueueLimits\x12(\n\x05users\x18\x05 \x03(\x0b\x32\x19.proctor.v1.UserRunCounts\x12\'\n\x05rates\x18\x06 \x03(\x0b\x32\x18.proctor.v1.ProviderRate\x12 \n\x07pending\x18\x07 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\x15\n\rpending_total\x18\x08 \x01(\x03\"\x12\n\x10GetLimitsRequest\"e\n\x11GetLimitsResponse\x12\'\n\x06limits\x18\x01 \x01(\x0b\x32\x17.proctor.v1.QueueLimits\x12\'\n\x0blast_change\x18\x02 \x01(\x0b\x32\x12.proctor.v1.Change\"J\n\x10SetLimitsRequest\x12\'\n\x06limits\x18\x01 \x01(\x0b\x32\x17.proctor.v1.QueueLimits\x12\r\n\x05reset\x18\x02 \x03(\t\"<\n\x11SetLimitsResponse\x12\'\n\x06limits\x18\x01 \x01(\x0b\x32\x17.proctor.v1.QueueLimits2\xe9\x01\n\x0cQueueService\x12\x45\n\x08GetQueue\x12\x1b.proctor.v1.GetQueueRequest\x1a\x1c.proctor.v1.GetQueueResponse\x12H\n\tGetLimits\x12\x1c.proctor.v1.GetLimitsRequest\x1a\x1d.proctor.v1.GetLimitsResponse\x12H\n\tSetLimits\x12\x1c.proctor.v1.SetLimitsRequest\x1a\x1d.proctor.v1.SetLimitsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,23 +39,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_USERPRIORITY']._serialized_start=194
   _globals['_USERPRIORITY']._serialized_end=261
   _globals['_QUEUELIMITS']._serialized_start=264
-  _globals['_QUEUELIMITS']._serialized_end=921
-  _globals['_USERRUNCOUNTS']._serialized_start=923
-  _globals['_USERRUNCOUNTS']._serialized_end=986
-  _globals['_PROVIDERRATE']._serialized_start=989
-  _globals['_PROVIDERRATE']._serialized_end=1335
-  _globals['_GETQUEUEREQUEST']._serialized_start=1337
-  _globals['_GETQUEUEREQUEST']._serialized_end=1373
-  _globals['_GETQUEUERESPONSE']._serialized_start=1376
-  _globals['_GETQUEUERESPONSE']._serialized_end=1719
-  _globals['_GETLIMITSREQUEST']._serialized_start=1721
-  _globals['_GETLIMITSREQUEST']._serialized_end=1739
-  _globals['_GETLIMITSRESPONSE']._serialized_start=1741
-  _globals['_GETLIMITSRESPONSE']._serialized_end=1842
-  _globals['_SETLIMITSREQUEST']._serialized_start=1844
-  _globals['_SETLIMITSREQUEST']._serialized_end=1918
-  _globals['_SETLIMITSRESPONSE']._serialized_start=1920
-  _globals['_SETLIMITSRESPONSE']._serialized_end=1980
-  _globals['_QUEUESERVICE']._serialized_start=1983
-  _globals['_QUEUESERVICE']._serialized_end=2216
+  _globals['_QUEUELIMITS']._serialized_end=903
+  _globals['_USERRUNCOUNTS']._serialized_start=905
+  _globals['_USERRUNCOUNTS']._serialized_end=968
+  _globals['_PROVIDERRATE']._serialized_start=971
+  _globals['_PROVIDERRATE']._serialized_end=1278
+  _globals['_GETQUEUEREQUEST']._serialized_start=1280
+  _globals['_GETQUEUEREQUEST']._serialized_end=1316
+  _globals['_GETQUEUERESPONSE']._serialized_start=1319
+  _globals['_GETQUEUERESPONSE']._serialized_end=1626
+  _globals['_GETLIMITSREQUEST']._serialized_start=1628
+  _globals['_GETLIMITSREQUEST']._serialized_end=1646
+  _globals['_GETLIMITSRESPONSE']._serialized_start=1648
+  _globals['_GETLIMITSRESPONSE']._serialized_end=1749
+  _globals['_SETLIMITSREQUEST']._serialized_start=1751
+  _globals['_SETLIMITSREQUEST']._serialized_end=1825
+  _globals['_SETLIMITSRESPONSE']._serialized_start=1827
+  _globals['_SETLIMITSRESPONSE']._serialized_end=1887
+  _globals['_QUEUESERVICE']._serialized_start=1890
+  _globals['_QUEUESERVICE']._serialized_end=2123
 # @@protoc_insertion_point(module_scope)

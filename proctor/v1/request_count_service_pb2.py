@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&proctor/v1/request_count_service.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\"4\n\x13\x43ountRequestRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x0f\n\x07is_read\x18\x02 \x01(\x08\"u\n\x14\x43ountRequestResponse\x12\x11\n\tremaining\x18\x01 \x01(\x05\x12\x12\n\x05limit\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12,\n\tresets_in\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\n\x06_limit2h\n\x13RequestCountService\x12Q\n\x0c\x43ountRequest\x12\x1f.proctor.v1.CountRequestRequest\x1a .proctor.v1.CountRequestResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&proctor/v1/request_count_service.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\"4\n\x13\x43ountRequestRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x0f\n\x07is_read\x18\x02 \x01(\x08\"f\n\x14\x43ountRequestResponse\x12\x11\n\tremaining\x18\x01 \x01(\x05\x12\r\n\x05limit\x18\x02 \x01(\x05\x12,\n\tresets_in\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration2h\n\x13RequestCountService\x12Q\n\x0c\x43ountRequest\x12\x1f.proctor.v1.CountRequestRequest\x1a .proctor.v1.CountRequestResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,7 +35,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COUNTREQUESTREQUEST']._serialized_start=86
   _globals['_COUNTREQUESTREQUEST']._serialized_end=138
   _globals['_COUNTREQUESTRESPONSE']._serialized_start=140
-  _globals['_COUNTREQUESTRESPONSE']._serialized_end=257
-  _globals['_REQUESTCOUNTSERVICE']._serialized_start=259
-  _globals['_REQUESTCOUNTSERVICE']._serialized_end=363
+  _globals['_COUNTREQUESTRESPONSE']._serialized_end=242
+  _globals['_REQUESTCOUNTSERVICE']._serialized_start=244
+  _globals['_REQUESTCOUNTSERVICE']._serialized_end=348
 # @@protoc_insertion_point(module_scope)

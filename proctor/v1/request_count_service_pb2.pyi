@@ -64,15 +64,13 @@ class CountRequestResponse(_message.Message):
         self,
         *,
         remaining: _builtins.int = ...,
-        limit: _builtins.int | None = ...,
+        limit: _builtins.int = ...,
         resets_in: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "resets_in", b"resets_in"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["resets_in", b"resets_in"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "remaining", b"remaining", "resets_in", b"resets_in"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "remaining", b"remaining", "resets_in", b"resets_in"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
-    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CountRequestResponse: _TypeAlias = CountRequestResponse  # noqa: Y015

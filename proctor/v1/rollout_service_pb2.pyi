@@ -136,7 +136,7 @@ class UploadTasksResponse(_message.Message):
     TASK_IDS_FIELD_NUMBER: _builtins.int
     STORED_BYTES_FIELD_NUMBER: _builtins.int
     tasks_digest: _builtins.str
-    """SHA-256 of the tasks with their files, in hexadecimal digits: OrderRolloutsRequest.tasks_digest."""
+    """SHA-256 of the tasks with their files, in hexadecimal digits: SubmitRolloutsRequest.tasks_digest."""
     stored_bytes: _builtins.int
     """Bytes that they take in the object store."""
     @_builtins.property
@@ -159,8 +159,8 @@ class UploadTasksResponse(_message.Message):
 Global___UploadTasksResponse: _TypeAlias = UploadTasksResponse  # noqa: Y015
 
 @_typing.final
-class OrderRolloutsRequest(_message.Message):
-    """Request of OrderRollouts."""
+class SubmitRolloutsRequest(_message.Message):
+    """Request of SubmitRollouts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -271,11 +271,11 @@ class OrderRolloutsRequest(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rollouts) -> _WhichOneofReturnType__rollouts | None: ...
 
-Global___OrderRolloutsRequest: _TypeAlias = OrderRolloutsRequest  # noqa: Y015
+Global___SubmitRolloutsRequest: _TypeAlias = SubmitRolloutsRequest  # noqa: Y015
 
 @_typing.final
-class OrderRolloutsResponse(_message.Message):
-    """Response of OrderRollouts."""
+class SubmitRolloutsResponse(_message.Message):
+    """Response of SubmitRollouts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -309,7 +309,7 @@ class OrderRolloutsResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___OrderRolloutsResponse: _TypeAlias = OrderRolloutsResponse  # noqa: Y015
+Global___SubmitRolloutsResponse: _TypeAlias = SubmitRolloutsResponse  # noqa: Y015
 
 @_typing.final
 class RolloutsOrder(_message.Message):

@@ -41,10 +41,10 @@ class RolloutServiceStub:
                 request_serializer=proctor_dot_v1_dot_rollout__service__pb2.UploadTasksRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.UploadTasksResponse.FromString,
                 _registered_method=True)
-        self.OrderRollouts = channel.unary_unary(
-                '/proctor.v1.RolloutService/OrderRollouts',
-                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.SerializeToString,
-                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsResponse.FromString,
+        self.SubmitRollouts = channel.unary_unary(
+                '/proctor.v1.RolloutService/SubmitRollouts',
+                request_serializer=proctor_dot_v1_dot_rollout__service__pb2.SubmitRolloutsRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_rollout__service__pb2.SubmitRolloutsResponse.FromString,
                 _registered_method=True)
         self.GetRolloutsOrder = channel.unary_unary(
                 '/proctor.v1.RolloutService/GetRolloutsOrder',
@@ -71,7 +71,7 @@ class RolloutServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def OrderRollouts(self, request, context):
+    def SubmitRollouts(self, request, context):
         """Registers the tasks as a version of a suite, and submits one run per model over it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -100,10 +100,10 @@ def add_RolloutServiceServicer_to_server(servicer, server):
                     request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.UploadTasksRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_rollout__service__pb2.UploadTasksResponse.SerializeToString,
             ),
-            'OrderRollouts': grpc.unary_unary_rpc_method_handler(
-                    servicer.OrderRollouts,
-                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.FromString,
-                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsResponse.SerializeToString,
+            'SubmitRollouts': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitRollouts,
+                    request_deserializer=proctor_dot_v1_dot_rollout__service__pb2.SubmitRolloutsRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_rollout__service__pb2.SubmitRolloutsResponse.SerializeToString,
             ),
             'GetRolloutsOrder': grpc.unary_unary_rpc_method_handler(
                     servicer.GetRolloutsOrder,
@@ -156,7 +156,7 @@ class RolloutService:
             _registered_method=True)
 
     @staticmethod
-    def OrderRollouts(request,
+    def SubmitRollouts(request,
             target,
             options=(),
             channel_credentials=None,
@@ -169,9 +169,9 @@ class RolloutService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/proctor.v1.RolloutService/OrderRollouts',
-            proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsRequest.SerializeToString,
-            proctor_dot_v1_dot_rollout__service__pb2.OrderRolloutsResponse.FromString,
+            '/proctor.v1.RolloutService/SubmitRollouts',
+            proctor_dot_v1_dot_rollout__service__pb2.SubmitRolloutsRequest.SerializeToString,
+            proctor_dot_v1_dot_rollout__service__pb2.SubmitRolloutsResponse.FromString,
             options,
             channel_credentials,
             insecure,

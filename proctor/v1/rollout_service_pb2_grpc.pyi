@@ -39,7 +39,7 @@ class RolloutServiceStub:
     """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
     version of a suite uses are deleted after a day.
     """
-    OrderRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]
+    SubmitRollouts: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.SubmitRolloutsRequest, _rollout_service_pb2.SubmitRolloutsResponse]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
     GetRolloutsOrder: _grpc.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsOrderRequest, _rollout_service_pb2.GetRolloutsOrderResponse]
     """Returns one order with its runs, by its id or by one of its runs."""
@@ -57,7 +57,7 @@ class RolloutServiceAsyncStub(RolloutServiceStub):
     """Receives task folders in chunks, checks them, and stores them by their digest. A stream by decision 0012. Tasks that no
     version of a suite uses are deleted after a day.
     """
-    OrderRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.OrderRolloutsRequest, _rollout_service_pb2.OrderRolloutsResponse]  # type: ignore[assignment]
+    SubmitRollouts: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.SubmitRolloutsRequest, _rollout_service_pb2.SubmitRolloutsResponse]  # type: ignore[assignment]
     """Registers the tasks as a version of a suite, and submits one run per model over it."""
     GetRolloutsOrder: _aio.UnaryUnaryMultiCallable[_rollout_service_pb2.GetRolloutsOrderRequest, _rollout_service_pb2.GetRolloutsOrderResponse]  # type: ignore[assignment]
     """Returns one order with its runs, by its id or by one of its runs."""
@@ -80,11 +80,11 @@ class RolloutServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def OrderRollouts(
+    def SubmitRollouts(
         self,
-        request: _rollout_service_pb2.OrderRolloutsRequest,
+        request: _rollout_service_pb2.SubmitRolloutsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_rollout_service_pb2.OrderRolloutsResponse, _abc.Awaitable[_rollout_service_pb2.OrderRolloutsResponse]]:
+    ) -> _typing.Union[_rollout_service_pb2.SubmitRolloutsResponse, _abc.Awaitable[_rollout_service_pb2.SubmitRolloutsResponse]]:
         """Registers the tasks as a version of a suite, and submits one run per model over it."""
 
     @_abc_1.abstractmethod

@@ -26,7 +26,7 @@ from proctor.v1 import sample_pb2 as proctor_dot_v1_dot_sample__pb2
 from proctor.v1 import scheduler_service_pb2 as proctor_dot_v1_dot_scheduler__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/suite_service.proto\x12\nproctor.v1\x1a\x17proctor/v1/sample.proto\x1a\"proctor/v1/scheduler_service.proto\"\x93\x01\n\rSuiteDocument\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x11\n\tfile_name\x18\x02 \x01(\t\x12\x33\n\x05\x66iles\x18\x03 \x03(\x0b\x32$.proctor.v1.SuiteDocument.FilesEntry\x1a,\n\nFilesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"S\n\nSuiteFault\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\x05\x12\r\n\x05\x66ield\x18\x05 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\tJ\x04\x08\x03\x10\x04R\x03key\"@\n\x11\x43heckSuiteRequest\x12+\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x19.proctor.v1.SuiteDocument\"r\n\x12\x43heckSuiteResponse\x12&\n\x06\x66\x61ults\x18\x03 \x03(\x0b\x32\x16.proctor.v1.SuiteFault\x12$\n\x05suite\x18\x02 \x01(\x0b\x32\x15.proctor.v1.SuiteInfoJ\x04\x08\x01\x10\x02R\x08problems\"`\n\x0f\x41\x64\x64SuiteRequest\x12+\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x19.proctor.v1.SuiteDocument\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x12\n\nproject_id\x18\x03 \x01(\x03\"J\n\x10\x41\x64\x64SuiteResponse\x12$\n\x05suite\x18\x01 \x01(\x0b\x32\x15.proctor.v1.SuiteInfo\x12\x10\n\x08is_known\x18\x02 \x01(\x08\"4\n\x12\x44\x65leteSuiteRequest\x12\r\n\x05suite\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x05\"\x15\n\x13\x44\x65leteSuiteResponse\"u\n\x11ShowSampleRequest\x12\r\n\x05suite\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x0e\n\x06\x64oc_id\x18\x05 \x01(\x05\x12\x18\n\x0bnum_fewshot\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x0e\n\x0c_num_fewshotJ\x04\x08\x03\x10\x04R\x03row\"\xf1\x01\n\x12ShowSampleResponse\x12\"\n\x06sample\x18\x01 \x01(\x0b\x32\x12.proctor.v1.Sample\x12(\n\x07scoring\x18\x02 \x01(\x0b\x32\x17.proctor.v1.TaskScoring\x12\x0c\n\x04stop\x18\x03 \x03(\t\x12\x12\n\nmax_tokens\x18\x04 \x01(\x05\x12\x12\n\nrow_source\x18\x08 \x01(\t\x12\x1b\n\x13row_source_revision\x18\t \x01(\t\x12\x13\n\x0bis_stand_in\x18\x07 \x01(\x08J\x04\x08\x05\x10\x06J\x04\x08\x06\x10\x07R\x07\x64\x61tasetR\x10\x64\x61taset_revision2\xbf\x02\n\x0cSuiteService\x12K\n\nCheckSuite\x12\x1d.proctor.v1.CheckSuiteRequest\x1a\x1e.proctor.v1.CheckSuiteResponse\x12\x45\n\x08\x41\x64\x64Suite\x12\x1b.proctor.v1.AddSuiteRequest\x1a\x1c.proctor.v1.AddSuiteResponse\x12N\n\x0b\x44\x65leteSuite\x12\x1e.proctor.v1.DeleteSuiteRequest\x1a\x1f.proctor.v1.DeleteSuiteResponse\x12K\n\nShowSample\x12\x1d.proctor.v1.ShowSampleRequest\x1a\x1e.proctor.v1.ShowSampleResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/suite_service.proto\x12\nproctor.v1\x1a\x17proctor/v1/sample.proto\x1a\"proctor/v1/scheduler_service.proto\"\x93\x01\n\rSuiteDocument\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x11\n\tfile_name\x18\x02 \x01(\t\x12\x33\n\x05\x66iles\x18\x03 \x03(\x0b\x32$.proctor.v1.SuiteDocument.FilesEntry\x1a,\n\nFilesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"H\n\nSuiteFault\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\x05\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\"@\n\x11\x43heckSuiteRequest\x12+\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x19.proctor.v1.SuiteDocument\"b\n\x12\x43heckSuiteResponse\x12&\n\x06\x66\x61ults\x18\x01 \x03(\x0b\x32\x16.proctor.v1.SuiteFault\x12$\n\x05suite\x18\x02 \x01(\x0b\x32\x15.proctor.v1.SuiteInfo\"`\n\x0f\x41\x64\x64SuiteRequest\x12+\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x19.proctor.v1.SuiteDocument\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x12\n\nproject_id\x18\x03 \x01(\x03\"J\n\x10\x41\x64\x64SuiteResponse\x12$\n\x05suite\x18\x01 \x01(\x0b\x32\x15.proctor.v1.SuiteInfo\x12\x10\n\x08is_known\x18\x02 \x01(\x08\"4\n\x12\x44\x65leteSuiteRequest\x12\r\n\x05suite\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x05\"\x15\n\x13\x44\x65leteSuiteResponse\"j\n\x11ShowSampleRequest\x12\r\n\x05suite\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x0e\n\x06\x64oc_id\x18\x03 \x01(\x05\x12\x18\n\x0bnum_fewshot\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x0e\n\x0c_num_fewshot\"\xca\x01\n\x12ShowSampleResponse\x12\"\n\x06sample\x18\x01 \x01(\x0b\x32\x12.proctor.v1.Sample\x12(\n\x07scoring\x18\x02 \x01(\x0b\x32\x17.proctor.v1.TaskScoring\x12\x0c\n\x04stop\x18\x03 \x03(\t\x12\x12\n\nmax_tokens\x18\x04 \x01(\x05\x12\x12\n\nrow_source\x18\x05 \x01(\t\x12\x1b\n\x13row_source_revision\x18\x06 \x01(\t\x12\x13\n\x0bis_stand_in\x18\x07 \x01(\x08\x32\xbf\x02\n\x0cSuiteService\x12K\n\nCheckSuite\x12\x1d.proctor.v1.CheckSuiteRequest\x1a\x1e.proctor.v1.CheckSuiteResponse\x12\x45\n\x08\x41\x64\x64Suite\x12\x1b.proctor.v1.AddSuiteRequest\x1a\x1c.proctor.v1.AddSuiteResponse\x12N\n\x0b\x44\x65leteSuite\x12\x1e.proctor.v1.DeleteSuiteRequest\x1a\x1f.proctor.v1.DeleteSuiteResponse\x12K\n\nShowSample\x12\x1d.proctor.v1.ShowSampleRequest\x1a\x1e.proctor.v1.ShowSampleResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,23 +40,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SUITEDOCUMENT_FILESENTRY']._serialized_start=211
   _globals['_SUITEDOCUMENT_FILESENTRY']._serialized_end=255
   _globals['_SUITEFAULT']._serialized_start=257
-  _globals['_SUITEFAULT']._serialized_end=340
-  _globals['_CHECKSUITEREQUEST']._serialized_start=342
-  _globals['_CHECKSUITEREQUEST']._serialized_end=406
-  _globals['_CHECKSUITERESPONSE']._serialized_start=408
-  _globals['_CHECKSUITERESPONSE']._serialized_end=522
-  _globals['_ADDSUITEREQUEST']._serialized_start=524
-  _globals['_ADDSUITEREQUEST']._serialized_end=620
-  _globals['_ADDSUITERESPONSE']._serialized_start=622
-  _globals['_ADDSUITERESPONSE']._serialized_end=696
-  _globals['_DELETESUITEREQUEST']._serialized_start=698
-  _globals['_DELETESUITEREQUEST']._serialized_end=750
-  _globals['_DELETESUITERESPONSE']._serialized_start=752
-  _globals['_DELETESUITERESPONSE']._serialized_end=773
-  _globals['_SHOWSAMPLEREQUEST']._serialized_start=775
-  _globals['_SHOWSAMPLEREQUEST']._serialized_end=892
-  _globals['_SHOWSAMPLERESPONSE']._serialized_start=895
-  _globals['_SHOWSAMPLERESPONSE']._serialized_end=1136
-  _globals['_SUITESERVICE']._serialized_start=1139
-  _globals['_SUITESERVICE']._serialized_end=1458
+  _globals['_SUITEFAULT']._serialized_end=329
+  _globals['_CHECKSUITEREQUEST']._serialized_start=331
+  _globals['_CHECKSUITEREQUEST']._serialized_end=395
+  _globals['_CHECKSUITERESPONSE']._serialized_start=397
+  _globals['_CHECKSUITERESPONSE']._serialized_end=495
+  _globals['_ADDSUITEREQUEST']._serialized_start=497
+  _globals['_ADDSUITEREQUEST']._serialized_end=593
+  _globals['_ADDSUITERESPONSE']._serialized_start=595
+  _globals['_ADDSUITERESPONSE']._serialized_end=669
+  _globals['_DELETESUITEREQUEST']._serialized_start=671
+  _globals['_DELETESUITEREQUEST']._serialized_end=723
+  _globals['_DELETESUITERESPONSE']._serialized_start=725
+  _globals['_DELETESUITERESPONSE']._serialized_end=746
+  _globals['_SHOWSAMPLEREQUEST']._serialized_start=748
+  _globals['_SHOWSAMPLEREQUEST']._serialized_end=854
+  _globals['_SHOWSAMPLERESPONSE']._serialized_start=857
+  _globals['_SHOWSAMPLERESPONSE']._serialized_end=1059
+  _globals['_SUITESERVICE']._serialized_start=1062
+  _globals['_SUITESERVICE']._serialized_end=1381
 # @@protoc_insertion_point(module_scope)

@@ -915,7 +915,7 @@ class ListPoolModelsResponse(_message.Message):
     problem: _builtins.str
     """Why they, or some of them, could not be listed, in one sentence; empty when all were."""
     has_key: _builtins.bool
-    """Whether the worker has a key of the provider; unset by older workers."""
+    """Whether the worker has a key of the provider."""
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[_model_pb2.ModelInfo]:
         """As reported by the provider or the engine."""
@@ -925,15 +925,13 @@ class ListPoolModelsResponse(_message.Message):
         *,
         models: _abc.Iterable[_model_pb2.ModelInfo] | None = ...,
         problem: _builtins.str = ...,
-        has_key: _builtins.bool | None = ...,
+        has_key: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "has_key", b"has_key"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_key", b"_has_key", "has_key", b"has_key", "models", b"models", "problem", b"problem"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_key", b"has_key", "models", b"models", "problem", b"problem"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__has_key: _TypeAlias = _typing.Literal["has_key"]  # noqa: Y015
-    _WhichOneofArgType__has_key: _TypeAlias = _typing.Literal["_has_key", b"_has_key"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__has_key) -> _WhichOneofReturnType__has_key | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListPoolModelsResponse: _TypeAlias = ListPoolModelsResponse  # noqa: Y015
 
@@ -999,10 +997,10 @@ class BudgetUse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    STEPS_FIELD_NUMBER: _builtins.int
+    AGENT_STEPS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     SECONDS_FIELD_NUMBER: _builtins.int
-    steps: _builtins.int
+    agent_steps: _builtins.int
     """Agent steps: answers of the model that were begun."""
     seconds: _builtins.float
     """Time of answers and commands."""
@@ -1013,13 +1011,13 @@ class BudgetUse(_message.Message):
     def __init__(
         self,
         *,
-        steps: _builtins.int = ...,
+        agent_steps: _builtins.int = ...,
         usage: _outcome_pb2.TokenUsage | None = ...,
         seconds: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seconds", b"seconds", "steps", b"steps", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_steps", b"agent_steps", "seconds", b"seconds", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -201,12 +201,16 @@ class RolloutAgent:
 class BudgetUse:
     """Use of budgets by executions of a rollout: answers that were begun, their tokens, seconds of agents."""
 
-    steps: int = 0
+    agent_steps: int = 0
     usage: TokenUsage = field(default_factory=TokenUsage)
     seconds: float = 0.0
 
     def plus(self, other: "BudgetUse") -> "BudgetUse":
-        return BudgetUse(self.steps + other.steps, self.usage.plus(other.usage), self.seconds + other.seconds)
+        return BudgetUse(
+            self.agent_steps + other.agent_steps,
+            self.usage.plus(other.usage),
+            self.seconds + other.seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def harbor_tasks(folder: Path, instructions: Mapping[str, str]) -> bytes:
     return archive(folder)
 
 
-def rollouts_order(suite: str, tasks: bytes, **changes: object) -> rollout_service_pb2.OrderRolloutsRequest:
-    order = rollout_service_pb2.OrderRolloutsRequest(suite=suite, tasks=tasks, models=["openai/fake"])
-    order.MergeFrom(rollout_service_pb2.OrderRolloutsRequest(**changes))  # type: ignore[arg-type]  # fields of a message
+def rollouts_order(suite: str, tasks: bytes, **changes: object) -> rollout_service_pb2.SubmitRolloutsRequest:
+    order = rollout_service_pb2.SubmitRolloutsRequest(suite=suite, tasks=tasks, models=["openai/fake"])
+    order.MergeFrom(rollout_service_pb2.SubmitRolloutsRequest(**changes))  # type: ignore[arg-type]  # fields of a message
     return order

@@ -112,7 +112,7 @@ class HistoryOptions:
 
 async def history(session: Session, options: HistoryOptions) -> None:
     """List closed runs with their figures, newest first."""
-    request = leaderboard_service_pb2.GetHistoryRequest(
+    request = leaderboard_service_pb2.ListHistoryRequest(
         model=options.model,
         benchmark=options.benchmark,
         days=options.days,
@@ -121,7 +121,7 @@ async def history(session: Session, options: HistoryOptions) -> None:
         page_token=options.page,
     )
 
-    def show(console: Console, found: leaderboard_service_pb2.GetHistoryResponse) -> None:
+    def show(console: Console, found: leaderboard_service_pb2.ListHistoryResponse) -> None:
         console.print(history_table(console, found.entries))
         rest = f"; the next page: --page {found.next_page_token}" if found.next_page_token else ""
         say(console, f"{found.total} runs in the last {options.days} days{rest}", style="dim")

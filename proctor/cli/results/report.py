@@ -90,7 +90,7 @@ async def _closed(
     client: ProctorClient, options: ReportOptions
 ) -> AsyncIterator[leaderboard_pb2.LeaderboardEntry]:
     """Closed runs of the model, newest first."""
-    request = leaderboard_service_pb2.GetHistoryRequest(
+    request = leaderboard_service_pb2.ListHistoryRequest(
         model=options.model, days=options.days, metric=_SCORE, page_size=_PAGE_SIZE
     )
     while True:

@@ -38,9 +38,9 @@ def packed(entries: Sequence[TaskEntry]) -> PackedTasks:
 
 def order_of(
     config: RolloutsConfig, group: OrderGroup, tasks_digest: str, parallel_group: str
-) -> rollout_service_pb2.OrderRolloutsRequest:
+) -> rollout_service_pb2.SubmitRolloutsRequest:
     """Orders with the same `parallel_group` share the configuration's `parallel`."""
-    return rollout_service_pb2.OrderRolloutsRequest(
+    return rollout_service_pb2.SubmitRolloutsRequest(
         suite=config.name,
         tasks_digest=tasks_digest,
         agent=config.agent,

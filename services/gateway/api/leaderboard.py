@@ -196,8 +196,8 @@ class HistoryParameters:
     limit: Annotated[int, Query(ge=1, le=500)] = 100
     cursor: Cursor = ""
 
-    def to_proto(self) -> leaderboard_service_pb2.GetHistoryRequest:
-        return leaderboard_service_pb2.GetHistoryRequest(
+    def to_proto(self) -> leaderboard_service_pb2.ListHistoryRequest:
+        return leaderboard_service_pb2.ListHistoryRequest(
             model=self.model_name,
             benchmark=self.suite,
             days=self.days,
@@ -241,7 +241,7 @@ async def history(
 ) -> HistoryShown:
     request = query.to_proto()
     request.model = await full_model(scheduler, query.model_name)
-    page = await results.leaderboard.GetHistory(request)
+    page = await results.leaderboard.ListHistory(request)
     if not page.total:
         await check_known_benchmark(scheduler, query.suite)
     return HistoryShown(

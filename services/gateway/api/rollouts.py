@@ -127,8 +127,8 @@ class RolloutsRequest(RequestBody):
         description="Rollouts at a time, over all models",
     )
 
-    def to_proto(self, user: str, request_id: str) -> rollout_service_pb2.OrderRolloutsRequest:
-        return rollout_service_pb2.OrderRolloutsRequest(
+    def to_proto(self, user: str, request_id: str) -> rollout_service_pb2.SubmitRolloutsRequest:
+        return rollout_service_pb2.SubmitRolloutsRequest(
             suite=self.suite,
             tasks=_decoded(self.tasks),
             tasks_digest=self.tasks_digest,
@@ -169,7 +169,7 @@ class RolloutsOrdered(BaseModel):
 async def order(
     scheduler: SchedulerCalls, user: User, body: RolloutsRequest, request_id: RequestId
 ) -> RolloutsOrdered:
-    ordered = await scheduler.rollouts.OrderRollouts(body.to_proto(user, request_id))
+    ordered = await scheduler.rollouts.SubmitRollouts(body.to_proto(user, request_id))
     return RolloutsOrdered(
         order_id=ordered.order_id,
         suite=ordered.suite,

@@ -59,10 +59,8 @@ class RequestLimit:
             self._ask_from = self._clock.monotonic() + _ASK_AGAIN_SECONDS
             self._counts.count(user, is_read=is_read)
             return
-        # A scheduler of an older release names no limit.
-        if response.HasField("limit"):
-            seconds = response.resets_in.ToTimedelta().total_seconds()
-            self._counts.note(user, Counted(response.limit, response.remaining, seconds), is_read=is_read)
+        seconds = response.resets_in.ToTimedelta().total_seconds()
+        self._counts.note(user, Counted(response.limit, response.remaining, seconds), is_read=is_read)
 
 
 class CallSlots:

@@ -11,8 +11,8 @@ from proctor.v1.batch_service_pb2 import CreateBatchRequest
 from proctor.v1.comparison_service_pb2 import CompareRunsRequest
 from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
 from proctor.v1.file_service_pb2 import UploadFileRequest
-from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetLeaderboardRequest
-from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest, UploadTasksRequest
+from proctor.v1.leaderboard_service_pb2 import GetLeaderboardRequest, ListHistoryRequest
+from proctor.v1.rollout_service_pb2 import SubmitRolloutsRequest, UploadTasksRequest
 from proctor.v1.scheduler_service_pb2 import EstimateRunRequest, ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
 from proctor.values.names.user import LOCAL_USER, Caller
@@ -21,7 +21,7 @@ from services.gateway.api.suites.schemas import without_version
 
 # Takes the request and its caller.
 Amend = Callable[[bytes, Caller], bytes]
-NamesBenchmark = CompareRunsRequest | GetLeaderboardRequest | GetHistoryRequest | ListRunsRequest
+NamesBenchmark = CompareRunsRequest | GetLeaderboardRequest | ListHistoryRequest | ListRunsRequest
 
 
 def unchanged(request: bytes, caller: Caller) -> bytes:  # noqa: ARG001  # an Amend
@@ -68,13 +68,13 @@ AMENDMENTS: dict[str, Amend] = {
     "EstimateRun": _with_user(EstimateRunRequest),
     "AddSuite": _with_user(AddSuiteRequest),
     "MarkAnswers": _with_user(MarkAnswersRequest),
-    "OrderRollouts": _with_user(OrderRolloutsRequest),
+    "SubmitRollouts": _with_user(SubmitRolloutsRequest),
     "CreateBatch": _with_user(CreateBatchRequest),
     "UploadDataset": _with_user(UploadDatasetRequest, "header"),
     "UploadFile": _with_user(UploadFileRequest, "header"),
     "UploadTasks": _with_user(UploadTasksRequest, "header"),
     "CompareRuns": _without_version(CompareRunsRequest),
     "GetLeaderboard": _without_version(GetLeaderboardRequest),
-    "GetHistory": _without_version(GetHistoryRequest),
+    "ListHistory": _without_version(ListHistoryRequest),
     "ListRuns": _without_version(ListRunsRequest),
 }

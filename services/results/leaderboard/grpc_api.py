@@ -54,9 +54,9 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
         )
         return leaderboard_to_proto(await self.rank_models.rank(query))
 
-    async def GetHistory(
-        self, request: leaderboard_service_pb2.GetHistoryRequest, context: RpcContext
-    ) -> leaderboard_service_pb2.GetHistoryResponse:
+    async def ListHistory(
+        self, request: leaderboard_service_pb2.ListHistoryRequest, context: RpcContext
+    ) -> leaderboard_service_pb2.ListHistoryResponse:
         query = HistoryQuery(
             checked_text("model", request.model),
             checked_text("benchmark", request.benchmark),
@@ -85,8 +85,8 @@ def leaderboard_to_proto(leaderboard: Leaderboard) -> leaderboard_service_pb2.Ge
     )
 
 
-def history_to_proto(history: HistoryPage) -> leaderboard_service_pb2.GetHistoryResponse:
-    return leaderboard_service_pb2.GetHistoryResponse(
+def history_to_proto(history: HistoryPage) -> leaderboard_service_pb2.ListHistoryResponse:
+    return leaderboard_service_pb2.ListHistoryResponse(
         entries=map(_entry_to_proto, history.entries),
         next_page_token=history.next_page_token,
         total=history.total,

@@ -61,7 +61,7 @@ def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
     )
 
 
-def submission_from_proto(request: rollout_service_pb2.OrderRolloutsRequest) -> RolloutsSubmission:
+def submission_from_proto(request: rollout_service_pb2.SubmitRolloutsRequest) -> RolloutsSubmission:
     try:
         params = PARAMS.from_proto(request.params)
     except UnknownNumber as error:
@@ -108,12 +108,12 @@ class GrpcRolloutApi(rollout_grpc.RolloutServiceServicer):
             tasks_digest=tasks.digest, task_ids=tasks.task_ids, stored_bytes=tasks.size_bytes
         )
 
-    async def OrderRollouts(
-        self, request: rollout_service_pb2.OrderRolloutsRequest, context: RpcContext
-    ) -> rollout_service_pb2.OrderRolloutsResponse:
+    async def SubmitRollouts(
+        self, request: rollout_service_pb2.SubmitRolloutsRequest, context: RpcContext
+    ) -> rollout_service_pb2.SubmitRolloutsResponse:
         ordered = await self.submit.submit(submission_from_proto(request))
         runs = [snapshot_to_proto(await self.show_run.show(run.run_id)) for run in ordered.runs]
-        return rollout_service_pb2.OrderRolloutsResponse(
+        return rollout_service_pb2.SubmitRolloutsResponse(
             suite=ordered.suite, task_ids=ordered.task_ids, runs=runs, order_id=ordered.order_id
         )
 

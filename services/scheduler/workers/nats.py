@@ -115,5 +115,5 @@ class NatsModelListRequests:
             models=models,
             problem=response.problem,
             listed_at=self._clock.now() if is_reported else None,
-            has_key=response.has_key if response.HasField("has_key") else None,
+            has_key=response.has_key,
         )

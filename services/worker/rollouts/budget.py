@@ -41,7 +41,7 @@ class Budget:
 
     async def begin_agent_step(self) -> AgentEnd | None:
         """Why no step may begin; None where one is begun. Raises BudgetNotRecorded and BudgetLost."""
-        begun = replace(self.used, steps=self.used.steps + 1)
+        begun = replace(self.used, agent_steps=self.used.agent_steps + 1)
         if self.ledger is not None:
             self.earlier = await self.ledger.report(begun)
         if end := self._end(begun):
@@ -114,7 +114,7 @@ class Budget:
     def _amount(self, end: AgentEnd, used: BudgetUse) -> float:
         match end:
             case AgentEnd.AGENT_STEP_LIMIT:
-                return used.steps
+                return used.agent_steps
             case AgentEnd.TOKEN_LIMIT:
                 return used.usage.total_tokens
             case AgentEnd.COST_LIMIT:
@@ -127,7 +127,7 @@ class Budget:
 
     def _facts_of(self, used: BudgetUse) -> Mapping[str, object]:
         facts: dict[str, object] = {
-            "steps": used.steps,
+            "steps": used.agent_steps,
             "tokens": used.usage.total_tokens,
             "seconds": round(used.seconds, 3),
         }

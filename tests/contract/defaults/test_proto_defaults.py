@@ -8,7 +8,7 @@ import pytest
 from proctor.v1 import run_pb2
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1.rollout_pb2 import RolloutAgent as RolloutAgentMessage
-from proctor.v1.rollout_service_pb2 import OrderRolloutsRequest
+from proctor.v1.rollout_service_pb2 import SubmitRolloutsRequest
 from proctor.values.generation import DEFAULT_MAX_TOKENS
 from proctor.values.names.user import LOCAL_USER
 from proctor.values.priority import default_priority
@@ -52,8 +52,8 @@ COMMON = request_fields.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE
 # What 0 stands for in each number, and the most.
 NUMBERS: Mapping[str, tuple[int, int]] = {
     "CountRequestResponse.limit": (0, 0),
-    "GetHistoryRequest.days": (list_history.DEFAULT_DAYS, MAX_HISTORY_DAYS),
-    "GetHistoryRequest.page_size": (list_history.DEFAULT_PER_PAGE, list_history.MAX_PER_PAGE),
+    "ListHistoryRequest.days": (list_history.DEFAULT_DAYS, MAX_HISTORY_DAYS),
+    "ListHistoryRequest.page_size": (list_history.DEFAULT_PER_PAGE, list_history.MAX_PER_PAGE),
     "GetLeaderboardRequest.max_entries": (rank_models.DEFAULT_ENTRIES, MAX_LEADERBOARD_MODELS),
     "GetQueueRequest.page_size": (grpc_queue_api.DEFAULT_PAGE_SIZE, request_fields.MAX_PAGE_SIZE),
     "ListBatchesRequest.page_size": (batches.DEFAULT_PAGE_SIZE, batches.MAX_PAGE_SIZE),
@@ -72,20 +72,20 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
 AGENT = rollouts.agent_from_proto(RolloutAgentMessage())
 ORDER = order_from_proto(run_pb2.RunOrder(suite="glue", model="vllm/starter"))
 DATASET_ORDER = order_from_proto(run_pb2.RunOrder(dataset_id="ds_1", model="vllm/starter"))
-ROLLOUTS = rollouts.submission_from_proto(OrderRolloutsRequest(suite="mine", models=["vllm/starter"]))
+ROLLOUTS = rollouts.submission_from_proto(SubmitRolloutsRequest(suite="mine", models=["vllm/starter"]))
 PLAN = plan_from_proto(run_record_pb2.OpenRunRequest())
 LOCAL = f'empty means "{LOCAL_USER}".'
 # The sentence of other fields, with the value that the code takes.
 VALUES: Mapping[str, str] = {
     "AgentKind.AGENT_KIND_UNSPECIFIED": f"The default of an order: {AGENT.kind}.",
-    "GetHistoryRequest.metric": f"empty means {ACCURACY}.",
+    "ListHistoryRequest.metric": f"empty means {ACCURACY}.",
     "GetLeaderboardRequest.metric": f"({metric_named('', ['acc', SCORE])} over the tasks that have it; "
     f'{metric_named("", [SCORE])} where none has), "score" (the mean of each task\'s main metric) or any '
     f"metric of the benchmark; empty means {ACCURACY}.",
     "OpenRunRequest.max_failed_share": f"unset means {PLAN.max_failed_share:g}.",
-    "OrderRolloutsRequest.agent": f"unset fields use their defaults: {AGENT.kind}, {AGENT.max_steps} steps, "
+    "SubmitRolloutsRequest.agent": f"unset fields use their defaults: {AGENT.kind}, {AGENT.max_steps} steps, "
     f"{AGENT.max_tokens:,} tokens, {AGENT.command_seconds:g} seconds a command.",
-    "OrderRolloutsRequest.rollouts": f"unset means {ROLLOUTS.rollouts}.",
+    "SubmitRolloutsRequest.rollouts": f"unset means {ROLLOUTS.rollouts}.",
     "Priority.PRIORITY_UNSPECIFIED": f"The default: {ORDER.priority} for a suite, {DATASET_ORDER.priority} "
     "for a data set.",
     "WorkShard.use_engine_defaults": "Unset parameters use the engine's defaults, as for rows of a data set.",
@@ -101,7 +101,7 @@ VALUES: Mapping[str, str] = {
             f"{message}.user"
             for message in (
                 *("CountRequestRequest", "CreateBatchRequest", "DatasetHeader", "EstimateRunRequest"),
-                *("FileHeader", "MarkAnswersRequest", "OrderRolloutsRequest", "SubmitRunRequest"),
+                *("FileHeader", "MarkAnswersRequest", "SubmitRolloutsRequest", "SubmitRunRequest"),
                 *("TasksHeader", "AddSuiteRequest"),
             )
         ),
@@ -114,10 +114,10 @@ BOUNDS: Mapping[str, str] = {
     "RunOrder.rollouts": f"1 to {MAX_ROLLOUTS};",
     "RunOrder.model": f"At most {MAX_MODEL_CHARACTERS} characters.",
     "RunOrder.completion_window_seconds": f"{MIN_WINDOW_SECONDS:,} to {MAX_WINDOW_SECONDS:,},",
-    "OrderRolloutsRequest.models": f"1 to {MAX_MODELS},",
-    "OrderRolloutsRequest.rollouts": f"1 to {MAX_ROLLOUTS};",
-    "OrderRolloutsRequest.parallel": f"1 to {MAX_PARALLEL:,};",
-    "OrderRolloutsRequest.parallel_group": f"at most {MAX_GROUP_CHARACTERS} characters",
+    "SubmitRolloutsRequest.models": f"1 to {MAX_MODELS},",
+    "SubmitRolloutsRequest.rollouts": f"1 to {MAX_ROLLOUTS};",
+    "SubmitRolloutsRequest.parallel": f"1 to {MAX_PARALLEL:,};",
+    "SubmitRolloutsRequest.parallel_group": f"at most {MAX_GROUP_CHARACTERS} characters",
     "RolloutAgent.max_steps": f"1 to {MAX_STEPS:,}.",
     "RolloutAgent.max_tokens": f"1 to {MAX_TOKENS:,}.",
     "RolloutAgent.command_seconds": f"at most {MAX_COMMAND_SECONDS:,.0f}.",

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest
+from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
 from tests.e2e.pages.conftest import MODELS, Site
 from tests.harness.browser import tab
 
@@ -82,7 +82,7 @@ async def test_list_says_how_much_a_filter_has_found(
     ranked: Site, path: str, field: str, value: str, said: str
 ) -> None:
     # Tests of other pages order runs on the same site.
-    request = GetHistoryRequest(benchmark="starter", days=30, page_size=1)
+    request = ListHistoryRequest(benchmark="starter", days=30, page_size=1)
     runs = (await ranked.stack.client.leaderboard.history(request)).total
     assert runs >= len(MODELS)
     async with tab(ranked.browser, ranked.url) as opened:

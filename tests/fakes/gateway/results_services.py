@@ -65,11 +65,11 @@ class FakeLeaderboard(leaderboard_grpc.LeaderboardServiceServicer):
     leaderboard: leaderboard_service_pb2.GetLeaderboardResponse = field(
         default_factory=leaderboard_service_pb2.GetLeaderboardResponse
     )
-    page: leaderboard_service_pb2.GetHistoryResponse = field(
-        default_factory=leaderboard_service_pb2.GetHistoryResponse
+    page: leaderboard_service_pb2.ListHistoryResponse = field(
+        default_factory=leaderboard_service_pb2.ListHistoryResponse
     )
     leaderboards_asked: list[leaderboard_service_pb2.GetLeaderboardRequest] = field(default_factory=list)
-    pages_asked: list[leaderboard_service_pb2.GetHistoryRequest] = field(default_factory=list)
+    pages_asked: list[leaderboard_service_pb2.ListHistoryRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
     refusal_of_pages: RemoteError | None = None
 
@@ -81,9 +81,9 @@ class FakeLeaderboard(leaderboard_grpc.LeaderboardServiceServicer):
             raise self.refusal
         return self.leaderboard
 
-    async def GetHistory(
-        self, request: leaderboard_service_pb2.GetHistoryRequest, context: Any
-    ) -> leaderboard_service_pb2.GetHistoryResponse:
+    async def ListHistory(
+        self, request: leaderboard_service_pb2.ListHistoryRequest, context: Any
+    ) -> leaderboard_service_pb2.ListHistoryResponse:
         self.pages_asked.append(request)
         if self.refusal_of_pages:
             raise self.refusal_of_pages

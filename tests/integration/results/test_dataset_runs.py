@@ -141,8 +141,8 @@ class Api:
         return found[-1]
 
     async def history(self, uploaded: Uploaded) -> Sequence[leaderboard_pb2.LeaderboardEntry]:
-        request = leaderboard_service_pb2.GetHistoryRequest(benchmark=uploaded.dataset_id)
-        return (await self.leaderboards.GetHistory(request)).entries
+        request = leaderboard_service_pb2.ListHistoryRequest(benchmark=uploaded.dataset_id)
+        return (await self.leaderboards.ListHistory(request)).entries
 
     async def compared(
         self, *run_ids: str, metrics: Sequence[str] = (), is_forced: bool = False

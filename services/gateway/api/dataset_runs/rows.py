@@ -81,9 +81,7 @@ def _body(
     if not answer.body_json:
         outcome = recorded.outcome
         completion_id = request_id(run.run_id, outcome.sample)
-        # Results of an older release does not say when it was recorded.
-        created = recorded.recorded_at if recorded.HasField("recorded_at") else run.created_at
-        head = CompletionHead(completion_id, created.seconds, run.order.model)
+        head = CompletionHead(completion_id, recorded.recorded_at.seconds, run.order.model)
         return completion(head, [choice(answer.text, answer.finish_reason)], USAGE.from_proto(outcome.usage))
     body: dict[str, Any] = json.loads(answer.body_json)
     for each in _objects(body.get("choices")):

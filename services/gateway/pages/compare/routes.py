@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from proctor.v1 import comparison_pb2, run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest
+from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
 from proctor.values.run import MAX_HISTORY_DAYS
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.comparisons.routes import run_names
@@ -171,7 +171,7 @@ async def _show_selection(
 ) -> Response:
     """The page that offers closed runs, or the models that have runs."""
     model = await model_filter(backends.scheduler, asked.q.strip())
-    wanted = GetHistoryRequest(
+    wanted = ListHistoryRequest(
         days=MAX_HISTORY_DAYS,
         page_size=_OFFERED,
         page_token=asked.page_token,
@@ -181,7 +181,7 @@ async def _show_selection(
     )
     named = address.runs[:_MAX_CHOSEN]
     history, suites, chosen = await asyncio.gather(
-        backends.results.leaderboard.GetHistory(wanted),
+        backends.results.leaderboard.ListHistory(wanted),
         backends.scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
         asyncio.gather(*(_run_and_summary(backends, run_id) for run_id in named)),
     )

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from fastapi import Query
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
-from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
+from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment, optional
@@ -87,7 +87,7 @@ class Offered:
     `asked` are the ids of runs that were chosen, of which some may not exist.
     """
 
-    history: GetHistoryResponse
+    history: ListHistoryResponse
     asked: Sequence[str]
     chosen: Sequence[tuple[run_pb2.Run, summary_pb2.RunSummary]]
     suites: Sequence[str]

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import JSONResponse, Response
 
 from proctor.v1 import leaderboard_pb2, run_pb2
-from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
+from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest, ListHistoryResponse
 from proctor.values.run import MAX_HISTORY_DAYS
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
@@ -115,7 +115,7 @@ async def _all_entries(
     request.page_size = _CHUNK
     entries: list[leaderboard_pb2.LeaderboardEntry] = []
     for _ in range(_MAX_CHUNKS):
-        found = await results.leaderboard.GetHistory(request)
+        found = await results.leaderboard.ListHistory(request)
         entries += found.entries
         request.page_token = found.next_page_token
         if not request.page_token:
@@ -125,22 +125,22 @@ async def _all_entries(
 
 async def _found(
     scheduler: Scheduler, results: Results, filters: dict[str, str]
-) -> tuple[GetHistoryResponse, str]:
+) -> tuple[ListHistoryResponse, str]:
     """A page of the history with its totals, or an empty one and why the filters are refused."""
     try:
         request = await _request(scheduler, filters)
         request.includes_totals = True
-        return await results.leaderboard.GetHistory(request), ""
+        return await results.leaderboard.ListHistory(request), ""
     except DomainError as error:
         # A page of the list that does not exist is not a filter: the page of errors leads to the first one.
         if error.kind is not ErrorKind.INVALID or error.reason == NO_SUCH_PAGE:
             raise
-        return GetHistoryResponse(), error.message
+        return ListHistoryResponse(), error.message
 
 
-async def _request(scheduler: Scheduler, filters: dict[str, str]) -> GetHistoryRequest:
+async def _request(scheduler: Scheduler, filters: dict[str, str]) -> ListHistoryRequest:
     suite = filters.get("suite", "")
-    return GetHistoryRequest(
+    return ListHistoryRequest(
         model=await full_model(scheduler, filters.get("model", "")),
         benchmark=suite,
         days=int(filters.get("days", DAYS)),

@@ -6,7 +6,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from proctor.v1 import leaderboard_pb2, run_pb2
-from proctor.v1.leaderboard_service_pb2 import GetHistoryResponse
+from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.run import MAX_HISTORY_DAYS, RunState
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import interval, moment, optional
@@ -99,7 +99,7 @@ class HistoryView:
 
 
 def history_view(
-    found: GetHistoryResponse, options: FilterOptions, now: datetime, fault: str = ""
+    found: ListHistoryResponse, options: FilterOptions, now: datetime, fault: str = ""
 ) -> HistoryView:
     return HistoryView(
         rows=[history_row(entry) for entry in found.entries],

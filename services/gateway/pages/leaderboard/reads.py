@@ -6,9 +6,9 @@ from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1.leaderboard_service_pb2 import (
-    GetHistoryRequest,
     GetLeaderboardRequest,
     GetLeaderboardResponse,
+    ListHistoryRequest,
 )
 from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
 from proctor.values.sample import MAX_FEWSHOT
@@ -96,8 +96,8 @@ async def _pareto(results: Results, against: str, view: LeaderboardView) -> Pare
 
 async def _newest_suite(results: Results) -> str:
     """That of the run that was closed last."""
-    newest = GetHistoryRequest(days=MAX_HISTORY_DAYS, page_size=1, kind=run_pb2.RUN_KIND_SUITE)
-    history = await results.leaderboard.GetHistory(newest)
+    newest = ListHistoryRequest(days=MAX_HISTORY_DAYS, page_size=1, kind=run_pb2.RUN_KIND_SUITE)
+    history = await results.leaderboard.ListHistory(newest)
     return next((entry.benchmark for entry in history.entries), _SUITE)
 
 

@@ -38,10 +38,10 @@ async def show_model(
     except AmbiguousModel as error:
         several = SeveralModels(model, str(error.facts["candidates"]).split(", "))
         return page.show("models/several", several, status=300)
-    request = leaderboard_service_pb2.GetHistoryRequest(
+    request = leaderboard_service_pb2.ListHistoryRequest(
         model=named, days=MAX_HISTORY_DAYS, metric="score", page_size=_PAGE_SIZE
     )
-    history = await results.leaderboard.GetHistory(request)
+    history = await results.leaderboard.ListHistory(request)
     limit = asyncio.Semaphore(_AT_A_TIME)
 
     async def closed(entry: leaderboard_pb2.LeaderboardEntry) -> ModelRun:

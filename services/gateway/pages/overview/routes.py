@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, WebSocket
 from starlette.responses import JSONResponse, Response
 
 from proctor.v1 import run_pb2
-from proctor.v1.leaderboard_service_pb2 import GetHistoryRequest, GetHistoryResponse
+from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest, ListHistoryResponse
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
@@ -103,21 +103,21 @@ async def export_csv(results: ResultsCalls, filters: FiltersOf) -> Response:
     return csv_file("runs.csv", _COLUMNS, (_record(point).values() for point in points))
 
 
-async def _found(results: Results, filters: Filters) -> tuple[GetHistoryResponse, str]:
+async def _found(results: Results, filters: Filters) -> tuple[ListHistoryResponse, str]:
     """The newest runs, or none and why the filters are refused."""
     try:
-        return await results.leaderboard.GetHistory(_request(filters)), ""
+        return await results.leaderboard.ListHistory(_request(filters)), ""
     except DomainError as error:
         if error.kind is not ErrorKind.INVALID:
             raise
-        return GetHistoryResponse(), error.message
+        return ListHistoryResponse(), error.message
 
 
 async def _all_points(results: Results, filters: Filters) -> list[Point]:
     """All runs that match, up to 50,000."""
     request, points = _request(filters), list[Point]()
     for _ in range(_MAX_PAGES):
-        history = await results.leaderboard.GetHistory(request)
+        history = await results.leaderboard.ListHistory(request)
         points += points_of(history)
         request.page_token = history.next_page_token
         if not request.page_token:
@@ -125,8 +125,8 @@ async def _all_points(results: Results, filters: Filters) -> list[Point]:
     return points
 
 
-def _request(filters: Filters) -> GetHistoryRequest:
-    return GetHistoryRequest(
+def _request(filters: Filters) -> ListHistoryRequest:
+    return ListHistoryRequest(
         benchmark=filters.suite,
         days=filters.days,
         metric=filters.metric,

@@ -108,7 +108,7 @@ class OverviewView:
         return json.dumps({"lines": lines})
 
 
-def points_of(history: leaderboard_service_pb2.GetHistoryResponse) -> list[Point]:
+def points_of(history: leaderboard_service_pb2.ListHistoryResponse) -> list[Point]:
     """Runs without the figure are left out."""
     return [point for point in map(_point, history.entries) if point]
 

@@ -25,7 +25,7 @@ class BudgetReport:
     @property
     def problem(self) -> str:
         """Why it cannot be a worker's; empty where it can."""
-        counts = (self.used.steps, *self.used.usage.by_kind.values())
+        counts = (self.used.agent_steps, *self.used.usage.by_kind.values())
         if not is_execution(self.execution):
             return f"there is no execution {self.execution[:40]!r}."
         if min(counts) < 0 or not (self.used.seconds >= 0 and math.isfinite(self.used.seconds)):

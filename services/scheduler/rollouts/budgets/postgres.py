@@ -28,7 +28,7 @@ class PostgresBudgets:
             report.rollout,
             report.execution,
             self._clock.now(),
-            used.steps,
+            used.agent_steps,
             to_json(used.usage),
             used.seconds,
             MAX_EXECUTIONS,

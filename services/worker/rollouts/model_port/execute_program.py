@@ -43,7 +43,7 @@ class ExecuteProgram:
         """Raises what its model raised, ProgramNotStarted, and BudgetLost."""
         token = self.new_token()
         # A task of several steps has one budget for the programs of all.
-        steps_before = calls.budget.used.steps
+        steps_before = calls.budget.used.agent_steps
         listening = await sandbox.model_port(PORT)
         command = _command(rollout_spec, _values(rollout_spec, model, token))
         async with self.serve(listening, token, calls.answer):
@@ -60,7 +60,7 @@ class ExecuteProgram:
             return calls.end
         if end := calls.budget.time_limit():
             return end
-        if result.exit_code and calls.budget.used.steps == steps_before:
+        if result.exit_code and calls.budget.used.agent_steps == steps_before:
             raise ProgramNotStarted(
                 program=command.argv[0],
                 cause=output.strip()[-_MAX_SHOWN_CHARACTERS:] or f"exit code {result.exit_code}",

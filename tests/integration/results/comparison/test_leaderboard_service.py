@@ -107,11 +107,11 @@ async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:
     whole = await examined(harness, facts, right=10)
     failed = await examined(harness, facts, right=20, state=run_pb2.RUN_STATE_FAILED)
     async with entries_of(harness) as stub:
-        first = await stub.GetHistory(
-            leaderboard_service_pb2.GetHistoryRequest(benchmark=facts.benchmark, page_size=1)
+        first = await stub.ListHistory(
+            leaderboard_service_pb2.ListHistoryRequest(benchmark=facts.benchmark, page_size=1)
         )
-        second = await stub.GetHistory(
-            leaderboard_service_pb2.GetHistoryRequest(
+        second = await stub.ListHistory(
+            leaderboard_service_pb2.ListHistoryRequest(
                 benchmark=facts.benchmark, page_size=1, page_token=first.next_page_token
             )
         )
@@ -138,7 +138,7 @@ async def test_a_benchmark_that_was_never_run_has_an_empty_leaderboard_and_histo
         leaderboard = await stub.GetLeaderboard(
             leaderboard_service_pb2.GetLeaderboardRequest(benchmark="nothing")
         )
-        history = await stub.GetHistory(leaderboard_service_pb2.GetHistoryRequest(benchmark="nothing"))
+        history = await stub.ListHistory(leaderboard_service_pb2.ListHistoryRequest(benchmark="nothing"))
     assert (list(leaderboard.entries), leaderboard.total_models, leaderboard.HasField("last_updated")) == (
         [],
         0,
@@ -177,8 +177,8 @@ async def test_a_name_that_postgres_cannot_hold_is_refused(harness: ResultsHarne
             entries.GetLeaderboard(
                 leaderboard_service_pb2.GetLeaderboardRequest(benchmark="glue", metric="\0")
             ),
-            entries.GetHistory(leaderboard_service_pb2.GetHistoryRequest(model="p/m\0")),
-            entries.GetHistory(leaderboard_service_pb2.GetHistoryRequest(benchmark="\0")),
+            entries.ListHistory(leaderboard_service_pb2.ListHistoryRequest(model="p/m\0")),
+            entries.ListHistory(leaderboard_service_pb2.ListHistoryRequest(benchmark="\0")),
         ):
             with pytest.raises(grpc.aio.AioRpcError, match="holds a NUL character") as refused:
                 await asked

@@ -47,7 +47,7 @@ async def run_id(harness: BatchHarness) -> str:
 
 
 def used(steps: int, tokens: int = 0, seconds: float = 0.0) -> BudgetUse:
-    return BudgetUse(steps=steps, usage=TokenUsage(prompt_tokens=tokens), seconds=seconds)
+    return BudgetUse(agent_steps=steps, usage=TokenUsage(prompt_tokens=tokens), seconds=seconds)
 
 
 def request(
@@ -95,7 +95,7 @@ async def test_what_a_worker_was_not_sent_is_refused(
 
 
 async def test_an_execution_learns_what_those_before_it_used(connection: Client, run_id: str) -> None:
-    assert (await report(connection, request(run_id))).earlier.steps == 0
+    assert (await report(connection, request(run_id))).earlier.agent_steps == 0
     # Absolute: a report that is sent again, or comes late, changes nothing.
     for steps, tokens in ((2, 100), (3, 250), (3, 250), (2, 100)):
         answer = await report(connection, request(run_id, used=used(steps, tokens, steps / 2)))

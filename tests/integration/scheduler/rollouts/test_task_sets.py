@@ -74,9 +74,9 @@ async def upload(
     return await harness.rollouts.UploadTasks(chunks())
 
 
-def order(digest: str, user: str, **changes: object) -> rollout_service_pb2.OrderRolloutsRequest:
+def order(digest: str, user: str, **changes: object) -> rollout_service_pb2.SubmitRolloutsRequest:
     fields = {"suite": f"of-{user}", "tasks_digest": digest, "models": ["openai/m"], "user": user, **changes}
-    return rollout_service_pb2.OrderRolloutsRequest(**fields)  # type: ignore[arg-type]  # fields of a message
+    return rollout_service_pb2.SubmitRolloutsRequest(**fields)  # type: ignore[arg-type]  # fields of a message
 
 
 def stored(harness: BatchHarness) -> dict[str, int]:
@@ -138,10 +138,10 @@ async def test_an_order_names_tasks_by_digest_and_keeps_them_as_long_as_its_suit
 ) -> None:
     before = stored(harness)
     uploaded = await upload(harness, tasks_in(tmp_path), user)
-    await harness.rollouts.OrderRollouts(order(uploaded.tasks_digest, user))
+    await harness.rollouts.SubmitRollouts(order(uploaded.tasks_digest, user))
     other = order(uploaded.tasks_digest, user)
     other.agent.max_steps = 7
-    assert (await harness.rollouts.OrderRollouts(other)).suite.endswith("@2")
+    assert (await harness.rollouts.SubmitRollouts(other)).suite.endswith("@2")
     # Two suites of one set: it counts once.
     assert await used(harness, user) == (uploaded.stored_bytes, 1)
     await collect(harness, timedelta(days=3))
@@ -154,7 +154,7 @@ async def test_an_order_names_tasks_by_digest_and_keeps_them_as_long_as_its_suit
     assert await used(harness, user) == (0, 0)
     assert not [name for name in stored(harness) if name not in before]
     async with refused() as reported:
-        await harness.rollouts.OrderRollouts(order(uploaded.tasks_digest, user))
+        await harness.rollouts.SubmitRollouts(order(uploaded.tasks_digest, user))
     assert (reported[0].kind, reported[0].reason) == (ErrorKind.NOT_FOUND, "TASKS_NOT_FOUND")
 
 
@@ -240,5 +240,5 @@ async def test_what_is_wrong_with_an_order_is_one_sentence(
     harness: BatchHarness, user: str, changes: dict[str, object], says: str
 ) -> None:
     async with refused() as reported:
-        await harness.rollouts.OrderRollouts(order("0" * 64, user, **changes))
+        await harness.rollouts.SubmitRollouts(order("0" * 64, user, **changes))
     assert says in reported[0].message

@@ -68,4 +68,4 @@ async def test_a_program_reaches_its_model_in_each_step_of_a_task(engine: Sandbo
         await sandbox.close()
     assert ends == [AgentEnd.SUBMITTED] * 3
     assert model.asked == ["first", "second", "third"]
-    assert budget.used.steps == 3
+    assert budget.used.agent_steps == 3

@@ -68,7 +68,7 @@ async def test_a_step_is_recorded_before_it_is_begun() -> None:
 @pytest.mark.parametrize(
     ("lost", "named"),
     [
-        (BudgetUse(steps=7), "steps"),
+        (BudgetUse(agent_steps=7), "steps"),
         (BudgetUse(usage=TokenUsage(600, 100)), "tokens"),
         (BudgetUse(usage=TokenUsage(cached_tokens=97_000, prompt_tokens=0)), ""),
         (BudgetUse(seconds=98.0), "time"),
@@ -81,7 +81,7 @@ async def test_what_a_lost_execution_used_is_gone_and_is_no_score(lost: BudgetUs
         return
     with pytest.raises(BudgetLost, match=rf"worker \(1\) used up its {named}"):
         await steps_of(budget)
-    assert budget.used.steps == 3
+    assert budget.used.agent_steps == 3
 
 
 async def test_the_cost_of_lost_executions_counts() -> None:
@@ -89,7 +89,7 @@ async def test_the_cost_of_lost_executions_counts() -> None:
     budget = Budget(RolloutAgent(max_tokens=10**9, max_cost=1.0), 1e9, Ledger(lost))
     with pytest.raises(BudgetLost, match="cost"):
         await steps_of(budget)
-    assert budget.used.steps == 4
+    assert budget.used.agent_steps == 4
     assert budget.facts == {
         "steps": 4,
         "tokens": 100_050,
@@ -112,5 +112,5 @@ async def test_an_agent_that_used_up_a_budget_alone_is_judged_though_executions_
     budget = Budget(AGENT, 1e9, ledger)
     for _ in range(AGENT.max_steps):
         assert await budget.begin_agent_step() is None
-    ledger.earlier = EarlierUse(BudgetUse(steps=5), 1)
+    ledger.earlier = EarlierUse(BudgetUse(agent_steps=5), 1)
     assert await budget.begin_agent_step() is AgentEnd.AGENT_STEP_LIMIT
