@@ -50,9 +50,9 @@ lint: $(VENV)/.installed ## Ruff and buf
 types: $(VENV)/.installed ## mypy --strict
 	$(BIN)/mypy
 
-architecture: $(VENV)/.installed ## Import contracts and size budgets
+architecture: $(VENV)/.installed ## Import contracts, size budgets, paths that texts name
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/contract/test_code_budgets.py tests/contract/test_wirings.py tests/contract/test_sql_topics.py
+	$(BIN)/python tools/house.py
 
 audit: $(VENV)/.installed ## Known vulnerabilities of the pinned versions
 	$(BIN)/python .ci/audit.py constraints.txt

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from proctor.values.requirements import OLDEST_POSTGRES
+from proctor.requirements import OLDEST_POSTGRES
 from services.common.errors import (
     DependencyUnavailable,
     PostgresAway,

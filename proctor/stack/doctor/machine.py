@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.requirements import OLDEST_POSTGRES, OLDEST_PYTHON
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.options import default_cache_dir, default_state_dir
-from proctor.values.requirements import OLDEST_POSTGRES, OLDEST_PYTHON
 
 # The extras for one machine; `hub` and `dev` are for more than that.
 _EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "stack"})

@@ -14,8 +14,8 @@ from services.results.summaries.run_summary import GroupSummary, RunSummary, Tas
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.runs.lifecycle.run import Run
-from tests.contract.test_code_budgets import ROOT, SOURCE, own_files
 from tests.fakes.full_values import empty_value, full_value
+from tools.house import PRODUCT, ROOT, own_files
 
 # They are answered and never read: a part of each stands in its message in another form.
 WRITTEN_ONLY = {
@@ -26,9 +26,9 @@ WRITTEN_ONLY = {
 
 def codecs() -> Iterator[tuple[str, Codec[Any, Message]]]:
     """Each by the module that defines it and its name there."""
-    for path in own_files(*SOURCE):
-        if " = Codec(" in (text := path.read_text(encoding="utf-8")):
-            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in own_files(ROOT, *PRODUCT):
+        if " = Codec(" in (text := (ROOT / path).read_text(encoding="utf-8")):
+            module = path.removesuffix(".py").replace("/", ".")
             for name, codec in vars(import_module(module)).items():
                 if isinstance(codec, Codec) and f"{name} = Codec(" in text:
                     yield f"{module}.{name}", codec

@@ -2,8 +2,7 @@
 
 `__main__ → wiring, topics → adapters and settings → use cases → model, ports and errors`: every module of a
 service is in one of them, so nothing can be forgotten; inner layers import no technology. A port names the
-model, and a model may take a port, so the two are one layer; `tests/contract/test_import_circles.py` forbids
-circles.
+model, and a model may take a port, so the two are one layer; `tools/house.py` finds circles.
 """
 
 from collections.abc import Sequence
