@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from pydantic_settings import BaseSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+import default_cells
 
 from proctor.exit_codes import ExitCode
 from proctor.stack.options import VARIABLES
@@ -258,6 +261,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "exit-codes.md": exit_codes_page,
     "metrics.md": metrics_page,
+    **{f"../{page}": partial(default_cells.filled, page) for page in default_cells.TABLES},
 }
 
 
