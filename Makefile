@@ -68,7 +68,7 @@ protos-check: $(VENV)/.installed ## The generated code is current, and no contra
 	else echo "The contracts restart by decision $$(cat protos/baseline); the next change is compared again."; fi
 
 .PHONY: docs docs-check
-docs: $(VENV)/.installed ## Generate docs/reference from the code
+docs: $(VENV)/.installed ## Generate docs/reference and the tables of defaults from the code
 	$(BIN)/python docs/generate_reference.py
 	$(BIN)/python deploy/helm/values_reference.py
 	$(BIN)/python deploy/helm/dashboards.py
