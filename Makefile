@@ -67,6 +67,10 @@ protos-check: $(VENV)/.installed ## The generated code is current, and no contra
 		$(BIN)/buf breaking protos --against '.git#ref=origin/main,subdir=protos'; \
 	else echo "The contracts restart by decision $$(cat protos/baseline); the next change is compared again."; fi
 
+.PHONY: schema
+schema: $(VENV)/.installed ## Generate schema.sql of each service from its migrations
+	$(BIN)/python -m tools.schema
+
 .PHONY: docs docs-check
 docs: $(VENV)/.installed ## Generate docs/reference and the tables of defaults from the code
 	$(BIN)/python docs/generate_reference.py

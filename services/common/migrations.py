@@ -1,7 +1,7 @@
 """Forward migrations of a service's schema, applied under a lock while other replicas serve.
 
-The first line of a migration, `-- compatible-from: 0007_reads.sql`, says which code can use the schema after
-it: code that has that migration. So a replica of the release before may restart after a newer one has
+The first line of a migration, `-- compatible-from: 0001_initial.sql`, says which code can use the schema
+after it: code that has that migration. So a replica of the release before may restart after a newer one has
 migrated, and a release may be rolled back.
 """
 
@@ -128,7 +128,7 @@ async def check_schema(dsn: str, schema: str, folder: Path) -> None:
         await connection.execute(f'SET search_path = "{schema}"')
         try:
             applied = await _applied(connection)
-        except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError):
+        except asyncpg.UndefinedTableError:
             applied = {}
     finally:
         await connection.close()
@@ -150,20 +150,15 @@ async def _open_schema(connection: asyncpg.Connection, schema: str) -> None:
     await connection.execute(f'SET search_path = "{schema}"')
     await connection.execute(
         "CREATE TABLE IF NOT EXISTS migrations ("
-        " name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now(), compatible_from text)"
+        " name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now(),"
+        " compatible_from text NOT NULL)"
     )
-    has_mark = await connection.fetchval(
-        "SELECT count(*) > 0 FROM pg_attribute"
-        " WHERE attrelid = 'migrations'::regclass AND attname = 'compatible_from'"
-    )
-    if not has_mark:
-        await connection.execute("ALTER TABLE migrations ADD COLUMN compatible_from text")
 
 
 async def _applied(connection: asyncpg.Connection) -> dict[str, str]:
     """Name to the first migration whose code can use the schema after it."""
-    rows = await connection.fetch("SELECT name, coalesce(compatible_from, name) AS needed FROM migrations")
-    return {row["name"]: row["needed"] for row in rows}
+    rows = await connection.fetch("SELECT name, compatible_from FROM migrations")
+    return {row["name"]: row["compatible_from"] for row in rows}
 
 
 def _raise_if_too_new(schema: str, known: Sequence[Migration], applied: Mapping[str, str]) -> None:

@@ -92,8 +92,10 @@ async def test_a_cancelled_rollout_leaves_no_process(stack: StackHarness, tmp_pa
 async def steps_begun(stack: StackHarness, run_id: str) -> list[int]:
     """Of each execution, by its epoch and beginning."""
     async with stack.database() as connection:
-        query = "SELECT steps FROM scheduler.rollout_budgets WHERE run_id = $1 ORDER BY epoch, started_at"
-        return [row["steps"] for row in await connection.fetch(query, run_id)]
+        query = (
+            "SELECT agent_steps FROM scheduler.rollout_budgets WHERE run_id = $1 ORDER BY epoch, started_at"
+        )
+        return [row["agent_steps"] for row in await connection.fetch(query, run_id)]
 
 
 async def test_a_killed_worker_gives_a_rollout_no_second_budget(stack: StackHarness, tmp_path: Path) -> None:

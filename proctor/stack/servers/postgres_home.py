@@ -43,7 +43,7 @@ class PostgresHome:
 
 def find_postgres_home(state_dir: Path) -> PostgresHome:
     if os.geteuid() != 0:
-        return PostgresHome(_wheel_programs(), _made(state_dir / "postgres", None))
+        return PostgresHome(wheel_programs(), _made(state_dir / "postgres", None))
     own = state_dir / "postgres"
     if reachable_by(UNPRIVILEGED_USER, state_dir):
         folder, note = own, ""
@@ -85,7 +85,7 @@ def _made(folder: Path, owner: str | None) -> Path:
     return folder
 
 
-def _wheel_programs() -> Path:
+def wheel_programs() -> Path:
     return _wheel_root() / MODULE / "pginstall18" / "bin"
 
 
@@ -98,7 +98,7 @@ def _wheel_root() -> Path:
 
 
 def _programs_for_nobody() -> Path:
-    programs = _wheel_programs()
+    programs = wheel_programs()
     if reachable_by(UNPRIVILEGED_USER, programs):
         return programs
     version = importlib.metadata.version(PACKAGE)

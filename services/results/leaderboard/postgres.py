@@ -34,9 +34,6 @@ TASK_BASELINES = TypeAdapter(TaskBaselines)
 # Some 3 kB each: what several users look at in turn.
 KNOWN_RESULTS = 4_000
 CANNOT_BE_RANKED = ""
-# Prefix of the conditions of runs that are ranked with others of the same limit only: code from before the
-# column is_limited reads the limit there.
-_LIMITED = "limited; "
 
 
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
@@ -59,7 +56,7 @@ async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summar
 
 def _conditions_key(result: BenchmarkResult, metric: str) -> str:
     text = result.conditions.of_metric(metric).text
-    return text if result.is_whole else _LIMITED + text if result.is_limited else CANNOT_BE_RANKED
+    return text if result.is_whole or result.is_limited else CANNOT_BE_RANKED
 
 
 class PostgresLeaderboard:

@@ -106,14 +106,14 @@ FROM rollout_artifacts
 WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND is_stored
 GROUP BY execution, name;
 
--- name: record_budget_use: Record what an execution of a rollout used, where its run is of this epoch and not finished, and return what those before it used, or one row without an execution ($1 run, $2 epoch, $3 sample, $4 rollout, $5 execution, $6 time, $7 steps, $8 tokens, $9 seconds, $10 most executions)
+-- name: record_budget_use: Record what an execution of a rollout used, where its run is of this epoch and not finished, and return what those before it used, or one row without an execution ($1 run, $2 epoch, $3 sample, $4 rollout, $5 execution, $6 time, $7 agent steps, $8 tokens, $9 seconds, $10 most executions)
 WITH others AS (
-    SELECT execution, started_at, steps, usage, seconds FROM rollout_budgets
+    SELECT execution, started_at, agent_steps, usage, seconds FROM rollout_budgets
     WHERE run_id = $1 AND epoch = $2 AND sample = $3 AND rollout = $4 AND execution <> $5
 ),
 recorded AS (
     INSERT INTO rollout_budgets AS present (
-        run_id, epoch, sample, rollout, execution, started_at, steps, usage, seconds
+        run_id, epoch, sample, rollout, execution, started_at, agent_steps, usage, seconds
     )
     SELECT run_id, epoch, $3, $4, $5, $6, $7, $8, $9
     FROM runs
@@ -121,14 +121,14 @@ recorded AS (
         AND (SELECT count(*) FROM others) < $10
     ON CONFLICT (run_id, epoch, sample, rollout, execution) DO UPDATE
     -- A report that comes late takes nothing back: counts only grow.
-    SET steps = greatest(present.steps, excluded.steps),
+    SET agent_steps = greatest(present.agent_steps, excluded.agent_steps),
         usage = CASE
-            WHEN (excluded.steps, excluded.seconds) >= (present.steps, present.seconds) THEN excluded.usage
+            WHEN (excluded.agent_steps, excluded.seconds) >= (present.agent_steps, present.seconds) THEN excluded.usage
             ELSE present.usage
         END,
         seconds = greatest(present.seconds, excluded.seconds)
     RETURNING started_at
 )
 SELECT (SELECT price FROM runs WHERE run_id = $1) AS price,
-    others.execution, others.steps, others.usage, others.seconds
+    others.execution, others.agent_steps, others.usage, others.seconds
 FROM recorded LEFT JOIN others ON (others.started_at, others.execution) < (recorded.started_at, $5);

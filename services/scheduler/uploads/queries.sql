@@ -18,7 +18,7 @@ SELECT * FROM dataset_rows WHERE dataset_id = $1;
 -- name: read_named_content: Return the rows of a data set, or of a file that has any ($1 data set or file)
 SELECT
     name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint,
-    coalesce(stored_bytes, content.size_bytes) AS stored_bytes
+    stored_bytes
 FROM (
     SELECT name, digest, format FROM datasets WHERE dataset_id = $1
     UNION ALL
@@ -45,7 +45,7 @@ SELECT dataset_id FROM datasets WHERE dataset_id = $1 FOR UPDATE;
 -- name: lock_dataset_content: Return the content of a data set and lock it, so that nothing else refers to it meanwhile ($1 data set)
 SELECT
     name, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
-    endpoint, coalesce(stored_bytes, size_bytes) AS stored_bytes
+    endpoint, stored_bytes
 FROM datasets
 JOIN dataset_contents USING (digest, format)
 WHERE dataset_id = $1

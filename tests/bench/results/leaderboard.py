@@ -46,8 +46,8 @@ FILL = """
     SELECT benchmark_or_all, model_or_all, closed_at, run_id
     FROM closed, unnest(ARRAY[benchmark, '']) AS benchmark_or_all, unnest(ARRAY[model, '']) AS model_or_all;
     INSERT INTO leaderboard_entries
-        (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean)
-    SELECT benchmark, project, metric, model, '{conditions}', closed_at, run_id, random()
+        (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean, is_limited)
+    SELECT benchmark, project, metric, model, '{conditions}', closed_at, run_id, random(), false
     FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest('{{{metrics}}}'::text[]) AS metric;
     DROP TABLE closed;
 """

@@ -139,8 +139,8 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
                CASE WHEN shard < 10000 THEN 'done' WHEN shard < 10100 THEN 'dispatched' ELSE 'planned' END
           FROM generate_series(0, 19999) AS shard;
         INSERT INTO dataset_contents (digest, format, prefix, size_bytes, row_count, target_count, models,
-                                      endpoint)
-        SELECT content, 'jsonl', 'datasets/ds_' || content, 1, 1, 0, '{{}}', ''
+                                      endpoint, stored_bytes)
+        SELECT content, 'jsonl', 'datasets/ds_' || content, 1, 1, 0, '{{}}', '', 1
           FROM generate_series(1, 5000) AS content;
         INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format)
         SELECT 'ds_' || number, 'x', 'ann', timestamptz '2026-01-01' + number * interval '1 minute',

@@ -1,4 +1,4 @@
-"""An upgrade and a rollback, pod by pod: an earlier release and this one share a schema, streams and runs."""
+"""An upgrade and a rollback, pod by pod: two releases share schemas, streams and runs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.harness.cluster.earlier_release import earlier_release
+from tests.harness.cluster.mixed_releases import MixedReleases, mixed_releases
 from tests.harness.cluster.rendered_cluster import RenderedCluster, rendered_cluster
 from tests.harness.cluster.service_client import ServiceClient
 from tests.harness.helm import EXAMPLES, Setting, render
@@ -55,34 +55,34 @@ async def model_server() -> AsyncIterator[ModelServerProcess]:
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return earlier_release(tmp_path_factory.mktemp("earlier"))
+def releases(tmp_path_factory: pytest.TempPathFactory) -> MixedReleases:
+    return mixed_releases(tmp_path_factory.mktemp("releases"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(
-    model_server: ModelServerProcess, release: Path, tmp_path_factory: pytest.TempPathFactory
+    model_server: ModelServerProcess, releases: MixedReleases, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[RenderedCluster]:
     """The earlier release, installed."""
     folder = tmp_path_factory.mktemp("mixed")
     objects = render(setting(model_server))
-    async with rendered_cluster(objects, SECRETS, folder, release) as running:
+    async with rendered_cluster(objects, SECRETS, folder, releases.earlier) as running:
         yield running
 
 
 async def test_run_goes_on_through_an_upgrade(
-    cluster: RenderedCluster, model_server: ModelServerProcess
+    cluster: RenderedCluster, model_server: ModelServerProcess, releases: MixedReleases
 ) -> None:
     before = await rows_of_migrations(cluster)
-    await run_through(cluster, model_server, None)
+    await run_through(cluster, model_server, releases.later)
     assert await rows_of_migrations(cluster) > before
 
 
 async def test_run_goes_on_through_a_rollback(
-    cluster: RenderedCluster, model_server: ModelServerProcess, release: Path
+    cluster: RenderedCluster, model_server: ModelServerProcess, releases: MixedReleases
 ) -> None:
-    """The earlier code starts on the schema that this one has migrated."""
-    await run_through(cluster, model_server, release)
+    """The earlier code starts on the schema that the later one has migrated."""
+    await run_through(cluster, model_server, releases.earlier)
 
 
 async def run_through(

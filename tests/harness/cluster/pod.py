@@ -53,7 +53,7 @@ class Pod:
     template: Document
     address: str
     context: PodContext
-    # The folder of an earlier release whose code it runs, in place of today's.
+    # The folder of a release whose code it runs, in place of today's.
     release: Path | None = None
     process: Process | None = None
     is_ready: bool = False

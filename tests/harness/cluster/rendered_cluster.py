@@ -156,7 +156,7 @@ async def rendered_cluster(
 ) -> AsyncIterator[RenderedCluster]:
     """Everything ready; `secrets` are those that an operator makes. The namespace is `proctor`.
 
-    `release` is the folder of an earlier release that is installed first.
+    `release` is the folder of the release that is installed first; None: today's.
     """
     for each in objects:
         each["metadata"].setdefault("namespace", "proctor")

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -51,25 +52,78 @@ def release(folder: Path, *migrations: str) -> Path:
     return folder
 
 
-async def test_old_code_restarts_on_a_schema_that_was_only_expanded(dsn: str, tmp_path: Path) -> None:
-    old, new = release(tmp_path / "old", TABLE), release(tmp_path / "new", TABLE, EXPAND)
-    await migrate(dsn, "cars", new)
+@dataclass(frozen=True)
+class Release:
+    """What code of a release does with its table: it writes a car and reads all of them."""
 
-    await migrate(dsn, "cars", old)
-    await check_schema(dsn, "cars", old)
+    migrations: tuple[str, ...]
+    write: str
+    read: str
 
 
-async def test_contracted_schema_is_refused_to_code_from_before_the_expansion(
+# The second release leaves the wheels alone, so the third may drop them: an expansion, then a contraction.
+RELEASES = {
+    1: Release((TABLE,), "INSERT INTO cars (wheels) VALUES (3)", "SELECT wheels FROM cars"),
+    2: Release((TABLE, EXPAND), "INSERT INTO cars (doors) VALUES (2)", "SELECT doors FROM cars"),
+    3: Release((TABLE, EXPAND, CONTRACT), "INSERT INTO cars (doors) VALUES (2)", "SELECT doors FROM cars"),
+}
+
+
+async def starts(dsn: str, number: int, folder: Path) -> list[int]:
+    """The cars that code of a release reads, once it has migrated and written one."""
+    await migrate(dsn, "cars", release(folder / str(uuid4()), *RELEASES[number].migrations))
+    connection = await asyncpg.connect(dsn, server_settings={"search_path": "cars"})
+    try:
+        await connection.execute(RELEASES[number].write)
+        return [row[0] for row in await connection.fetch(RELEASES[number].read)]
+    finally:
+        await connection.close()
+
+
+# The schema as one release left it, the release that starts on it, and the cars that this one finds.
+MEETINGS = [
+    (1, 1, [3, 3]),
+    (1, 2, [5, 2]),
+    (1, 3, [5, 2]),
+    (2, 1, [4, 3]),
+    (2, 2, [2, 2]),
+    (2, 3, [2, 2]),
+    (3, 2, [2, 2]),
+    (3, 3, [2, 2]),
+]
+
+
+@pytest.mark.parametrize(("schema", "code", "cars"), MEETINGS)
+async def test_release_works_on_the_schema_of_one_that_allows_it(
+    dsn: str, tmp_path: Path, schema: int, code: int, cars: list[int]
+) -> None:
+    await starts(dsn, schema, tmp_path)
+    assert await starts(dsn, code, tmp_path) == cars
+    # A replica of the other release, which restarts meanwhile.
+    if max(schema, code) < 3 or min(schema, code) > 1:
+        assert len(await starts(dsn, schema, tmp_path)) == 3
+
+
+async def test_contracted_schema_refuses_code_from_before_the_expansion_and_stays_as_it_is(
     dsn: str, tmp_path: Path
 ) -> None:
-    oldest, old = release(tmp_path / "oldest", TABLE), release(tmp_path / "old", TABLE, EXPAND)
-    await migrate(dsn, "cars", release(tmp_path / "new", TABLE, EXPAND, CONTRACT))
-
-    await migrate(dsn, "cars", old)
+    await starts(dsn, 3, tmp_path)
+    oldest = release(tmp_path / "oldest", *RELEASES[1].migrations)
     with pytest.raises(SchemaTooNew, match=r"needs code with migration 0002_doors\.sql"):
         await migrate(dsn, "cars", oldest)
     with pytest.raises(SchemaTooNew):
         await check_schema(dsn, "cars", oldest)
+    assert await starts(dsn, 3, tmp_path) == [2, 2]
+
+
+async def test_older_schema_is_refused_to_newer_code_that_may_not_migrate(dsn: str, tmp_path: Path) -> None:
+    await starts(dsn, 1, tmp_path)
+    newer = release(tmp_path / "newer", *RELEASES[2].migrations)
+    with pytest.raises(SchemaTooOld, match=r"0002_doors\.sql"):
+        await check_schema(dsn, "cars", newer)
+    await migrate(dsn, "cars", newer)
+    await check_schema(dsn, "cars", newer)
+    await check_schema(dsn, "cars", release(tmp_path / "older", *RELEASES[1].migrations))
 
 
 async def test_migration_without_a_mark_is_compatible_with_no_older_code(dsn: str, tmp_path: Path) -> None:
@@ -78,18 +132,6 @@ async def test_migration_without_a_mark_is_compatible_with_no_older_code(dsn: st
 
     with pytest.raises(SchemaTooNew, match=r"0002_doors\.sql"):
         await migrate(dsn, "cars", release(tmp_path / "old", TABLE))
-
-
-async def test_schema_from_before_the_marks_is_used_and_marked(dsn: str, tmp_path: Path) -> None:
-    connection = await asyncpg.connect(dsn)
-    await connection.execute(
-        "CREATE SCHEMA cars; SET search_path = cars; CREATE TABLE migrations"
-        " (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());"
-        f"INSERT INTO migrations (name) VALUES ('0001_cars.sql'); {TABLE}"
-    )
-    await connection.close()
-    await migrate(dsn, "cars", release(tmp_path / "new", TABLE, EXPAND))
-    await migrate(dsn, "cars", release(tmp_path / "old", TABLE))
 
 
 async def test_migration_that_gets_no_lock_gives_up_and_is_repeated(dsn: str, tmp_path: Path) -> None:
@@ -122,16 +164,22 @@ async def test_replicas_that_start_together_migrate_once(dsn: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-async def test_services_of_today_start_on_the_expanded_schema_of_tomorrow(
+async def test_services_of_today_start_on_the_schema_of_tomorrow_until_it_is_contracted(
     dsn: str, tmp_path: Path, schema: str
 ) -> None:
     folder = shutil.copytree(SCHEMAS[schema], tmp_path / schema)
     newest = max(file.name for file in folder.glob("*.sql"))
-    (folder / "9999_tomorrow.sql").write_text(f"-- compatible-from: {newest}\nCREATE TABLE tomorrow (n int);")
+    (folder / "9998_tomorrow.sql").write_text(f"-- compatible-from: {newest}\nCREATE TABLE tomorrow (n int);")
     await migrate(dsn, schema, folder)
 
     await migrate(dsn, schema, SCHEMAS[schema])
     await check_schema(dsn, schema, SCHEMAS[schema])
+
+    contraction = "-- compatible-from: 9998_tomorrow.sql\nALTER TABLE tomorrow DROP COLUMN n;"
+    (folder / "9999_contracted.sql").write_text(contraction)
+    await migrate(dsn, schema, folder)
+    with pytest.raises(SchemaTooNew, match=r"9998_tomorrow\.sql"):
+        await check_schema(dsn, schema, SCHEMAS[schema])
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

@@ -61,7 +61,7 @@ async def in_postgres(pool: asyncpg.Pool) -> Stores:
         await pool.execute(
             """
             INSERT INTO dataset_contents
-            VALUES ($1, 'jsonl', 'datasets/' || $1, 1, 1, 0, '{}', '') ON CONFLICT DO NOTHING
+            VALUES ($1, 'jsonl', 'datasets/' || $1, 1, 1, 0, '{}', '', 1) ON CONFLICT DO NOTHING
             """,
             dataset_id,
         )

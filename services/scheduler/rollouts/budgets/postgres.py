@@ -40,7 +40,7 @@ def _earlier(rows: Sequence[asyncpg.Record]) -> EarlierUse:
     """Rows of executions; one without, where there was none before."""
     others = [row for row in rows if row["execution"] is not None]
     used = [
-        BudgetUse(row["steps"], from_json(TokenUsage, row["usage"]) or TokenUsage(), row["seconds"])
+        BudgetUse(row["agent_steps"], from_json(TokenUsage, row["usage"]) or TokenUsage(), row["seconds"])
         for row in others
     ]
     return EarlierUse(

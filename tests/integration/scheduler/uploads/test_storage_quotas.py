@@ -51,9 +51,9 @@ metric_list: [{{metric: exact_match}}]
 """
 ARTIFACT = """\
 INSERT INTO rollout_artifacts (
-    run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at
+    run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at, is_stored
 )
-VALUES ($1, 0, 0, 'first', 'diff.patch', 0, $2, 1000, now())
+VALUES ($1, 0, 0, 'first', 'diff.patch', 0, $2, 1000, now(), true)
 """
 
 

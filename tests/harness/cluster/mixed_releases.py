@@ -1,11 +1,15 @@
-"""The code of an earlier release out of the history: that of before the newest migration."""
+"""Two releases that may share schemas, streams and runs: that of before the newest migration, and today's.
 
+Where the history has none that may, today's is the earlier one. The later one is then today's code with one
+more migration of each schema.
+"""
+
+import shutil
 import subprocess
 import tarfile
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-
-import pytest
 
 from services.common.migrations import read_migrations
 from services.results.postgres import MIGRATIONS as RESULTS
@@ -16,24 +20,42 @@ _CODE = ("proctor", "services", "suites")
 _BASELINE = "protos/baseline"
 
 
-def earlier_release(folder: Path) -> Path:
-    """A folder with the code of before the last change of a schema. The test is skipped where there is none.
+@dataclass(frozen=True)
+class MixedReleases:
+    """Folders with code; None is today's, as it lies here."""
 
-    A checkout may have no history; and code that a migration shuts out, or whose contracts were restarted, is
-    not expected to work beside today's.
-    """
+    earlier: Path | None
+    later: Path | None
+
+
+def mixed_releases(folder: Path) -> MixedReleases:
+    earlier = _release_of_before(folder / "earlier")
+    if earlier is not None:
+        return MixedReleases(earlier, None)
+    return MixedReleases(None, _release_of_tomorrow(folder / "later"))
+
+
+def _release_of_tomorrow(folder: Path) -> Path:
+    for part in _CODE:
+        shutil.copytree(ROOT / part, folder / part)
+    for migrations in (SCHEDULER, RESULTS):
+        newest = max(file.name for file in migrations.glob("*.sql"))
+        added = folder / migrations.relative_to(ROOT) / f"{int(newest[:4]) + 1:04}_tomorrow.sql"
+        added.write_text(f"-- compatible-from: {newest}\nCREATE TABLE tomorrow (day date PRIMARY KEY);\n")
+    return folder
+
+
+def _release_of_before(folder: Path) -> Path | None:
+    """None without a history, after a restart of the contracts, and where a migration shuts that code out."""
     revision = _before_newest_migration()
-    if revision is None:
-        pytest.skip("this checkout has no history with an earlier release")
-    if _git("show", f"{revision}:{_BASELINE}") != (ROOT / _BASELINE).read_bytes():
-        pytest.skip("the contracts were restarted since the earlier release")
+    if revision is None or _git("show", f"{revision}:{_BASELINE}") != (ROOT / _BASELINE).read_bytes():
+        return None
     archive = _git("archive", "--format=tar", revision, *_CODE)
-    assert archive is not None
+    if archive is None:
+        return None
     with tarfile.open(fileobj=BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
-    if _is_shut_out(folder):
-        pytest.skip("a migration shuts the earlier release out, by its mark")
-    return folder
+    return None if _is_shut_out(folder) else folder
 
 
 def _before_newest_migration() -> str | None:

@@ -1,0 +1,483 @@
+-- The schema of the scheduler, by topic. `schema.sql` beside this folder is what later migrations make of it.
+
+-- == leadership ==
+
+-- Which scheduler leads: one row. Each term of leadership raises the token; a write with an older token is rejected.
+CREATE TABLE leadership (
+    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    fencing_token bigint NOT NULL
+);
+INSERT INTO leadership (fencing_token) VALUES (0);
+
+-- == suites ==
+
+-- Suites that users upload. `last_version` counts all versions ever stored under a name, so that the number of a deleted version
+-- is not reused.
+CREATE TABLE user_suites (
+    suite text PRIMARY KEY,
+    last_version integer NOT NULL DEFAULT 0
+);
+
+-- A version never changes; runs name the version that they used.
+CREATE TABLE user_suite_versions (
+    suite text NOT NULL REFERENCES user_suites,
+    version integer NOT NULL CHECK (version > 0),
+    -- SHA-256 over the document and its files.
+    digest text NOT NULL,
+    document text NOT NULL,
+    file_name text NOT NULL,
+    username text NOT NULL,
+    created_at timestamptz NOT NULL,
+    -- 0 is no project.
+    project_id bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (suite, version),
+    UNIQUE (suite, digest)
+);
+
+-- What a user or a project stores is summed up in the transaction that adds to it.
+CREATE INDEX user_suite_versions_of_user ON user_suite_versions (username);
+CREATE INDEX user_suite_versions_of_project ON user_suite_versions (project_id);
+
+CREATE TABLE user_suite_files (
+    suite text NOT NULL,
+    version integer NOT NULL,
+    path text NOT NULL,
+    content bytea NOT NULL,
+    PRIMARY KEY (suite, version, path),
+    FOREIGN KEY (suite, version) REFERENCES user_suite_versions ON DELETE CASCADE
+);
+
+-- == uploads ==
+
+-- The bytes of data sets and files that users upload are in the object store, under prefixes that are all recorded here.
+
+-- The checked rows of an uploaded file. Equal uploads share one content.
+CREATE TABLE dataset_contents (
+    -- SHA-256 of the file as uploaded.
+    digest text NOT NULL,
+    format text NOT NULL,
+    prefix text NOT NULL UNIQUE,
+    size_bytes bigint NOT NULL,
+    row_count bigint NOT NULL CHECK (row_count > 0),
+    target_count bigint NOT NULL,
+    models text[] NOT NULL,
+    endpoint text NOT NULL,
+    -- Bytes of the rows as stored, packed.
+    stored_bytes bigint NOT NULL,
+    PRIMARY KEY (digest, format)
+);
+
+CREATE TABLE datasets (
+    dataset_id text PRIMARY KEY,
+    name text NOT NULL,
+    username text NOT NULL,
+    uploaded_at timestamptz NOT NULL,
+    digest text NOT NULL,
+    format text NOT NULL,
+    -- Derived from the user and the request id, so that a repeated upload finds the data set of the first one.
+    request_id uuid UNIQUE,
+    -- 0 is no project.
+    project_id bigint NOT NULL DEFAULT 0,
+    FOREIGN KEY (digest, format) REFERENCES dataset_contents
+);
+
+CREATE INDEX datasets_newest ON datasets (uploaded_at DESC, dataset_id DESC);
+CREATE INDEX datasets_of_content ON datasets (digest, format);
+CREATE INDEX datasets_of_user ON datasets (username);
+CREATE INDEX datasets_of_project ON datasets (project_id);
+
+-- Files byte by byte. A valid input file of a batch has a content, as a data set has; an invalid one has faults.
+CREATE TABLE files (
+    file_id text PRIMARY KEY,
+    name text NOT NULL,
+    username text NOT NULL,
+    -- 'batch' or 'batch_output'.
+    purpose text NOT NULL,
+    size_bytes bigint NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz,
+    prefix text NOT NULL UNIQUE,
+    -- The content's key; null if the file has no content.
+    digest text,
+    format text,
+    -- The first faults, as [{line, field, problem, kind}].
+    faults jsonb NOT NULL DEFAULT '[]',
+    fault_count bigint NOT NULL DEFAULT 0,
+    -- Derived from the user and the request id, so that a repeated upload finds the file of the first one.
+    request_id uuid UNIQUE,
+    -- 0 is no project; a batch and its files are of the project of its input file.
+    project_id bigint NOT NULL DEFAULT 0,
+    FOREIGN KEY (digest, format) REFERENCES dataset_contents
+);
+
+CREATE INDEX files_newest ON files (created_at DESC, file_id DESC);
+CREATE INDEX files_of_content ON files (digest, format);
+CREATE INDEX files_of_user ON files (username);
+CREATE INDEX files_of_project ON files (project_id);
+CREATE INDEX files_expiring ON files (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Prefixes under which objects may exist that no content refers to: of uploads that are under way or were aborted, and
+-- of deleted contents. A prefix is recorded before its first object is stored, so garbage collection deletes nothing else.
+CREATE TABLE unreferenced_prefixes (
+    prefix text PRIMARY KEY,
+    since timestamptz NOT NULL DEFAULT now()
+);
+
+-- Data sets with their contents.
+CREATE VIEW dataset_rows AS
+SELECT dataset_id, name, username, uploaded_at, request_id, digest, format, prefix, size_bytes, row_count, target_count,
+       models, endpoint, stored_bytes, project_id
+FROM datasets
+JOIN dataset_contents USING (digest, format);
+
+-- Files with their contents, if they have one. Faults are left out: a page of files needs none.
+CREATE VIEW file_rows AS
+SELECT file_id, name, username, purpose, files.size_bytes AS file_bytes, created_at, expires_at,
+       files.prefix AS file_prefix, fault_count, digest, format, dataset_contents.prefix, dataset_contents.size_bytes,
+       row_count, target_count, models, endpoint, stored_bytes, project_id
+FROM files
+LEFT JOIN dataset_contents USING (digest, format);
+
+-- == uploads.task_sets ==
+
+-- Tasks for rollouts. Their files are in the object store; a prefix is in unreferenced_prefixes before its first object is stored.
+CREATE TABLE task_sets (
+    -- SHA-256 of the tasks, which name their files by digest.
+    digest text PRIMARY KEY,
+    prefix text NOT NULL UNIQUE,
+    size_bytes bigint NOT NULL
+);
+
+-- Files of tasks by the SHA-256 of their bytes: objects under the prefix of the set.
+CREATE TABLE task_bundles (
+    tasks_digest text NOT NULL REFERENCES task_sets ON DELETE CASCADE,
+    digest text NOT NULL,
+    PRIMARY KEY (tasks_digest, digest)
+);
+
+CREATE INDEX task_bundles_of_digest ON task_bundles (digest);
+
+-- A user who uploaded a set, or a suite that was written of one. `suite_digest` is that of the version of the suite, "" for an upload.
+CREATE TABLE task_set_uses (
+    tasks_digest text NOT NULL REFERENCES task_sets,
+    username text NOT NULL,
+    suite_digest text NOT NULL,
+    since timestamptz NOT NULL,
+    PRIMARY KEY (tasks_digest, username, suite_digest)
+);
+
+CREATE INDEX task_set_uses_of_user ON task_set_uses (username);
+
+-- == limits ==
+
+-- Limits that an operator changes without a restart. One row. A null limit has the value of the settings.
+CREATE TABLE limits (
+    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    max_running_runs integer CHECK (max_running_runs > 0),
+    max_pending_runs_per_user integer CHECK (max_pending_runs_per_user > 0),
+    max_requests_per_minute integer CHECK (max_requests_per_minute > 0),
+    run_time_limit_seconds double precision CHECK (run_time_limit_seconds > 0),
+    min_run_time_seconds double precision CHECK (min_run_time_seconds >= 0),
+    max_stored_bytes_per_user bigint CHECK (max_stored_bytes_per_user > 0),
+    max_stored_files_per_user bigint CHECK (max_stored_files_per_user > 0),
+    max_stored_rows_per_user bigint CHECK (max_stored_rows_per_user > 0),
+    -- 0 is no limit, over that of the settings.
+    max_stored_bytes_per_project bigint CHECK (max_stored_bytes_per_project >= 0)
+);
+INSERT INTO limits (is_only) VALUES (true);
+
+-- The highest priority that a user may order; '*' is every user without a row.
+CREATE TABLE user_priorities (
+    username text PRIMARY KEY,
+    highest smallint NOT NULL
+);
+
+-- Requests of each user in the minute that began at `minute`. Unlogged: counts lost in a crash do no harm.
+CREATE UNLOGGED TABLE request_counts (
+    username text NOT NULL,
+    minute timestamptz NOT NULL,
+    requests integer NOT NULL,
+    -- Reads have a limit of their own.
+    is_read boolean NOT NULL,
+    PRIMARY KEY (username, is_read)
+);
+
+-- == runs.lifecycle ==
+
+CREATE TABLE runs (
+    run_id uuid PRIMARY KEY,
+    -- Derived from the user and the request id, so that a repeated call finds the run of the first one.
+    request_id uuid UNIQUE,
+    username text NOT NULL,
+    project_id bigint NOT NULL,
+    -- What the run evaluates, and its results are listed and compared under: a suite, or the data set or file with this id.
+    benchmark text NOT NULL,
+    -- Version of a user's suite; null for a suite of the installation.
+    suite_version integer,
+    -- A data set, or a file of a batch.
+    dataset_id text,
+    dataset_name text NOT NULL DEFAULT '',
+    model text NOT NULL,
+    pool text NOT NULL,
+    -- 1 high, 2 normal, 3 low: smaller numbers start first.
+    priority smallint NOT NULL,
+    -- The order as JSON, without its priority.
+    ordered jsonb NOT NULL,
+    scoring_method text NOT NULL,
+    state text NOT NULL
+        CHECK (state IN ('pending', 'running', 'paused', 'completed', 'failed', 'cancelled')),
+    epoch integer NOT NULL CHECK (epoch > 0),
+    -- What the run does now, for people: steps are those of tasks and agents.
+    phase text NOT NULL DEFAULT '',
+    -- The latest epoch whose shards are stored; 0 before the first planning.
+    planned_epoch integer NOT NULL DEFAULT 0,
+    -- Whether results has closed the run in its final state.
+    is_closed boolean NOT NULL DEFAULT false,
+    total bigint NOT NULL DEFAULT 0,
+    reused_answers bigint NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL,
+    -- When the run last became pending: a retry goes to the end of the queue.
+    queued_at timestamptz NOT NULL,
+    started_at timestamptz,
+    -- When it got its present slot, and how long it had earlier slots in this epoch.
+    admitted_at timestamptz,
+    ran_seconds double precision NOT NULL DEFAULT 0,
+    finished_at timestamptz,
+    deadline timestamptz,
+    -- End of the completion window, waiting included; null: the time limit of a running run applies.
+    expires_at timestamptz,
+    error_reason text,
+    error_message text,
+    environment jsonb NOT NULL,
+    -- Price of its tokens at submission; null if unknown.
+    price jsonb,
+    -- What results had counted when the run was closed.
+    final_counts jsonb,
+    -- The batch that the run was made for: such a run is not retried, since the files of a batch are written once. Here, so that no
+    -- statement about runs reads the tables of batches.
+    batch_id text,
+    -- The files of the batch are still to be written from what results recorded, so the run is not deleted.
+    has_unwritten_files boolean NOT NULL DEFAULT false,
+    -- Whether a running run only waits for its figures: it has no slot then.
+    is_closing boolean NOT NULL DEFAULT false,
+    FOREIGN KEY (benchmark, suite_version) REFERENCES user_suite_versions (suite, version)
+);
+
+CREATE INDEX runs_newest ON runs (created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_state ON runs (state, created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_benchmark ON runs (benchmark, created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_model ON runs (model, created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_project ON runs (project_id, created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_of_datasets ON runs (created_at DESC, run_id DESC) WHERE dataset_id IS NOT NULL;
+CREATE INDEX runs_newest_of_suites ON runs (created_at DESC, run_id DESC) WHERE dataset_id IS NULL;
+CREATE INDEX runs_of_user_suite ON runs (benchmark, suite_version) WHERE suite_version IS NOT NULL;
+CREATE INDEX runs_pending ON runs (priority, queued_at, run_id) WHERE state = 'pending';
+CREATE INDEX runs_pending_of_user ON runs (username) WHERE state = 'pending';
+CREATE INDEX runs_running ON runs (run_id) WHERE state = 'running';
+CREATE INDEX runs_running_of_user ON runs (username) WHERE state = 'running';
+CREATE INDEX runs_paused ON runs (queued_at DESC, run_id DESC) WHERE state = 'paused';
+CREATE INDEX runs_unclosed ON runs (run_id)
+    WHERE state IN ('completed', 'failed', 'cancelled') AND NOT is_closed;
+CREATE INDEX runs_history ON runs (benchmark, model, finished_at DESC) WHERE state = 'completed';
+CREATE INDEX runs_expiring ON runs (expires_at)
+    WHERE expires_at IS NOT NULL AND state IN ('pending', 'running', 'paused');
+-- Data sets that must be kept: planning reads them.
+CREATE INDEX runs_using_dataset ON runs (dataset_id)
+    WHERE dataset_id IS NOT NULL AND state IN ('pending', 'running', 'paused');
+
+-- The columns from which a run is read, and those by which runs are filtered and ordered.
+CREATE VIEW run_rows AS
+SELECT run_id, username, project_id, benchmark, suite_version, dataset_id, dataset_name, model, pool, priority, ordered,
+       scoring_method, state, epoch, phase, planned_epoch, is_closed, total, reused_answers, created_at, queued_at,
+       started_at, admitted_at, ran_seconds, finished_at, deadline, expires_at, error_reason, error_message, environment,
+       price, final_counts, is_closing
+FROM runs;
+
+-- Tasks of a run as planned.
+CREATE TABLE run_tasks (
+    run_id uuid NOT NULL REFERENCES runs ON DELETE CASCADE,
+    task_index integer NOT NULL,
+    task text NOT NULL,
+    version text NOT NULL,
+    sample_set_id text NOT NULL,
+    first_sample bigint NOT NULL,
+    sample_count integer NOT NULL,
+    output_type text NOT NULL,
+    num_fewshot integer NOT NULL,
+    is_stand_in boolean NOT NULL,
+    row_source text NOT NULL,
+    row_source_revision text NOT NULL,
+    -- The task's own generation parameters; null for multiple choice.
+    generation jsonb,
+    PRIMARY KEY (run_id, task_index)
+);
+
+-- The trace that a run was ordered in (W3C traceparent), where it is traced: whichever scheduler leads continues it.
+CREATE TABLE run_traces (
+    run_id uuid PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
+    traceparent text NOT NULL
+);
+
+-- Runs that were deleted here and that results may still store.
+CREATE TABLE deleted_runs (
+    run_id uuid PRIMARY KEY,
+    deleted_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- == runs.admission ==
+
+-- When a run of a user was last admitted: among equal shares, the user who has waited longest comes first.
+CREATE TABLE user_admissions (
+    username text PRIMARY KEY,
+    admitted_at timestamptz NOT NULL
+);
+
+-- == planning ==
+
+-- Shards of planned tasks.
+CREATE TABLE shards (
+    run_id uuid NOT NULL REFERENCES runs ON DELETE CASCADE,
+    shard integer NOT NULL,
+    epoch integer NOT NULL,
+    task_index integer NOT NULL,
+    rollout integer NOT NULL,
+    -- Numbers (unique in the run) of samples that still miss an outcome; `size` is how many there were at first.
+    samples bigint[] NOT NULL,
+    size integer NOT NULL,
+    state text NOT NULL DEFAULT 'planned' CHECK (state IN ('planned', 'dispatched', 'done')),
+    attempt integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (run_id, shard)
+);
+
+CREATE INDEX shards_planned ON shards (run_id, epoch, shard) WHERE state = 'planned';
+CREATE INDEX shards_dispatched ON shards (run_id, epoch, shard) WHERE state = 'dispatched';
+
+-- == scaling ==
+
+-- What each pool needs, as the leader has computed it: every replica answers autoscalers from here.
+CREATE TABLE pool_demands (
+    pool text PRIMARY KEY,
+    workers integer NOT NULL CHECK (workers >= 0),
+    -- Outstanding samples, and samples per second of one worker, by model.
+    backlog_samples jsonb NOT NULL,
+    speeds jsonb NOT NULL,
+    -- How long the last worker took to load its model; null while none has been seen to.
+    load_seconds double precision,
+    computed_at timestamptz NOT NULL
+);
+
+-- == batches ==
+
+-- Batches of the OpenAI protocol: runs over files, whose outcomes are written to files.
+CREATE TABLE batches (
+    batch_id text PRIMARY KEY,
+    username text NOT NULL,
+    input_file_id text NOT NULL,
+    endpoint text NOT NULL,
+    completion_window text NOT NULL,
+    metadata jsonb NOT NULL,
+    created_at timestamptz NOT NULL,
+    -- Lines of the input file; 0 if the batch failed before it had a run.
+    total bigint NOT NULL,
+    -- Null if the batch failed before it had a run.
+    run_id uuid UNIQUE REFERENCES runs ON DELETE CASCADE,
+    -- Why it failed before it had a run, as [{code, message, param, line}].
+    errors jsonb NOT NULL DEFAULT '[]',
+    -- When its files were written, or turned out to be empty.
+    finalized_at timestamptz,
+    output_file_id text,
+    error_file_id text,
+    -- Lifetime of each written file; null: until it is deleted.
+    output_expires_after_seconds bigint,
+    -- Derived from the user and the request id.
+    request_id uuid UNIQUE
+);
+
+CREATE INDEX batches_newest ON batches (created_at DESC, batch_id DESC);
+CREATE INDEX batches_of_file ON batches (input_file_id);
+CREATE INDEX batches_to_finalize ON batches (run_id) WHERE finalized_at IS NULL AND run_id IS NOT NULL;
+
+-- Batches with their runs, under column names that both can have. The columns of a view are those that it had when it was made: after
+-- a change of run_rows this one is replaced too.
+CREATE VIEW batch_rows AS
+SELECT batch_id, batches.username AS batch_username, input_file_id, endpoint, completion_window, metadata,
+       batches.created_at AS batch_created_at, batches.total AS batch_total, errors, finalized_at, output_file_id,
+       error_file_id, output_expires_after_seconds, run_rows.*
+FROM batches
+LEFT JOIN run_rows USING (run_id);
+
+-- == rollouts ==
+
+-- Orders of rollouts: a set of tasks, an agent, and one run per model.
+CREATE TABLE rollouts_orders (
+    order_id uuid PRIMARY KEY,
+    username text NOT NULL,
+    project_id bigint NOT NULL,
+    suite text NOT NULL,
+    suite_version integer NOT NULL,
+    agent jsonb NOT NULL,
+    rollouts integer NOT NULL,
+    -- The place of a task is the row of its samples.
+    task_ids text[] NOT NULL,
+    -- One run per model, in the same order. A run is stored after its order, and may be deleted.
+    models text[] NOT NULL,
+    run_ids uuid[] NOT NULL,
+    created_at timestamptz NOT NULL,
+    -- A version without a run can be deleted; its orders go with it.
+    FOREIGN KEY (suite, suite_version) REFERENCES user_suite_versions (suite, version) ON DELETE CASCADE
+);
+
+CREATE INDEX rollouts_orders_newest ON rollouts_orders (created_at DESC, order_id DESC);
+CREATE INDEX rollouts_orders_of_suite ON rollouts_orders (suite, suite_version, created_at DESC, order_id DESC);
+-- The order of a run is found by the run.
+CREATE INDEX rollouts_orders_of_run ON rollouts_orders USING gin (run_ids);
+
+-- What workers stored of rollouts, in parts. The objects are under runs/<run>; a row is here before its object is.
+CREATE TABLE rollout_artifacts (
+    run_id uuid NOT NULL,
+    sample bigint NOT NULL,
+    rollout integer NOT NULL,
+    -- A rollout that began anew, after its worker ended, has several.
+    execution text NOT NULL,
+    name text NOT NULL,
+    part integer NOT NULL,
+    -- Owner of the run, whose storage it counts towards.
+    username text NOT NULL,
+    size_bytes bigint NOT NULL,
+    stored_at timestamptz NOT NULL,
+    -- Whether the object of a part is stored, so that it can be read.
+    is_stored boolean NOT NULL,
+    PRIMARY KEY (run_id, sample, rollout, execution, name, part)
+);
+
+CREATE INDEX rollout_artifacts_of_user ON rollout_artifacts (username) INCLUDE (run_id, size_bytes);
+
+-- What each execution of a rollout used of its budgets; a rollout that begins anew in the epoch has the rest of them.
+CREATE TABLE rollout_budgets (
+    run_id uuid NOT NULL REFERENCES runs ON DELETE CASCADE,
+    epoch integer NOT NULL,
+    sample bigint NOT NULL,
+    rollout integer NOT NULL,
+    execution text NOT NULL,
+    started_at timestamptz NOT NULL,
+    agent_steps integer NOT NULL,
+    seconds double precision NOT NULL,
+    -- Tokens, as JSON.
+    usage jsonb NOT NULL,
+    PRIMARY KEY (run_id, epoch, sample, rollout, execution)
+);
+
+-- == changes ==
+
+-- Who changed what: a row is written in the transaction that makes the change, and stays when its object is deleted.
+CREATE TABLE changes (
+    change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    changed_at timestamptz NOT NULL,
+    username text NOT NULL,
+    action text NOT NULL,
+    kind text NOT NULL,
+    object_id text NOT NULL,
+    detail text NOT NULL DEFAULT '',
+    -- A transaction that is repeated, because its answer was lost, makes no second row.
+    UNIQUE (object_id, changed_at, action, kind)
+);
