@@ -12,24 +12,18 @@ from services.common.lifecycle import every
 from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.batches.wiring import BatchParts, make_batches
 from services.scheduler.changes.wiring import ChangeParts, make_changes
-from services.scheduler.dispatch.wiring import DispatchParts, LedRuns, make_dispatch
+from services.scheduler.dispatch.wiring import DispatchParts, make_dispatch
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.wiring import make_limits
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres import Connections
-from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.wiring import ProgressParts, make_progress
 from services.scheduler.rate_limits.wiring import RateLimitParts, make_rate_limits
 from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERIES
-from services.scheduler.rollouts.wiring import (
-    RolloutParts,
-    RolloutSources,
-    make_artifact_deletion,
-    make_rollouts,
-)
+from services.scheduler.rollouts.wiring import RolloutParts, make_artifact_deletion, make_rollouts
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
-from services.scheduler.runs.wiring import OrderSources, RunParts, RunRecords, RunSignals, make_runs
+from services.scheduler.runs.wiring import RunParts, make_runs
 from services.scheduler.scaling.wiring import ScalingParts, make_scaling
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts, make_suites
@@ -129,7 +123,6 @@ def read_definitions(settings: SchedulerSettings) -> Definitions:
 
 def make_topics(settings: SchedulerSettings, connections: Connections, definitions: Definitions) -> Topics:
     """Makes each topic of those before it."""
-    pools = definitions.pools.pools
     limits = make_limits(settings, connections)
     storage = PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
     suites = make_suites(
@@ -144,24 +137,23 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     )
     rate_limits = make_rate_limits(settings, connections)
     progress = make_progress(settings, connections)
-    workers = make_workers(settings, connections, pools=pools, changed=progress.touch_all)
-    signals = RunSignals(
-        tracker=progress.tracker,
-        registry=workers.registry,
-        rates=rate_limits.tracker,
-        request_retry_budget=rate_limits.request_retry_budget,
-    )
-    sources = _order_sources(definitions, suites=suites, uploads=uploads, workers=workers)
-    record = GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share)
+    workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
     runs = make_runs(
         connections,
+        prices=definitions.prices,
+        allowed_base_urls=definitions.allowed_base_urls,
         limits=limits,
-        sources=sources,
-        signals=signals,
-        records=RunRecords(record=record, artifacts=make_artifact_deletion(connections, uploads.objects)),
+        suites=suites,
+        uploads=uploads,
+        rate_limits=rate_limits,
+        progress=progress,
+        workers=workers,
+        record=GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share),
+        artifacts=make_artifact_deletion(connections, uploads.objects),
     )
-    led = LedRuns(runs=runs, signals=signals, pools=pools, suites=suites, uploads=uploads, record=record)
-    rollout_sources = RolloutSources(suites=suites, uploads=uploads, runs=runs, storage=storage)
+    dispatch = make_dispatch(
+        settings, connections, runs=runs, suites=suites, uploads=uploads, progress=progress, workers=workers
+    )
     return Topics(
         settings=settings,
         clock=connections.clock,
@@ -172,22 +164,8 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         workers=workers,
         changes=make_changes(settings, connections),
         runs=runs,
-        dispatch=make_dispatch(settings, connections, led=led),
-        batches=make_batches(settings, connections, runs=runs, uploads=uploads, storage=storage),
-        rollouts=make_rollouts(settings, connections, sources=rollout_sources),
-        scaling=make_scaling(settings, connections, pools=pools, runs=runs, signals=signals),
-    )
-
-
-def _order_sources(
-    definitions: Definitions, *, suites: SuiteParts, uploads: UploadParts, workers: WorkerParts
-) -> OrderSources:
-    return OrderSources(
-        suites=suites.catalogue,
-        shown_suites=suites.shown,
-        datasets=uploads.datasets,
-        pools=definitions.pools,
-        models=workers.list_models,
-        pricing=ResolvePrice(prices=definitions.prices),
-        allowed_base_urls=definitions.allowed_base_urls,
+        dispatch=dispatch,
+        batches=make_batches(settings, connections, runs=runs, uploads=uploads),
+        rollouts=make_rollouts(settings, connections, suites=suites, uploads=uploads, runs=runs),
+        scaling=make_scaling(settings, connections, runs=runs, progress=progress, workers=workers),
     )

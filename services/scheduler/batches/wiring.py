@@ -15,7 +15,6 @@ from services.scheduler.batches.submit_batch import SubmitBatch
 from services.scheduler.postgres import Connections
 from services.scheduler.runs.wiring import RunParts
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.stored_file import FileId
 from services.scheduler.uploads.wiring import UploadParts
 
@@ -27,16 +26,11 @@ class BatchParts:
 
 
 def make_batches(
-    settings: SchedulerSettings,
-    connections: Connections,
-    *,
-    runs: RunParts,
-    uploads: UploadParts,
-    storage: PostgresStorage,
+    settings: SchedulerSettings, connections: Connections, *, runs: RunParts, uploads: UploadParts
 ) -> BatchParts:
+    storage, clock = uploads.storage, connections.clock
     batches = PostgresBatches(session=connections.postgres, runs=runs.store, storage=storage)
     read_batches = PostgresBatches(session=connections.reads, runs=runs.store, storage=storage)
-    clock = connections.clock
     api = GrpcBatchApi(
         submit=SubmitBatch(
             batches=batches,

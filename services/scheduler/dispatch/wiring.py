@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
-from proctor.values.providers.pool import Pool
 from services.common.lifecycle import every
 from services.common.nats.streams import StreamLimits, StreamMaker
 from services.common.process import release, usable_dispatch_proof_key
@@ -23,97 +22,109 @@ from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.postgres import Connections
+from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.progress.wiring import ProgressParts
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns
-from services.scheduler.runs.wiring import RunParts, RunSignals
+from services.scheduler.runs.wiring import RunParts
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.uploads.wiring import UploadParts
+from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.wiring import WorkerParts
 
 # Workers wait until there are streams, at a first start and after a loss.
 MAKE_STREAMS_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedRuns:
-    """The runs of the leader, with the use cases and stores for them."""
-
-    runs: RunParts
-    signals: RunSignals
-    pools: Sequence[Pool]
-    suites: SuiteParts
-    uploads: UploadParts
-    record: GrpcRunRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchParts:
-    settings: SchedulerSettings
-    connections: Connections
-    led: LedRuns
     streams: StreamMaker
+    leader: LeadRuns
 
     def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
         """No other service makes streams or buckets."""
         return {"make streams": every(MAKE_STREAMS_SECONDS, self.streams.make_missing, name="make streams")}
 
     def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
-        """A new leader in each term: what it holds of runs is of that term."""
-        return {"lead runs": _make_run_leader(self.settings, self.connections, self.led).lead(token)}
+        return {"lead runs": self.leader.lead(token)}
 
 
-def make_dispatch(settings: SchedulerSettings, connections: Connections, *, led: LedRuns) -> DispatchParts:
+def make_dispatch(
+    settings: SchedulerSettings,
+    connections: Connections,
+    *,
+    runs: RunParts,
+    suites: SuiteParts,
+    uploads: UploadParts,
+    progress: ProgressParts,
+    workers: WorkerParts,
+) -> DispatchParts:
+    pools = workers.pools.pools
+    led_runs = PostgresLedRuns(session=connections.postgres)
+    record = GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share)
+    stream = NatsShardStream(
+        jetstream=connections.jetstream,
+        samples=record,
+        any_model_pools=frozenset(pool.name for pool in pools if pool.serves_any_model),
+        clock=connections.clock,
+        dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
+    )
+    context = _driver_context(
+        settings,
+        connections,
+        runs=runs,
+        led_runs=led_runs,
+        tasks=_find_tasks(suites, uploads),
+        stream=stream,
+        record=record,
+        tracker=progress.tracker,
+        registry=workers.registry,
+    )
+    names = tuple(pool.name for pool in pools)
+    leader = LeadRuns(
+        runs=led_runs,
+        slots=runs.slots,
+        stream=stream,
+        controls=runs.controls,
+        tracker=progress.tracker,
+        clock=connections.clock,
+        new_driver=partial(DriveRun, context),
+        pools=names,
+    )
+    return DispatchParts(streams=_make_streams(settings, connections, names), leader=leader)
+
+
+def _make_streams(settings: SchedulerSettings, connections: Connections, pools: Sequence[str]) -> StreamMaker:
     limits = StreamLimits(
         replicas=settings.stream_replicas,
         work_bytes=settings.work_stream_bytes,
         outcome_bytes=settings.outcome_stream_bytes,
     )
-    streams = StreamMaker(
-        connection=connections.jetstream.connection, pools=[pool.name for pool in led.pools], limits=limits
-    )
-    return DispatchParts(settings=settings, connections=connections, led=led, streams=streams)
-
-
-def _make_run_leader(settings: SchedulerSettings, connections: Connections, led: LedRuns) -> LeadRuns:
-    led_runs = PostgresLedRuns(session=connections.postgres)
-    stream = NatsShardStream(
-        jetstream=connections.jetstream,
-        samples=led.record,
-        any_model_pools=frozenset(pool.name for pool in led.pools if pool.serves_any_model),
-        clock=connections.clock,
-        dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
-    )
-    context = _driver_context(settings, connections, led, led_runs=led_runs, stream=stream)
-    return LeadRuns(
-        runs=led_runs,
-        slots=led.runs.slots,
-        stream=stream,
-        controls=led.runs.controls,
-        tracker=led.signals.tracker,
-        clock=connections.clock,
-        new_driver=partial(DriveRun, context),
-        pools=tuple(pool.name for pool in led.pools),
-    )
+    return StreamMaker(connection=connections.jetstream.connection, pools=pools, limits=limits)
 
 
 def _driver_context(
     settings: SchedulerSettings,
     connections: Connections,
-    led: LedRuns,
     *,
+    runs: RunParts,
     led_runs: PostgresLedRuns,
+    tasks: FindTasks,
     stream: NatsShardStream,
+    record: GrpcRunRecord,
+    tracker: ProgressTracker,
+    registry: WorkerRegistry,
 ) -> DriverContext:
-    clock, record = connections.clock, led.record
-    tracker, registry = led.signals.tracker, led.signals.registry
+    clock, controls = connections.clock, runs.controls
     shards = PostgresShards(session=connections.postgres)
     return DriverContext(
-        runs=led.runs.store,
+        runs=runs.store,
         planner=PlanRun(
             runs=led_runs,
             shards=shards,
             record=record,
-            tasks=_find_tasks(led),
+            tasks=tasks,
             proctor_version=release(),
             clock=clock,
             registry=registry,
@@ -125,12 +136,12 @@ def _driver_context(
         finisher=FinishRun(
             runs=led_runs,
             record=record,
-            controls=led.runs.controls,
+            controls=controls,
             clock=clock,
             max_failed_share=settings.max_failed_share,
         ),
-        closer=CloseFinishedRun(runs=led_runs, record=record, stream=stream, controls=led.runs.controls),
-        controls=led.runs.controls,
+        closer=CloseFinishedRun(runs=led_runs, record=record, stream=stream, controls=controls),
+        controls=controls,
         registry=registry,
         tracker=tracker,
         clock=clock,
@@ -138,12 +149,12 @@ def _driver_context(
     )
 
 
-def _find_tasks(led: LedRuns) -> FindTasks:
+def _find_tasks(suites: SuiteParts, uploads: UploadParts) -> FindTasks:
     return FindTasks(
-        suites=led.suites.catalogue,
-        rows=led.suites.rows,
-        contents=led.uploads.datasets,
-        load_rows=LoadRows(objects=led.uploads.objects),
+        suites=suites.catalogue,
+        rows=suites.rows,
+        contents=uploads.datasets,
+        load_rows=LoadRows(objects=uploads.objects),
     )
 
 

@@ -26,7 +26,6 @@ from services.scheduler.runs.wiring import RunParts
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.uploads.ports import ObjectStore
-from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
 from services.scheduler.uploads.task_sets.check_task_archive import CheckTaskArchive
 from services.scheduler.uploads.task_sets.delete_unused_tasks import DeleteUnusedTasks
@@ -62,43 +61,35 @@ class RolloutParts:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutSources:
-    """Parts of other topics that rollouts use."""
-
-    suites: SuiteParts
-    uploads: UploadParts
-    runs: RunParts
-    storage: PostgresStorage
-
-
 def make_rollouts(
-    settings: SchedulerSettings, connections: Connections, *, sources: RolloutSources
+    settings: SchedulerSettings,
+    connections: Connections,
+    *,
+    suites: SuiteParts,
+    uploads: UploadParts,
+    runs: RunParts,
 ) -> RolloutParts:
-    objects = sources.uploads.objects
-    orders = PostgresRolloutsOrders(session=connections.postgres, runs=sources.runs.store)
-    read_orders = PostgresRolloutsOrders(session=connections.reads, runs=sources.runs.store)
-    sets = PostgresTaskSets(session=connections.postgres, storage=sources.storage, clock=connections.clock)
-    add_tasks = _make_adding(settings, sources, sets)
+    objects = uploads.objects
+    orders = PostgresRolloutsOrders(session=connections.postgres, runs=runs.store)
+    read_orders = PostgresRolloutsOrders(session=connections.reads, runs=runs.store)
+    sets = PostgresTaskSets(session=connections.postgres, storage=uploads.storage, clock=connections.clock)
+    add_tasks = _make_adding(settings, uploads, sets)
     submit = SubmitRollouts(
         add_tasks=add_tasks,
         find_tasks=FindStoredTasks(sets=sets, objects=objects, read=tasks_from_bytes),
         write=write_suite,
-        suites=sources.suites.add,
+        suites=suites.add,
         orders=orders,
-        submit_run=sources.runs.submit,
-        limits=sources.runs.limits,
+        submit_run=runs.submit,
+        limits=runs.limits,
     )
     artifacts = PostgresArtifacts(session=connections.postgres, clock=connections.clock)
     read_artifacts = PostgresArtifacts(session=connections.reads, clock=connections.clock)
-    store_artifact = StoreArtifact(
-        artifacts=artifacts, objects=objects, storage=sources.storage, clock=connections.clock
-    )
     api = grpc_api.GrpcRolloutApi(
         add_tasks=add_tasks,
         submit=submit,
-        show_run=sources.runs.reads.show_run,
-        orders=ShowOrders(orders=read_orders, list_runs=sources.runs.reads.list_runs),
+        show_run=runs.reads.show_run,
+        orders=ShowOrders(orders=read_orders, list_runs=runs.reads.list_runs),
     )
     return RolloutParts(
         apis={
@@ -107,11 +98,7 @@ def make_rollouts(
                 show_artifacts=ShowArtifacts(artifacts=read_artifacts, objects=objects)
             ).register,
         },
-        artifacts=NatsArtifacts(
-            connection=connections.jetstream.connection,
-            store_artifact=store_artifact,
-            dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
-        ),
+        artifacts=_make_artifacts(settings, connections, uploads, artifacts),
         budgets=_make_budgets(settings, connections),
         bundles=NatsBundleAnswers(
             connection=connections.jetstream.connection, bundles=FindBundle(sets=sets, objects=objects)
@@ -126,6 +113,19 @@ def make_artifact_deletion(connections: Connections, objects: ObjectStore) -> De
     return DeleteArtifacts(artifacts=artifacts, objects=objects)
 
 
+def _make_artifacts(
+    settings: SchedulerSettings, connections: Connections, uploads: UploadParts, artifacts: PostgresArtifacts
+) -> NatsArtifacts:
+    store_artifact = StoreArtifact(
+        artifacts=artifacts, objects=uploads.objects, storage=uploads.storage, clock=connections.clock
+    )
+    return NatsArtifacts(
+        connection=connections.jetstream.connection,
+        store_artifact=store_artifact,
+        dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
+    )
+
+
 def _make_budgets(settings: SchedulerSettings, connections: Connections) -> NatsBudgets:
     stored = PostgresBudgets(session=connections.postgres, clock=connections.clock)
     return NatsBudgets(
@@ -135,8 +135,8 @@ def _make_budgets(settings: SchedulerSettings, connections: Connections) -> Nats
     )
 
 
-def _make_adding(settings: SchedulerSettings, sources: RolloutSources, sets: PostgresTaskSets) -> AddTaskSet:
-    objects = sources.uploads.objects
+def _make_adding(settings: SchedulerSettings, uploads: UploadParts, sets: PostgresTaskSets) -> AddTaskSet:
+    objects = uploads.objects
     checking = CheckTaskArchive(
         read=read_tasks, write=tasks_to_bytes, objects=objects, max_bytes=settings.max_tasks_bytes
     )
@@ -144,7 +144,7 @@ def _make_adding(settings: SchedulerSettings, sources: RolloutSources, sets: Pos
         check_archive=checking,
         sets=sets,
         objects=objects,
-        uploads=sources.uploads.uploads,
-        storage=sources.storage,
+        uploads=uploads.uploads,
+        storage=uploads.storage,
         new_id=lambda: uuid4().hex,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.providers.base_urls import BaseUrl
-from proctor.values.providers.pools_file import PoolsFile
+from services.common.clock import Clock
 from services.common.grpc.server import Registration
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
@@ -13,9 +13,11 @@ from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import Connections
-from services.scheduler.pricing.resolve_price import ResolvePrice
+from services.scheduler.pricing.resolve_price import Prices, ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RequestRetryBudget
+from services.scheduler.progress.wiring import ProgressParts
+from services.scheduler.rate_limits.rate_meter import RateLimitTracker
+from services.scheduler.rate_limits.wiring import RateLimitParts
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.report_queue import ReportQueue
@@ -32,45 +34,14 @@ from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
-from services.scheduler.suites.ports import SuiteCatalogue
-from services.scheduler.uploads.ports import ContentSource
-from services.scheduler.workers.list_models import ListModels
+from services.scheduler.suites.wiring import SuiteParts
+from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.wiring import WorkerParts
 
 
 class RecordOfRuns(RecordDeletion, RecordedCounts, Protocol):
     """Records of runs in results."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderSources:
-    """Sources that an order is checked against, and what is shown of those that it may name."""
-
-    suites: SuiteCatalogue
-    shown_suites: SuiteCatalogue
-    datasets: ContentSource
-    pools: PoolsFile
-    models: ListModels
-    pricing: ResolvePrice
-    allowed_base_urls: Sequence[BaseUrl]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSignals:
-    """Signals of runs that execute: progress, workers, how fast these ask, and the request retry budget."""
-
-    tracker: ProgressTracker
-    registry: WorkerRegistry
-    rates: RateLimitTracker
-    request_retry_budget: RequestRetryBudget
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecords:
-    """Stores of a run outside of the scheduler's schema: results, and the object store."""
-
-    record: RecordOfRuns
-    artifacts: ArtifactDeletion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,41 +55,46 @@ class RunParts:
     delete: DeleteRun
     reads: RunReads
     report_queue: ReportQueue
-    forecasts: ForecastQueue
     apis: Mapping[str, Registration]
 
 
 def make_runs(
     connections: Connections,
     *,
+    prices: Prices,
+    allowed_base_urls: Sequence[BaseUrl],
     limits: PostgresLimits,
-    sources: OrderSources,
-    signals: RunSignals,
-    records: RunRecords,
+    suites: SuiteParts,
+    uploads: UploadParts,
+    rate_limits: RateLimitParts,
+    progress: ProgressParts,
+    workers: WorkerParts,
+    record: RecordOfRuns,
+    artifacts: ArtifactDeletion,
 ) -> RunParts:
-    session, clock = connections.postgres, connections.clock
+    """`record` and `artifacts` hold what a run has outside of the scheduler's schema."""
+    session, clock, registry = connections.postgres, connections.clock, workers.registry
+    pools = workers.pools
     store = PostgresRuns(session=session, limits=limits)
-    controls = NatsRunControls(
-        connection=connections.jetstream.connection,
-        bucket=Bucket(jetstream=connections.jetstream, spec=streams.RUNS_BUCKET),
-        budget=signals.request_retry_budget,
+    controls = _make_controls(connections, rate_limits)
+    submit = SubmitRun(
+        runs=store,
+        suites=suites.catalogue,
+        datasets=uploads.datasets,
+        pools=pools.pools,
+        controls=controls,
         clock=clock,
+        pricing=ResolvePrice(prices=prices),
+        aliases=pools.aliases,
+        allowed_base_urls=allowed_base_urls,
     )
-    reads = _make_reads(connections, store=store, limits=limits, signals=signals, record=records.record)
-    submit = _make_submit(connections, store=store, controls=controls, sources=sources)
     change = ChangeState(runs=store, controls=controls, clock=clock)
-    delete = DeleteRun(runs=store, record=records.record, artifacts=records.artifacts, clock=clock)
-    api = GrpcApi(
-        submit=submit,
-        change=change,
-        delete=delete,
-        reads=reads,
-        suites=sources.shown_suites,
-        models=sources.models,
-        aliases=sources.pools.aliases,
-        registry=signals.registry,
+    reads = _make_reads(
+        connections, store=store, limits=limits, tracker=progress.tracker, registry=registry, record=record
     )
-    queue_api = _make_queue_api(connections, reads=reads, limits=limits, signals=signals)
+    delete = DeleteRun(runs=store, record=record, artifacts=artifacts, clock=clock)
+    api = _make_api(submit=submit, change=change, delete=delete, reads=reads, suites=suites, workers=workers)
+    queue_api = _make_queue_api(reads, limits=limits, rates=rate_limits.tracker, clock=clock)
     return RunParts(
         store=store,
         slots=PostgresSlots(session=session, limits=limits),
@@ -128,38 +104,51 @@ def make_runs(
         change=change,
         delete=delete,
         reads=reads,
-        forecasts=reads.show_run.forecasts,
         report_queue=ReportQueue(depths=PostgresQueue(session=session), limits=limits, clock=clock),
         apis={SERVICE_NAME: api.register, **dict.fromkeys(QUEUE_SERVICE_NAMES, queue_api.register)},
     )
 
 
-def _make_queue_api(
-    connections: Connections, *, reads: RunReads, limits: PostgresLimits, signals: RunSignals
-) -> GrpcQueueApi:
-    return GrpcQueueApi(
-        list_runs=reads.list_runs,
-        rates=signals.rates,
-        change=ChangeLimits(limits=limits),
-        limits=limits,
-        changes=reads.show_run.changes,
+def _make_controls(connections: Connections, rate_limits: RateLimitParts) -> NatsRunControls:
+    return NatsRunControls(
+        connection=connections.jetstream.connection,
+        bucket=Bucket(jetstream=connections.jetstream, spec=streams.RUNS_BUCKET),
+        budget=rate_limits.request_retry_budget,
         clock=connections.clock,
     )
 
 
-def _make_submit(
-    connections: Connections, *, store: PostgresRuns, controls: NatsRunControls, sources: OrderSources
-) -> SubmitRun:
-    return SubmitRun(
-        runs=store,
-        suites=sources.suites,
-        datasets=sources.datasets,
-        pools=sources.pools.pools,
-        controls=controls,
-        clock=connections.clock,
-        pricing=sources.pricing,
-        aliases=sources.pools.aliases,
-        allowed_base_urls=sources.allowed_base_urls,
+def _make_api(
+    *,
+    submit: SubmitRun,
+    change: ChangeState,
+    delete: DeleteRun,
+    reads: RunReads,
+    suites: SuiteParts,
+    workers: WorkerParts,
+) -> GrpcApi:
+    return GrpcApi(
+        submit=submit,
+        change=change,
+        delete=delete,
+        reads=reads,
+        suites=suites.shown,
+        models=workers.list_models,
+        aliases=workers.pools.aliases,
+        registry=workers.registry,
+    )
+
+
+def _make_queue_api(
+    reads: RunReads, *, limits: PostgresLimits, rates: RateLimitTracker, clock: Clock
+) -> GrpcQueueApi:
+    return GrpcQueueApi(
+        list_runs=reads.list_runs,
+        rates=rates,
+        change=ChangeLimits(limits=limits),
+        limits=limits,
+        changes=reads.show_run.changes,
+        clock=clock,
     )
 
 
@@ -168,26 +157,23 @@ def _make_reads(
     *,
     store: PostgresRuns,
     limits: PostgresLimits,
-    signals: RunSignals,
+    tracker: ProgressTracker,
+    registry: WorkerRegistry,
     record: RecordedCounts,
 ) -> RunReads:
     session, clock = connections.postgres, connections.clock
     forecasts = ForecastQueue(
-        store=PostgresQueue(session=session),
-        limits=limits,
-        tracker=signals.tracker,
-        registry=signals.registry,
-        clock=clock,
+        store=PostgresQueue(session=session), limits=limits, tracker=tracker, registry=registry, clock=clock
     )
     lists = PostgresRunLists(session=connections.reads)
-    count = CountRuns(record=record, tracker=signals.tracker, registry=signals.registry, clock=clock)
+    count = CountRuns(record=record, tracker=tracker, registry=registry, clock=clock)
     show = ShowRun(
         runs=store, count_runs=count, forecasts=forecasts, changes=PostgresChanges(session=session)
     )
     return RunReads(
         count_runs=count,
         show_run=show,
-        watch_run=WatchRun(show_run=show, tracker=signals.tracker, clock=clock),
-        list_runs=ListRuns(lists=lists, count_runs=count, forecasts=forecasts, registry=signals.registry),
+        watch_run=WatchRun(show_run=show, tracker=tracker, clock=clock),
+        list_runs=ListRuns(lists=lists, count_runs=count, forecasts=forecasts, registry=registry),
         estimate_run=EstimateRun(lists=lists, forecasts=forecasts),
     )

@@ -1,13 +1,13 @@
 """Joins the parts of scaling: what the leader computes, and what every replica answers."""
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 
-from proctor.values.providers.pool import Pool
 from services.common.grpc.server import Registration
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.postgres import Connections
-from services.scheduler.runs.wiring import RunParts, RunSignals
+from services.scheduler.progress.wiring import ProgressParts
+from services.scheduler.runs.wiring import RunParts
 from services.scheduler.scaling.grpc_api import SERVICE_NAME, GrpcExternalScaler
 from services.scheduler.scaling.kubernetes import KubernetesPodCosts
 from services.scheduler.scaling.plan_workers import PlanWorkers
@@ -16,6 +16,7 @@ from services.scheduler.scaling.postgres import PostgresDemands
 from services.scheduler.scaling.set_deletion_costs import SetDeletionCosts
 from services.scheduler.scaling.show_demand import ShowDemand
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.workers.wiring import WorkerParts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +38,18 @@ def make_scaling(
     settings: SchedulerSettings,
     connections: Connections,
     *,
-    pools: Sequence[Pool],
     runs: RunParts,
-    signals: RunSignals,
+    progress: ProgressParts,
+    workers: WorkerParts,
 ) -> ScalingParts:
     clock, store = connections.clock, PostgresDemands(session=connections.postgres)
+    pools = workers.pools.pools
     show = ShowDemand(pools=pools, store=store, clock=clock)
     leader = PlanWorkers(
         pools=pools,
-        registry=signals.registry,
-        tracker=signals.tracker,
-        forecasts=runs.forecasts,
+        registry=workers.registry,
+        tracker=progress.tracker,
+        forecasts=runs.reads.show_run.forecasts,
         store=store,
         clock=clock,
         rule=ScalingRule(
@@ -56,7 +58,7 @@ def make_scaling(
     )
     deletion_costs = SetDeletionCosts(
         pools=pools,
-        registry=signals.registry,
+        registry=workers.registry,
         store=store,
         costs=KubernetesPodCosts(url=settings.kubernetes_url),
     )

@@ -37,6 +37,7 @@ class UploadParts:
     datasets: PostgresDatasets
     files: PostgresFiles
     objects: ObstoreObjects
+    storage: PostgresStorage
     uploads: Uploads
     apis: Mapping[str, Registration]
     collect_objects: CollectUnreferencedObjects
@@ -92,6 +93,7 @@ def make_uploads(
         datasets=datasets,
         files=files,
         objects=objects,
+        storage=storage,
         uploads=uploads,
         apis=_apis(dataset_api, file_api, storage_api),
         collect_objects=_make_collector(settings, connections, datasets, objects),

@@ -1,9 +1,9 @@
 """Joins the parts of workers: the registry of live ones, and the models that they can serve."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from proctor.values.providers.pool import Pool
+from proctor.values.providers.pools_file import PoolsFile
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.scheduler.postgres import Connections
@@ -18,17 +18,14 @@ LIST_MODELS_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
+    pools: PoolsFile
     registry: NatsWorkerRegistry
     list_models: ListModels
     report_workers: ReportWorkers
 
 
 def make_workers(
-    settings: SchedulerSettings,
-    connections: Connections,
-    *,
-    pools: Sequence[Pool],
-    changed: Callable[[], None],
+    settings: SchedulerSettings, connections: Connections, *, pools: PoolsFile, changed: Callable[[], None]
 ) -> WorkerParts:
     """`changed` is called when a worker comes, goes or reports something new."""
     jetstream, clock = connections.jetstream, connections.clock
@@ -36,7 +33,7 @@ def make_workers(
         bucket=Bucket(jetstream=jetstream, spec=streams.WORKERS_BUCKET), clock=clock, changed=changed
     )
     list_models = ListModels(
-        pools=pools,
+        pools=pools.pools,
         registry=registry,
         lists=NatsModelListRequests(
             connection=jetstream.connection, clock=clock, limit_seconds=LIST_MODELS_SECONDS
@@ -45,7 +42,8 @@ def make_workers(
         rules=ListingRules(wait_seconds=settings.list_models_wait_seconds),
     )
     return WorkerParts(
+        pools=pools,
         registry=registry,
         list_models=list_models,
-        report_workers=ReportWorkers(pools=pools, registry=registry),
+        report_workers=ReportWorkers(pools=pools.pools, registry=registry),
     )
