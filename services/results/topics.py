@@ -38,7 +38,7 @@ from services.results.leaderboard.wiring import (
     make_compare_pending,
     make_leaderboard_api,
 )
-from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher, RecordingLimits
+from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.processes.bounded_calls import BoundedCalls
@@ -124,9 +124,8 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
     consumer = NatsOutcomeConsumer(
         puller=Puller(jetstream=JetStream(connection=nats), spec=outcome_consumer(settings.ack_wait_seconds)),
         record=record_outcomes.record,
-        limits=RecordingLimits(
-            outcomes=settings.max_outcomes_per_write, linger_seconds=settings.linger_seconds
-        ),
+        max_outcomes=settings.max_outcomes_per_write,
+        linger_seconds=settings.linger_seconds,
         dispatch_proof_key=dispatch_proof_key,
     )
     store_comparison = make_store_comparison(work, stores, processes.calls)

@@ -53,14 +53,6 @@ MAX_BACKOFF_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class RecordingLimits:
-    """A batch is recorded when it is full, or when its first message has waited long enough."""
-
-    outcomes: int
-    linger_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class InFlightMessage:
     """A message that is neither acknowledged nor returned yet."""
 
@@ -69,13 +61,22 @@ class InFlightMessage:
 
 
 class NatsOutcomeConsumer:
+    """Records a batch when it has `max_outcomes`, or when its first message has waited `linger_seconds`."""
+
     def __init__(
-        self, puller: Puller, record: Record, limits: RecordingLimits, dispatch_proof_key: str
+        self,
+        *,
+        puller: Puller,
+        record: Record,
+        max_outcomes: int,
+        linger_seconds: float,
+        dispatch_proof_key: str,
     ) -> None:
         self._puller = puller
         self._dispatch_proof_key = dispatch_proof_key
         self._record = record
-        self._limits = limits
+        self._max_outcomes = max_outcomes
+        self._linger_seconds = linger_seconds
         self._collecting = asyncio.Lock()
         self._free = asyncio.Semaphore(MAX_BATCHES)
         self._is_stopping = False
@@ -119,7 +120,7 @@ class NatsOutcomeConsumer:
         """Waits for a first message, then a little for those that follow it."""
         # One, since a pull of several waits for all of them or for its time.
         held = await self._pull(1, IDLE_SECONDS)
-        deadline = time.monotonic() + self._limits.linger_seconds
+        deadline = time.monotonic() + self._linger_seconds
         while held and not self._is_full(held):
             remaining = deadline - time.monotonic()
             # A shorter pull would end before its answer can arrive.
@@ -130,7 +131,7 @@ class NatsOutcomeConsumer:
 
     def _is_full(self, held: Sequence[InFlightMessage]) -> bool:
         outcomes = sum(len(one.batch.outcomes) for one in held)
-        return outcomes >= self._limits.outcomes or sum(len(one.message.data) for one in held) >= MAX_BYTES
+        return outcomes >= self._max_outcomes or sum(len(one.message.data) for one in held) >= MAX_BYTES
 
     async def _pull(self, count: int, timeout_seconds: float) -> list[InFlightMessage]:
         held = []

@@ -42,30 +42,33 @@ class WorkerIdentity:
         return messaging.heartbeat_key(self.pool.name, self.worker_id)
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatSources:
-    """The parts of a worker that a heartbeat reports about."""
-
-    context: WorkerContext
-    loader: ModelLoader
-    concurrency: ConcurrencyLimit
-    rollout_slots: int
-    rate_limiters: RateLimiters
-    clock: ServerClock
-
-
 class NatsHeartbeat:
-    def __init__(self, jetstream: JetStream, identity: WorkerIdentity, sources: HeartbeatSources) -> None:
+    def __init__(
+        self,
+        *,
+        jetstream: JetStream,
+        identity: WorkerIdentity,
+        context: WorkerContext,
+        loader: ModelLoader,
+        concurrency: ConcurrencyLimit,
+        rollout_slots: int,
+        rate_limiters: RateLimiters,
+        clock: ServerClock,
+    ) -> None:
         self._bucket = Bucket(jetstream, streams.WORKERS_BUCKET)
         self._identity = identity
-        self._sources = sources
-        self._clock = sources.clock
+        self._context = context
+        self._loader = loader
+        self._concurrency = concurrency
+        self._rollout_slots = rollout_slots
+        self._rate_limiters = rate_limiters
+        self._clock = clock
         self._reported: tuple[object, ...] = ()
         self._sent_at = float("-inf")
 
     async def send_if_due(self, every_seconds: float) -> None:
         """Sends a heartbeat when the time has come, or at once when its content changed."""
-        loader = self._sources.loader
+        loader = self._loader
         content = (
             self._state,
             self._note,
@@ -73,8 +76,8 @@ class NatsHeartbeat:
             loader.cannot_load,
             loader.switching_to,
             loader.ready_models,
-            self._sources.context.refused_runs.reasons,
-            self._sources.rate_limiters.throttled_servers(),
+            self._context.refused_runs.reasons,
+            self._rate_limiters.throttled_servers(),
         )
         # Changes go out at once: the peers decide by them which model they load.
         if content == self._reported and self._clock.monotonic() < self._sent_at + every_seconds:
@@ -92,8 +95,8 @@ class NatsHeartbeat:
 
     @property
     def _state(self) -> WorkerState:
-        loader = self._sources.loader
-        if self._sources.context.stopping.is_set():
+        loader = self._loader
+        if self._context.stopping.is_set():
             return WorkerState.DRAINING
         if loader.is_loading:
             return WorkerState.LOADING
@@ -105,7 +108,7 @@ class NatsHeartbeat:
     def _note(self) -> str:
         notes = list(self._clock_note())
         if self._state is WorkerState.NOT_LOADED:
-            notes = [*self._sources.loader.cannot_load.values(), *notes]
+            notes = [*self._loader.cannot_load.values(), *notes]
         return "; ".join(notes)
 
     def _clock_note(self) -> Iterator[str]:
@@ -117,7 +120,7 @@ class NatsHeartbeat:
             yield f"the clock of the machine is {off} {side} that of NATS"
 
     def _status(self) -> work_messages_pb2.WorkerStatus:
-        pool, sources, loader = self._identity.pool, self._sources, self._sources.loader
+        pool, loader = self._identity.pool, self._loader
         # Everything that an outcome from here may report as its environment.
         environment = loader.environment and {**loader.environment, "choice_instruction": INSTRUCTION_VERSION}
         status = work_messages_pb2.WorkerStatus(
@@ -127,10 +130,10 @@ class NatsHeartbeat:
             provider=pool.provider_name,
             models=loader.models,
             loaded_model=loader.loaded_model or "",
-            samples_in_flight=sources.concurrency.in_use,
-            concurrency=sources.concurrency.limit,
-            rollouts_in_flight=sources.context.prefetch.rollouts_in_flight,
-            rollout_slots=sources.rollout_slots,
+            samples_in_flight=self._concurrency.in_use,
+            concurrency=self._concurrency.limit,
+            rollouts_in_flight=self._context.prefetch.rollouts_in_flight,
+            rollout_slots=self._rollout_slots,
             state=number_of(self._state),
             note=self._note,
             cannot_load=loader.cannot_load,
@@ -139,13 +142,13 @@ class NatsHeartbeat:
             environment=environment,
             refusals=[
                 work_messages_pb2.RefusedRun(run_id=run, epoch=epoch, reason=reason)
-                for (run, epoch), reason in sources.context.refused_runs.reasons.items()
+                for (run, epoch), reason in self._context.refused_runs.reasons.items()
             ],
             pod=self._identity.pod,
         )
         if load := loader.engine_load:
             LOAD.fill(status.load, load)
-        for server, until in sources.rate_limiters.throttled_servers().items():
+        for server, until in self._rate_limiters.throttled_servers().items():
             status.throttled_servers[server].FromDatetime(until)
         status.sent_at.FromDatetime(self._clock.now())
         return status

@@ -15,7 +15,6 @@ from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import InFlightShards
 from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_registry import (
-    HeartbeatSources,
     NatsHeartbeat,
     NatsWorkerRegistry,
     WorkerIdentity,
@@ -34,7 +33,7 @@ from services.worker.models.model_loader import ModelLoader
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from services.worker.rollouts.process_rollout import ProcessRollout
-from services.worker.rollouts.wiring import RolloutResources, make_process_rollout, rollout_slots
+from services.worker.rollouts.wiring import make_process_rollout, rollout_slots
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import CheckCode
@@ -88,7 +87,9 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
         prefetch=context.prefetch,
     )
     source = _make_source(resources, jetstream, context)
-    sources = HeartbeatSources(
+    heartbeat = NatsHeartbeat(
+        jetstream=jetstream,
+        identity=identity,
         context=context,
         loader=loader,
         concurrency=executor.concurrency,
@@ -96,7 +97,6 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
         rate_limiters=limiters,
         clock=clock,
     )
-    heartbeat = NatsHeartbeat(jetstream=jetstream, identity=identity, sources=sources)
     registry = NatsWorkerRegistry(jetstream=jetstream, identity=identity, heartbeat=heartbeat)
     consumer = ConsumeShards(
         source=source,
@@ -164,15 +164,15 @@ def _make_execute_sample(
 def _make_process_rollout(
     resources: WorkerResources, slots: int, execute_sample: ExecuteSample
 ) -> ProcessRollout:
-    of_rollouts = RolloutResources(
-        settings=resources.settings,
+    return make_process_rollout(
+        resources.settings,
         connection=resources.jetstream.connection,
         pool=resources.identity.pool.name,
         slots=slots,
         sandboxes=resources.sandboxes,
         clock=resources.clock,
+        execute_sample=execute_sample,
     )
-    return make_process_rollout(of_rollouts, execute_sample)
 
 
 def _make_selector(

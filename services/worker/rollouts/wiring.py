@@ -4,7 +4,6 @@ import asyncio
 import os
 import secrets
 import uuid
-from dataclasses import dataclass
 
 from nats.aio.client import Client
 
@@ -34,38 +33,33 @@ def rollout_slots(settings: WorkerSettings, concurrency: int) -> int:
     return min(settings.rollout_slots or ROLLOUTS_PER_CORE * (os.cpu_count() or 1), concurrency)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutResources:
-    """Resources of the worker that rollouts use; `pool` is its name, and it has `slots` at a time."""
-
-    settings: WorkerSettings
-    connection: Client
-    pool: str
-    slots: int
-    sandboxes: SandboxEngine
-    clock: Clock
-
-
-def make_process_rollout(resources: RolloutResources, execute_sample: ExecuteSample) -> ProcessRollout:
-    settings, clock = resources.settings, resources.clock
-    execute_pytest = ExecutePytest(
-        engine=resources.sandboxes, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex
-    )
+def make_process_rollout(
+    settings: WorkerSettings,
+    *,
+    connection: Client,
+    pool: str,
+    slots: int,
+    sandboxes: SandboxEngine,
+    clock: Clock,
+    execute_sample: ExecuteSample,
+) -> ProcessRollout:
+    """`pool` is its name; the worker has `slots` rollouts at a time."""
+    execute_pytest = ExecutePytest(engine=sandboxes, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex)
     rollouts = ExecuteRollout(
         verifier=VerifyRollout(execute_pytest=execute_pytest),
         agents=ExecuteAgent(clock=clock, programs=_make_programs(clock)),
-        slots=asyncio.Semaphore(resources.slots),
+        slots=asyncio.Semaphore(slots),
         clock=clock,
     )
     files = FetchFiles(
-        source=NatsBundles(connection=resources.connection, pool=resources.pool),
+        source=NatsBundles(connection=connection, pool=pool),
         cache=FileBundleCache(folder=settings.bundle_cache_dir, max_bytes=settings.bundle_cache_bytes),
     )
 
     def new_execution(shard: Shard, sample: int) -> NatsExecution:
         return NatsExecution(
-            connection=resources.connection,
-            pool=resources.pool,
+            connection=connection,
+            pool=pool,
             shard=shard,
             sample=sample,
             execution=uuid.uuid4().hex,

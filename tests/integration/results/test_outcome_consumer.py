@@ -17,7 +17,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import OUTCOMES, outcome_consumer
 from services.results.outcomes import nats as nats_outcome_consumer
-from services.results.outcomes.nats import WRITERS, NatsOutcomeConsumer, RecordingLimits
+from services.results.outcomes.nats import WRITERS, NatsOutcomeConsumer
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
@@ -86,9 +86,12 @@ def is_refused(outcome: Outcome) -> bool:
 
 @asynccontextmanager
 async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[None]:
-    limits = RecordingLimits(outcomes=1000, linger_seconds=0.1)
     consumer = NatsOutcomeConsumer(
-        Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)), recorder, limits, DISPATCH_PROOF_KEY
+        puller=Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)),
+        record=recorder,
+        max_outcomes=1000,
+        linger_seconds=0.1,
+        dispatch_proof_key=DISPATCH_PROOF_KEY,
     )
     running = asyncio.ensure_future(consumer.run())
     yield
