@@ -137,7 +137,7 @@ class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="TOO_MANY_REA
 
 
 class ReadTooSlow(DomainError, kind=ErrorKind.UNAVAILABLE, reason="READ_TOO_SLOW"):
-    """This was not read within {seconds:g} s; ask for less, or try again in {retry_after_seconds} seconds."""
+    """The query exceeded {seconds:g} s; narrow it, or try again in {retry_after_seconds} seconds."""
 
 
 class WorkCancelled(Exception):

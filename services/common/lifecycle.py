@@ -28,7 +28,7 @@ class RunningService(Protocol):
         ...
 
     async def stop_taking_work(self) -> None:
-        """Takes nothing new."""
+        """Stops taking new work."""
         ...
 
     async def drain(self) -> None:

@@ -50,7 +50,7 @@ class ProcessSettings(Protocol):
 
     @property
     def traces_endpoint(self) -> str:
-        """URL of the collector of traces; empty: there are none."""
+        """URL of the collector of traces; empty: tracing is off."""
         ...
 
     @property

@@ -89,7 +89,7 @@ class ServiceSettings(BaseSettings):
         default="", validation_alias="PROCTOR_TRACES_ENDPOINT", pattern=r"^(https?://\S+)?$"
     )
     """Collector of OpenTelemetry that gets the traces over OTLP (gRPC), as `http://collector:4317`;
-    there are none unless it is set."""
+    tracing is off unless it is set."""
     traces_share: float = Field(default=0.01, validation_alias="PROCTOR_TRACES_SHARE", ge=0, le=1)
     """Share of the requests to the gateway that are traced, with the runs they order."""
     shutdown_delay_seconds: float = Field(

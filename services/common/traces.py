@@ -43,7 +43,7 @@ _tracing: _Tracing | None = None
 
 
 def start_traces(service: str, endpoint: str, share: float, *, begins_traces: bool) -> None:
-    """Exports spans over OTLP to `endpoint`, such as `http://collector:4317`; an empty one: none.
+    """Exports spans over OTLP to `endpoint`, such as `http://collector:4317`; none if it is empty.
 
     `share` is that of the requests whose traces this process begins.
     """
@@ -95,7 +95,7 @@ def current_trace() -> str:
     if _tracing is None:
         return ""
     found = _tracing.trace.get_current_span().get_span_context()
-    # Unsampled is passed on as nothing: the next service then does no work for it either.
+    # Unsampled contexts are not propagated, so the next service does no work for them.
     if not found.is_valid or not found.trace_flags.sampled:
         return ""
     return f"00-{found.trace_id:032x}-{found.span_id:016x}-01"

@@ -85,7 +85,7 @@ def remote_error(error: grpc.aio.AioRpcError) -> RemoteError:
         if detail.Unpack(info):
             return RemoteError(kind, info.reason, error.details() or "", dict(info.metadata))
     if kind is ErrorKind.EXHAUSTED:
-        # Our own errors of this kind have a reason; gRPC has none for a message over its limit.
+        # Our own errors of this kind have a reason; gRPC's error for a message over its limit has none.
         return MessageTooLarge(f"A message is too large to be sent: {error.details()}")
     reason = "DEPENDENCY_UNAVAILABLE" if kind is ErrorKind.UNAVAILABLE else "INTERNAL"
     return RemoteError(kind, reason, error.details() or error.code().name, {})

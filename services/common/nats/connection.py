@@ -77,7 +77,7 @@ class CancellableClient(Client):
 
     msg_class = _Received
     needs_tls = False
-    # None: nothing is renewed.
+    # None: certificates are not renewed.
     renewed_tls: Callable[[], ssl.SSLContext] | None = None
 
     @property
@@ -126,7 +126,7 @@ async def connect_nats(access: NatsAccess | str, name: str) -> Client:
             name=name,
             inbox_prefix=inbox_prefix_of(access.urls[0]),
             allow_reconnect=True,
-            # Reconnects for ever: otherwise the process would run on without NATS, and log nothing.
+            # Reconnects for ever: otherwise the process would run on without NATS, silently.
             max_reconnect_attempts=-1,
             reconnect_time_wait=0.2,  # type: ignore[arg-type]  # passed on to asyncio.sleep
             connect_timeout=2,

@@ -13,7 +13,7 @@ from services.common.structured_logs import get_logger
 
 log = get_logger()
 
-# How often a consumer that answers nothing is looked for: a pull of a busy one is empty after each batch.
+# How often to check that a silent consumer exists: pulls of a busy one are empty after each batch.
 _CHECK_SECONDS = 1.0
 
 

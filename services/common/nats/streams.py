@@ -77,7 +77,7 @@ class StreamMaker:
         self._reported: set[str] = set()
 
     async def make_missing(self) -> None:
-        """One request where nothing is missing."""
+        """Costs one request if all of them exist."""
         infos = await self._jetstream.streams_info()
         self._report(infos)
         found = {info.config.name: info.config for info in infos}

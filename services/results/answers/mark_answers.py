@@ -40,7 +40,7 @@ class MarkAnswers:
     marks: MarkStore
 
     async def mark(self, request: MarkRequest) -> MarkCounts:
-        """Marks all that are named, or none. Returns how many marks the run has now."""
+        """Marks all named answers, or fails and marks none. Returns how many marks the run has now."""
         if len(request.answers) > MAX_MARKED_ANSWERS:
             raise invalid_field("answers", f"must be at most {MAX_MARKED_ANSWERS} at a time")
         record = await self.records.get(request.run_id)

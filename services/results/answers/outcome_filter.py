@@ -38,7 +38,7 @@ class OutcomeFilter:
 
     @property
     def mark(self) -> Mark | None:
-        """The mark of all that match; None where any may have one or none."""
+        """The mark of all outcomes that match; None matches outcomes with and without a mark."""
         return Mark.GOLDEN if self.is_golden else Mark.WRONG if self.is_marked_wrong else None
 
     @property
@@ -83,7 +83,7 @@ def task_index(plan: RunPlan, name: str) -> int:
 
 
 def check_filter(wanted: OutcomeFilter) -> None:
-    """Raises InvalidParameter for what nothing can match."""
+    """Raises InvalidParameter for a filter that no outcome can match."""
     low, high = wanted.min_score, wanted.max_score
     if any(bound is not None and bound != bound for bound in (low, high)):  # noqa: PLR0124  # not a number
         raise invalid_field("min_score and max_score", "must be numbers")

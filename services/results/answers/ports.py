@@ -115,7 +115,7 @@ class MarkStore(Protocol):
         ...
 
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
-        """Sets the mark of all answers or of none; None removes marks. Returns how many the run has now.
+        """Sets the mark of all answers, or fails and sets none; None removes marks. Returns those of the run.
 
         Raises OutcomeNotFound, FailureNotMarked, and RecordNotFound where the run is deleted meanwhile.
         """

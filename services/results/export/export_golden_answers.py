@@ -81,7 +81,7 @@ class GoldenFile:
 
 @dataclass(frozen=True, slots=True)
 class ExportGoldenAnswers:
-    """Memory grows with the marks, some hundred bytes each, and not with what they are on."""
+    """Memory: ~100 bytes per mark, independent of the size of answers."""
 
     records: RunRecordStore
     sample_sets: SampleSetStore

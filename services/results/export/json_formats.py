@@ -65,7 +65,7 @@ class JsonlFile:
 
 
 class JsonFile:
-    """Written as it goes: the outcomes are the last member, so that nothing is held."""
+    """The outcomes are the last member, so they are written as they are read, without being held."""
 
     def __init__(self, run: ExportedRun) -> None:
         self._run = run

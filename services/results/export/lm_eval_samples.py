@@ -20,7 +20,7 @@ from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.score import ScoringTarget
 
-# What lm-evaluation-harness puts in the place of an answer that a filter found nothing in.
+# lm-evaluation-harness writes it for an answer in which a filter found nothing.
 UNREADABLE = "[invalid]"
 
 

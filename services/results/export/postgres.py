@@ -31,7 +31,7 @@ MAX_GROWTH = 8
 CHUNK_BYTES = 1024 * 1024
 # Where texts are suddenly much longer than those before.
 MAX_CHUNK_BYTES = 4 * CHUNK_BYTES
-# What a line has beside its texts: names and numbers.
+# Names and numbers of a line, which stand beside its texts.
 BYTES_OF_FIELDS = 500
 
 

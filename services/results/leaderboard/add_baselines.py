@@ -51,7 +51,7 @@ class AddBaselines:
     scorer: AnswerScorer
 
     async def add(self) -> None:
-        """Adds those of runs that have none. What is cut short is done again; rows stay unique.
+        """Adds the baselines of runs without any. An interrupted addition is repeated; rows stay unique.
 
         A run that takes long is put off until the others have theirs, and given more time then. One that
         cannot have any shows the reason among the problems of its summary.

@@ -55,7 +55,7 @@ class MajorityCount:
 
     @property
     def is_of_all_different_texts(self) -> bool:
-        """None of several is more frequent than another."""
+        """All of several are equally frequent."""
         return len(self._texts) > 1 and max(self._texts.values()) == 1
 
     @property

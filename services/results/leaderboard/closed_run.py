@@ -58,7 +58,7 @@ class BenchmarkResult:
 
     @property
     def is_limited(self) -> bool:
-        """Whole but for the limit of its rows: comparable with runs of the same limit."""
+        """Complete except for its row limit, so comparable with runs of the same limit."""
         return self.conditions.limit is not None and self.flaws == (self.conditions.limit_flaw,)
 
     @property

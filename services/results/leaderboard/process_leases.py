@@ -44,7 +44,7 @@ async def _release(leases: LeaseStore, lease: Lease) -> None:
 
 @asynccontextmanager
 async def _renewed(leases: LeaseStore, lease: Lease) -> AsyncIterator[None]:
-    """This lease is never taken away and has no progress; that of `CloseRun` can be, and has."""
+    """Unlike the lease of `CloseRun`, this one is never revoked and reports no progress."""
 
     async def renew() -> None:
         while True:

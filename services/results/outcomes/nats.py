@@ -41,7 +41,7 @@ RECORD_TIMEOUT_SECONDS = 1.0
 MAX_BATCHES = 6
 # The server may send all of a pull, so one more pull goes beyond `MAX_BYTES` by four messages at most.
 MESSAGES_PER_PULL = 4
-# How long a stop waits for a pull that brings nothing.
+# How long a stop waits for a pull without messages.
 IDLE_SECONDS = 1.0
 MAX_BYTES = 32 * 1024 * 1024
 # An answer whose values are wrong is wrong however often it is tried.
@@ -100,7 +100,7 @@ class NatsOutcomeConsumer:
                 self._free.release()
                 return
             recording = tasks.create_task(self._finish_batch(held), name="record outcomes")
-            # `wait` cancels nothing: the task goes on, and its slot stays taken.
+            # `wait` does not cancel the task: it goes on, and its slot stays taken.
             await asyncio.wait((recording,), timeout=RECORD_TIMEOUT_SECONDS)
 
     async def _finish_batch(self, held: Sequence[InFlightMessage]) -> None:

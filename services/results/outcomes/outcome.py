@@ -67,7 +67,7 @@ def supersedes(new: ScoredOutcome, stored: ScoredOutcome) -> bool:
 
 
 def _worth(scored: ScoredOutcome) -> tuple[int, bool, bool, int]:
-    """An answer counts more than one that could not be scored, and that more than none at all."""
+    """A scored answer replaces an unscored one, and an unscored one replaces a failure."""
     failure_class = scored.failure_class
     return scored.epoch, failure_class is None, failure_class is FailureClass.SCORING, scored.outcome.attempt
 

@@ -1,4 +1,4 @@
-"""Work in processes of their own: none of it delays the event loop, and what takes too long is ended."""
+"""Work in separate processes: it never delays the event loop, and a call that takes too long is ended."""
 
 import asyncio
 import os

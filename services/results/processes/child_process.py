@@ -44,7 +44,7 @@ def frame(content: object) -> bytes:
 
 def answer_requests(answer: Callable[[Any], object], memory_bytes: int) -> None:
     """Answer requests on standard input until it ends."""
-    # What a library prints must not be taken for a reply.
+    # A library's prints must not be taken for a reply.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # Data alone: libraries reserve addresses far beyond what they use.

@@ -6,7 +6,7 @@ class TookTooLong(Exception):
 
 
 class RequestUnanswerable(Exception):
-    """The process crashed, computed for too long or waits for nothing."""
+    """The process crashed, exceeded its CPU time, or hangs idle."""
 
 
 class ProcessLost(Exception):

@@ -20,9 +20,9 @@ from services.results.processes.errors import ProcessLost, RequestUnanswerable
 # of a process is below that; people and supervisors send the others.
 OUTSIDE_SIGNALS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-# A process that does nothing uses less in each interval.
+# CPU seconds in an interval. A process that hangs uses less.
 IDLE_CPU_SECONDS = 0.02
-# It has closed its output: what is left is to be ended.
+# Time to exit for a process that has closed its output.
 ENDING_SECONDS = 10.0
 
 
@@ -71,7 +71,7 @@ async def _until_done(asking: asyncio.Future[Any], process: ChildProcess, timeou
             if now - began > timeouts.cpu_seconds:
                 raise RequestUnanswerable(f"it computes for over {timeouts.cpu_seconds:g} s")
             if now - before < IDLE_CPU_SECONDS and watched.status() == psutil.STATUS_SLEEPING:
-                raise RequestUnanswerable("it waits for nothing")
+                raise RequestUnanswerable("it is idle and does not answer")
             before = now
     except psutil.NoSuchProcess:
         raise EOFError from None

@@ -1,4 +1,4 @@
-"""Scores the stored answers of a task with other filters or metrics: no model is asked, nothing recorded."""
+"""Scores the stored answers of a task with other filters or metrics: asks no model, records nothing."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

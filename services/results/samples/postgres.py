@@ -184,7 +184,7 @@ def _target(row: asyncpg.Record) -> ScoringTarget:
 
 
 class PostgresSampleMessages:
-    """Reads samples as messages at once: nothing looks into them on their way to a worker."""
+    """Reads samples directly as messages, without parsing them on their way to a worker."""
 
     def __init__(self, session: PostgresSession) -> None:
         self._session = session

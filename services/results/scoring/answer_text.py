@@ -51,14 +51,14 @@ def final_answer(text: str) -> str:
 
 
 def _on_final_channel(text: str) -> str:
-    """The last message on it; the whole text where there is none."""
+    """The last message on it; without one, the whole text."""
     _, channel, last = text.rpartition("<|channel|>final")
     _, message, answer = last.partition("<|message|>")
     return answer if channel and message else text
 
 
 def _tagged(text: str) -> str:
-    """The last answer between tags; the whole text where there is none."""
+    """The last answer between tags; without one, the whole text."""
     folded = text.lower()
     end = folded.rfind("</answer>")
     start = folded.rfind("<answer>", 0, end) if end >= 0 else -1

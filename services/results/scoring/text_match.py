@@ -26,7 +26,7 @@ class TextMatch:
         return self._reduced(answer) == self._reduced(target)
 
     def is_contained(self, target: str, answer: str) -> bool:
-        """Nothing is contained in anything: a target of which nothing is left never counts."""
+        """A target that is empty after its reduction is never contained in an answer."""
         wanted = self._reduced(target)
         return bool(wanted) and wanted in self._reduced(answer)
 

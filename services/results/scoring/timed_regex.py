@@ -44,7 +44,7 @@ class TimedRegex:
         self._slow_time = slow_time or SlowTime()
         self._has_been_slow = False
         plain, self._timed = compile_pattern(pattern)
-        # Where nothing is repeated nothing can take long, and the plain module is several times faster.
+        # A pattern without repetition cannot be slow: the plain module takes it, several times faster.
         self._plain = None if _REPETITION.search(pattern) else plain
 
     def __eq__(self, other: object) -> bool:

@@ -44,7 +44,7 @@ _BETWEEN_MIXED = re.compile(r" (?:and )?")
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 # "5k" and "5M" may be thousands and millions, or units.
 _UNITS_OF_MANY = frozenset({"k", "K", "M", "B", "bn", "mn"})
-# What comes near to these is not an answer to a question, and computing with it takes long.
+# Larger numbers answer no question, and computing with them is slow.
 _MAX_DIGITS, _MAX_POWER = 400, 400
 _MAX_POWER_CHARACTERS = len("-400")
 
@@ -53,7 +53,7 @@ _NUMBER = re.compile(
     r"(?<![\w.,/-])[-+]?(?:\d+(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+\.?)(?:[eE][-+]?\d+)?(?!\w|[.,]\d|\s*[/%])"
 )
 _DIGIT = re.compile(r"\d")
-# No task asks for more, and a few such numbers would leave a correlation nothing but noise.
+# Tasks ask for smaller numbers, and a few larger ones would dominate a correlation.
 _MAX_NUMBER = 1e15
 
 

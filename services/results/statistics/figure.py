@@ -79,7 +79,7 @@ def figure_of(metric: str, columns: Columns, average: str = "binary", label_coun
         columns = columns.by_sample()
     if columns.count == 0:
         return Figure()
-    # The largest numbers have no squares: what is made of those is undefined.
+    # Squares of very large values overflow; such figures are undefined.
     with np.errstate(all="ignore"):
         return only_finite(_figure(metric.partition(",")[0], columns, average, label_count))
 

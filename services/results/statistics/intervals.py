@@ -17,7 +17,7 @@ WILSON = "wilson"
 _ENDS = np.array([0.025, 0.975])
 # Draws of a bootstrap: a standard error from so many is itself within some 2 % (1 / √(2 · draws)).
 RESAMPLES = 1000
-# Fixed: the same answers have the same interval and p-value each time. One that changes proves nothing.
+# A fixed seed gives the same answers the same interval and p-value each time.
 SEED = 1234
 # Errors below it, or below this share of the largest number, come from computing, not from the answers.
 ROUNDING = 1e-12

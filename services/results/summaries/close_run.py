@@ -1,4 +1,4 @@
-"""Closes an epoch of a run: freezes it, computes and stores its summary. Later outcomes change nothing."""
+"""Closes an epoch of a run: freezes it, computes and stores its summary. Later outcomes are ignored."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -40,7 +40,7 @@ class SummaryWork:
             self._deadline = asyncio.get_running_loop().time() + self.limit_seconds
 
     def skip(self, problem: str) -> None:
-        """Computes nothing more, for this reason."""
+        """Ends the computation, for this reason."""
         self.is_skipping = True
         self.problems.append(problem)
 

@@ -1,4 +1,4 @@
-"""Scores texts in processes of their own: none delays the event loop, and one that is stuck can be ended."""
+"""Scores texts in separate processes: they never delay the event loop, and a stuck one can be ended."""
 
 import asyncio
 from collections.abc import Sequence
@@ -94,7 +94,7 @@ class ScorerPool:
             return found
 
     async def _started(self) -> ChildProcess:
-        """One that replies. A machine on which none can start is not the fault of an answer.
+        """One that replies. A machine that cannot start one is not the fault of an answer.
 
         Raises DependencyUnavailable.
         """

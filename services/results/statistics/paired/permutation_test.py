@@ -21,7 +21,7 @@ EXCEEDANCES_ENOUGH = 500
 MAX_RESAMPLES = 200_000
 # Resamples × coins: what bounds the time of one test (about a second).
 MAX_COINS = 200_000_000
-# What it costs to draw how many of several like units are swapped.
+# Cost of one draw of the number of swapped units among several like ones.
 COINS_PER_BINOMIAL = 60
 # Resamples × patterns × features: the same for figures of many labels.
 MAX_PRODUCTS = 10_000_000_000
@@ -83,7 +83,7 @@ def sum_p_value(units: SwapUnits) -> float:
 
 
 def without_idle(units: SwapUnits) -> SwapUnits:
-    """Drops units whose two answers have the same value: swapping them changes nothing."""
+    """Drops units whose two answers have the same value: swapping them has no effect."""
     is_busy = np.any(units.changes != 0.0, axis=1) & (units.sizes > 0)
     return SwapUnits(units.changes[is_busy], units.sizes[is_busy])
 
