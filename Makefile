@@ -20,8 +20,7 @@ LIMIT_SECONDS ?= 1800
 
 ##@ Use
 .PHONY: run up down
-# A model that a server answers for needs no vLLM here.
-run: $(VENV)/.installed $(if $(filter openai/% grok/% gemini/% anthropic/% ollama/% remote/%,$(MODEL)),,vllm) ## Evaluate a model: MODEL=… SUITE=… LIMIT=…
+run: $(VENV)/.installed ## Evaluate a model: MODEL=… SUITE=… LIMIT=…
 	@$(BIN)/python -m proctor.cli.quick_run --suite "$(SUITE)" $(if $(MODEL),--model "$(MODEL)") $(if $(LIMIT),--limit "$(LIMIT)") $(RUN_ARGS)
 
 up: $(VENV)/.installed vllm ## Start the local stack and keep it in the foreground

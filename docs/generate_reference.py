@@ -24,7 +24,7 @@ import default_cells
 
 from proctor.exit_codes import ExitCode
 from proctor.stack.options import VARIABLES
-from proctor.stack.pools import REMOTE_PROVIDERS
+from proctor.values.providers.remote_providers import REMOTE_PROVIDERS
 from services.common.errors import DomainError, ErrorKind
 from services.common.grpc.errors import CODES
 from services.common.metrics import BatchHistogram

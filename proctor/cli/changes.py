@@ -23,7 +23,7 @@ async def changes(
 ) -> None:
     """Show who cancelled, paused, retried or deleted something, and who changed the limits."""
     request = change_service_pb2.ListChangesRequest(page_size=page_size, page_token=page, object_id=object_id)
-    session.terminal.show(await session.client.changes(request), print_changes)
+    session.terminal.show(await session.client.changes.ListChanges(request), print_changes)
 
 
 def print_changes(console: Console, found: change_service_pb2.ListChangesResponse) -> None:

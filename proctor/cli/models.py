@@ -27,7 +27,8 @@ async def models(
     session: Session, *, provider: Annotated[str, typer.Option(help="Only this provider.")] = ""
 ) -> None:
     """List the models that can be evaluated, as their pools and providers report them now."""
-    session.terminal.show(await session.client.list_models(provider), print_models)
+    request = scheduler_pb2.ListModelsRequest(provider=provider)
+    session.terminal.show(await session.client.runs.ListModels(request), print_models)
 
 
 def print_models(console: Console, listed: scheduler_pb2.ListModelsResponse) -> None:

@@ -68,7 +68,8 @@ async def queue(
     ] = 100,
 ) -> None:
     """Show the running runs, the pending ones with reason and expected start, and the workers."""
-    session.terminal.show(await session.client.queue.show(page_size), print_queue)
+    request = queue_pb2.GetQueueRequest(page_size=page_size)
+    session.terminal.show(await session.client.queue.GetQueue(request), print_queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +150,13 @@ async def limits(session: Session, options: LimitOptions) -> None:
             field.FromTimedelta(timedelta(seconds=seconds))
     to_reset = [_limit_field(each) for each in options.reset or ()]
     if options.highest_priorities:
-        present = (await session.client.queue.limits()).limits
+        present = (await session.client.queue.GetLimits(queue_pb2.GetLimitsRequest())).limits
         changes.highest_priorities.extend(
             _changed_priorities(present.highest_priorities, options.highest_priorities)
         )
     if changes.ListFields() or to_reset:
-        await session.client.queue.change_limits(changes, to_reset)
-    shown = await session.client.queue.limits()
+        await session.client.queue.SetLimits(queue_pb2.SetLimitsRequest(limits=changes, reset=to_reset))
+    shown = await session.client.queue.GetLimits(queue_pb2.GetLimitsRequest())
     if session.terminal.is_json:
         session.terminal.emit(_limits_document(shown))
     else:

@@ -22,6 +22,7 @@ from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.options import default_state_dir, options_from_environment, starter_model_dir
 from proctor.stack.pools import STARTER_MODEL, ChosenModel, base_url_of, choose_model, pools_for
 from proctor.stack.state import StackState, read_stack_state
+from proctor.stack.vllm import ensure_vllm_environment
 from proctor.v1 import run_pb2
 from proctor.values.providers.pool import Pool
 from proctor.values.providers.pools_file import parse_pools
@@ -80,6 +81,9 @@ def main() -> int:
         model = choose_model(options.model or STARTER_MODEL)
         order = order_of(_order(options, model))
         refuse_out_of_range(order)
+        if model.source and not os.environ.get("PROCTOR_VLLM_PYTHON"):
+            # A model that a server answers for needs no vLLM here.
+            ensure_vllm_environment(terminal.progress.print)
         return asyncio.run(_terminable(Evaluation(model, order, terminal)))
     except (StackError, ClientError) as error:
         return report_error(terminal, error)

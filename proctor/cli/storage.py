@@ -22,7 +22,8 @@ async def storage(
     ] = "",
 ) -> None:
     """Show how much a user stores, and may store."""
-    session.terminal.show(await session.client.storage(of_user), print_storage)
+    request = storage_pb2.GetStorageRequest(user=of_user)
+    session.terminal.show(await session.client.storage.GetStorage(request), print_storage)
 
 
 def print_storage(console: Console, stored: storage_pb2.GetStorageResponse) -> None:

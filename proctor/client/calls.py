@@ -1,19 +1,19 @@
 """Calls of a gateway: retried while it restarts, failures raised as exceptions of `errors`."""
 
-import asyncio
 import ipaddress
-import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import grpc
 
 from proctor.client.errors import ClientError, Refused, Unreachable, client_error
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.values.messaging import MAX_GRPC_MESSAGE_BYTES, RELEASE_KEY
+from proctor.wire.stubs import CallFailed, Metadata, StubChannel
 
 # PEM certificates of the authorities that are trusted, as for other programs; unset: those that gRPC has.
 CA_VARIABLE = "SSL_CERT_FILE"
@@ -21,7 +21,7 @@ PLAINTEXT_VARIABLE = "PROCTOR_ALLOW_PLAINTEXT_KEY"
 _YES = frozenset({"1", "true", "yes"})
 _PORTS = {"https": 443, "http": 80}
 # A gateway that restarts is back within these pauses.
-_BACKOFF_SECONDS = (0.2, 0.5, 1.0)
+_PAUSES_SECONDS = (0.2, 0.5, 1.0)
 _CHANNEL_OPTIONS = (
     # A proxy of the environment is for the web, not for a gateway that was named.
     ("grpc.enable_http_proxy", 0),
@@ -34,11 +34,6 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", MAX_GRPC_MESSAGE_BYTES),
 )
 _USER_KEY = "x-proctor-user"
-
-Q = TypeVar("Q")
-A = TypeVar("A")
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,107 +107,40 @@ def _not_an_address(text: str) -> Refused:
     return Refused(f"The gateway {shown} is not an address: write host:port, or https://host:port for TLS.")
 
 
-class GatewayCalls:
-    """A channel to a gateway, and the ways to call it."""
+class GatewayChannel(StubChannel):
+    """Sends the key or the user of its client, and repeats calls while a gateway restarts."""
 
     def __init__(self, address: str, timeout_seconds: float, *, user: str = "", api_key: str = "") -> None:
-        self.address = address
+        self._address = address
         self._metadata = (*_user_metadata(user), *_key_metadata(api_key))
-        self.channel = open_channel(address, _CHANNEL_OPTIONS, has_key=bool(api_key))
-        self._timeout_seconds = timeout_seconds
+        self._connection = open_channel(address, _CHANNEL_OPTIONS, has_key=bool(api_key))
+        super().__init__(self._connection, timeout_seconds, pauses=_PAUSES_SECONDS)
 
     async def close(self) -> None:
-        await self.channel.close()
+        await self._connection.close()
 
-    async def call(
-        self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q, timeout_seconds: float | None = None
-    ) -> A:
-        """Retries while no gateway answers. An outage behind the gateway has been retried by the gateway."""
-        for pause_seconds in _BACKOFF_SECONDS:
-            try:
-                return await self.call_once(method, request, timeout_seconds)
-            except Unreachable as outage:
-                if outage.reason:
-                    raise
-                log.info("call found no gateway: %s", outage)
-            await asyncio.sleep(pause_seconds)
-        return await self.call_once(method, request, timeout_seconds)
+    def metadata(self) -> Metadata:
+        return self._metadata
 
-    async def call_once(
-        self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q, timeout_seconds: float | None = None
-    ) -> A:
-        """Never retries: if only the answer was lost, a second request would be refused."""
-        try:
-            seconds = timeout_seconds or self._timeout_seconds
-            return await method(request, timeout=seconds, metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:
-            raise client_error(error, self.address) from error
+    def failure(self, error: CallFailed) -> ClientError:
+        return client_error(error, self._address)
 
-    async def release(self, method: grpc.aio.UnaryUnaryMultiCallable[Q, A], request: Q) -> str:
-        """The release that the gateway sends with an answer; empty for none."""
-        call = method(request, timeout=self._timeout_seconds, metadata=self._metadata)
+    def is_retried(self, failure: Exception) -> bool:
+        """An outage behind the gateway has a reason, and the gateway has retried it."""
+        return isinstance(failure, Unreachable) and not failure.reason
+
+    async def release(self) -> str:
+        """The release that the gateway sends with an answer; empty for none. The call is not repeated."""
+        limits = queue_grpc.QueueServiceStub(self._connection).GetLimits
+        call = limits(queue_pb2.GetLimitsRequest(), timeout=self._timeout, metadata=self._metadata)
         try:
             await call
         except grpc.aio.AioRpcError as error:
-            raise client_error(error, self.address) from error
-        found = dict(await call.trailing_metadata())
-        return str(found.get(RELEASE_KEY, ""))
-
-    async def stream(self, method: grpc.aio.UnaryStreamMultiCallable[Q, A], request: Q) -> AsyncGenerator[A]:
-        """Closing the generator cancels the call."""
-        call = method(request, metadata=self._metadata)
-        try:
-            async for response in call:
-                yield response
-        except grpc.aio.AioRpcError as error:
-            raise self._stream_error(error) from error
-        finally:
-            call.cancel()
-
-    async def upload(self, method: grpc.aio.StreamUnaryMultiCallable[Q, A], chunks: AsyncIterable[Q]) -> A:
-        """Uploads without a timeout. An error of `chunks` cancels the call."""
-        try:
-            return await send_chunks(method(metadata=self._metadata), chunks)
-        except grpc.aio.AioRpcError as error:
-            raise self._stream_error(error) from error
-
-    def _stream_error(self, error: grpc.aio.AioRpcError) -> ClientError:
-        """A gateway that stops cancels its streams: an outage as well."""
-        failure = client_error(error, self.address)
-        if error.code() == grpc.StatusCode.CANCELLED:
-            return Unreachable(failure.message, failure.reason, failure.facts)
-        return failure
+            raise self.failure(error) from error
+        return str(dict(await call.trailing_metadata()).get(RELEASE_KEY, ""))
 
 
-async def send_chunks(call: grpc.aio.StreamUnaryCall[Q, A], chunks: AsyncIterable[Q]) -> A:
-    """An early answer stops the sending; an error of `chunks` cancels the call."""
-    sending = asyncio.create_task(_send(call, chunks), name="send chunks")
-
-    def stop_sending(_: object) -> None:
-        """Otherwise a write to the ended call would fail and hide the answer."""
-        sending.cancel()
-
-    call.add_done_callback(stop_sending)
-    try:
-        await asyncio.wait((sending,))
-        if not sending.cancelled():
-            sending.result()
-        return await call
-    finally:
-        call.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-
-
-async def _send(call: grpc.aio.StreamUnaryCall[Q, A], chunks: AsyncIterable[Q]) -> None:
-    async for chunk in chunks:
-        try:
-            await call.write(chunk)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return  # The call has ended, and its answer says why.
-    await call.done_writing()
-
-
-def _key_metadata(api_key: str) -> tuple[tuple[str, str | bytes], ...]:
+def _key_metadata(api_key: str) -> Metadata:
     """Raises `Refused` for a text that no header can hold; the message does not repeat it."""
     if not api_key:
         return ()
@@ -221,7 +149,7 @@ def _key_metadata(api_key: str) -> tuple[tuple[str, str | bytes], ...]:
     return (("authorization", f"Bearer {api_key}"),)
 
 
-def _user_metadata(user: str) -> tuple[tuple[str, str | bytes], ...]:
+def _user_metadata(user: str) -> Metadata:
     """gRPC metadata holds ASCII text, and bytes only under a name that ends with -bin."""
     if not user:
         return ()

@@ -26,6 +26,8 @@ _REFUSALS = frozenset(
         grpc.StatusCode.UNIMPLEMENTED,
     }
 )
+# A gateway that stops cancels what it still serves.
+_OUTAGES = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED})
 # Invalid arguments for a service; for a user, something that does not exist.
 _UNKNOWN_NAMES = frozenset(
     {"UNKNOWN_SUITE", "UNKNOWN_TASK", "UNKNOWN_MODEL", "UNKNOWN_PROVIDER", "UNKNOWN_METRIC", "ROW_NOT_FOUND"}
@@ -67,11 +69,13 @@ class InternalError(ClientError):
     """An internal error of a service."""
 
 
-def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
+def client_error(error: grpc.aio.AioRpcError | TimeoutError, address: str) -> ClientError:
+    if isinstance(error, TimeoutError):
+        return _too_late(address)
     reason, facts = error_info(error)
     code = error.code()
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-        return Unreachable(f"The gateway at {address} did not answer in time.", code.name)
+        return _too_late(address)
     if code == grpc.StatusCode.UNAVAILABLE and _NOT_TRUSTED in (error.details() or ""):
         return Unreachable(
             f"The certificate of {address} is not trusted here: "
@@ -83,6 +87,10 @@ def client_error(error: grpc.aio.AioRpcError, address: str) -> ClientError:
             "(PROCTOR_GATEWAY)."
         )
     return _kind(code, reason)(error.details() or code.name, reason, facts)
+
+
+def _too_late(address: str) -> Unreachable:
+    return Unreachable(f"The gateway at {address} did not answer in time.", "DEADLINE_EXCEEDED")
 
 
 def error_info(error: grpc.aio.AioRpcError) -> tuple[str, dict[str, str]]:
@@ -105,4 +113,4 @@ def _kind(code: grpc.StatusCode, reason: str) -> type[ClientError]:
         return NotAllowed
     if code in _REFUSALS:
         return Refused
-    return Unreachable if code == grpc.StatusCode.UNAVAILABLE else InternalError
+    return Unreachable if code in _OUTAGES else InternalError

@@ -3,65 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.supervision.child import Report
 from proctor.stack.vllm import ensure_starter_model, find_vllm_python
 from proctor.values.names.model_name import provider_of, split_model
-from proctor.values.providers.api_key_envs import API_KEY_ENVS
 from proctor.values.providers.base_urls import is_http_address
 from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider
+from proctor.values.providers.remote_providers import REMOTE_PROVIDERS, RemoteProvider
 
 STARTER_MODEL = "vllm/starter"
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteProvider:
-    """`base_url` is empty where only the environment names one; the first key that is set is taken."""
-
-    name: str
-    base_url: str
-    engine: str = "openai"
-    # Behind the OpenAI protocol: whether the provider's server holds an answer to a JSON schema.
-    takes_schema: bool = False
-
-    @property
-    def api_key_envs(self) -> tuple[str, ...]:
-        return API_KEY_ENVS[self.name]
-
-    @property
-    def url_variable(self) -> str:
-        return f"{self.name.upper()}_BASE_URL"
-
-    def is_configured(self, environ: Mapping[str, str]) -> bool:
-        return bool(environ.get(self.url_variable)) or any(
-            _has_key(each, environ) for each in self.api_key_envs
-        )
-
-    def address(self, environ: Mapping[str, str]) -> str:
-        return environ.get(self.url_variable) or self.base_url
-
-    def api_key_env(self, environ: Mapping[str, str]) -> str:
-        set_variables = (variable for variable in self.api_key_envs if _has_key(variable, environ))
-        return next(set_variables, self.api_key_envs[0])
-
-
-def _has_key(variable: str, environ: Mapping[str, str]) -> bool:
-    """Itself, or in the file of a mounted secret."""
-    return bool(environ.get(variable) or environ.get(f"{variable}_FILE"))
-
-
-_KNOWN = (
-    RemoteProvider("openai", "https://api.openai.com/v1", takes_schema=True),
-    RemoteProvider("grok", "https://api.x.ai/v1", takes_schema=True),
-    RemoteProvider("gemini", "https://generativelanguage.googleapis.com/v1beta", engine="gemini"),
-    RemoteProvider("anthropic", "https://api.anthropic.com", engine="anthropic"),
-    RemoteProvider("ollama", "http://localhost:11434", engine="ollama"),
-    RemoteProvider("remote", ""),
-)
-REMOTE_PROVIDERS: Mapping[str, RemoteProvider] = MappingProxyType({each.name: each for each in _KNOWN})
 
 
 def pool_of(provider: RemoteProvider, base_url: str, environ: Mapping[str, str]) -> Pool:

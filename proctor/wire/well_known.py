@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf import json_format
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import ListValue, Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_SECONDS = 86_400
+M = TypeVar("M", bound=Message)
 
 
 def fill_timestamp(message: Timestamp, time: datetime) -> None:
@@ -64,3 +66,8 @@ def _plain(value: object) -> Any:
     if isinstance(value, ListValue):
         return [_plain(item) for item in value]
     return value
+
+
+def unless_empty(message: M) -> M | None:
+    """None for a message that says nothing: a request without a filter is cheaper to answer."""
+    return message if message.ListFields() else None

@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from proctor.wire.stubs import SENT_ONCE
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, ServerLimits, reflecting, serve_grpc
 from services.common.lifecycle import BackgroundLoops, every
 from services.common.tls.certificate_files import CertificateFiles
-from services.gateway.backends.calls import SENT_ONCE
 from services.gateway.backends.health import BackendHealth, is_ready
 from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
 from services.gateway.server.app import http_app

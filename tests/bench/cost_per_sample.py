@@ -30,7 +30,7 @@ async def measure_run(stack: StackHarness, samples: int) -> Measured:
     run_id = await stack.submit(keyed_order(limit=samples))
     while True:
         meter.look()
-        run = await stack.client.get_run(run_id)
+        run = await stack.client.run(run_id)
         if run.state in FINAL_NUMBERS:
             break
         await asyncio.sleep(SAMPLE_EVERY_SECONDS)
@@ -40,7 +40,7 @@ async def measure_run(stack: StackHarness, samples: int) -> Measured:
 
 async def _require_right(stack: StackHarness, run: run_pb2.Run, samples: int) -> None:
     """A figure of a run that lost something is not a figure."""
-    summary = await stack.client.get_summary(run.run_id)
+    summary = await stack.client.summary(run.run_id)
     figure = summary.tasks[0].metrics[0]
     if (run.state, figure.n, figure.mean) != (run_pb2.RUN_STATE_COMPLETED, samples, 1.0):
         raise SystemExit(f"The run of {samples} samples went wrong: {run.error.message or summary}")

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from proctor.client import errors as client_errors
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.bench.scheduler.cancelling import cancel_round
 from tests.chaos.faults.faulted_run import FaultedRun, is_idle
 from tests.chaos.faults.run_audit import (
@@ -38,7 +39,7 @@ async def stack() -> AsyncIterator[StackHarness]:
 
 
 async def cancel(run: FaultedRun) -> None:
-    cancelled = await run.stack.client.cancel_run(run.run_id)
+    cancelled = (await run.stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run.run_id))).run
     assert cancelled.state == run_pb2.RUN_STATE_CANCELLED
 
 
@@ -61,21 +62,21 @@ async def test_cancel_is_prompt_and_a_retry_asks_only_for_what_is_missing(stack:
     ended = await run.ended(limit_seconds=2 * PROMPT_SECONDS)
     assert ended.state == run_pb2.RUN_STATE_CANCELLED
     kept = await run.recorded()
-    partial = await stack.client.get_summary(run.run_id)
+    partial = await stack.client.summary(run.run_id)
     assert partial.is_partial
     assert partial.answered == kept
     assert_counters_equal_rows(await read_rows(run))
     assert (await server.stats())["answered"] <= kept + run.samples_in_flight
 
     await server.control(reset_stats=True)
-    await stack.client.retry_run(run.run_id)
+    await stack.client.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run.run_id))
     retried = await run.ended()
     assert retried.state == run_pb2.RUN_STATE_COMPLETED, retried.error
     assert (await server.stats())["requests"] == run.total - kept
     rows = await read_rows(run)
     assert_each_recorded_once(rows, run.total)
     assert_all_answered_right(rows)
-    assert_summary(await stack.client.get_summary(run.run_id), run.total)
+    assert_summary(await stack.client.summary(run.run_id), run.total)
 
 
 async def test_retry_asks_again_for_what_the_machinery_failed(stack: StackHarness) -> None:
@@ -85,15 +86,15 @@ async def test_retry_asks_again_for_what_the_machinery_failed(stack: StackHarnes
     await run.strike_at(0.5, lambda: server.control(fault=refusal))
     failed = await run.ended()
     assert failed.state == run_pb2.RUN_STATE_FAILED
-    answered = (await stack.client.get_summary(run.run_id)).answered
+    answered = (await stack.client.summary(run.run_id)).answered
 
     await server.control(fault=None, reset_stats=True)
-    await stack.client.retry_run(run.run_id)
+    await stack.client.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run.run_id))
     retried = await run.ended()
     assert retried.state == run_pb2.RUN_STATE_COMPLETED, retried.error
     assert (await server.stats())["requests"] == run.total - answered
     assert_each_recorded_once(await read_rows(run), run.total)
-    assert_summary(await stack.client.get_summary(run.run_id), run.total)
+    assert_summary(await stack.client.summary(run.run_id), run.total)
 
 
 async def test_a_cancel_at_the_very_end_leaves_one_truth(stack: StackHarness) -> None:

@@ -48,7 +48,7 @@ async def test_run_outlives_the_kill_of_the_engine(stack: StackHarness) -> None:
     rows = await read_rows(run)
     assert_each_recorded_once(rows, SAMPLES, ROLLOUTS)
     assert_counters_equal_rows(rows)
-    summary = await stack.client.get_summary(run.run_id)
+    summary = await stack.client.summary(run.run_id)
     assert (summary.failed, summary.is_partial) == (0, False)
     for task in summary.tasks:
         assert task.metrics[0].mean > FAR_ABOVE_CHANCE, task

@@ -66,7 +66,7 @@ async def test_run_outlives_a_kill_while_it_is_planned(stack: StackHarness, name
     run = await FaultedRun.start(stack)
 
     async def is_being_planned() -> bool:
-        return (await stack.client.get_run(run.run_id)).progress.phase.startswith("planning")
+        return (await stack.client.run(run.run_id)).progress.phase.startswith("planning")
 
     await eventually(is_being_planned, "the run is being planned")
     await kill(stack, name)

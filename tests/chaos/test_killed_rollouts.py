@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.chaos.faults.stack_faults import faulted_stack, kill
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
@@ -44,7 +45,7 @@ async def test_each_rollout_is_judged_once_under_kills(
     stack: StackHarness, tmp_path: Path, seed: int
 ) -> None:
     tasks = harbor_tasks(tmp_path, {"mended": MEND, "slow": f"{MEND}DO sleep 1\n", "spoiled": SPOIL})
-    ordered = await stack.client.rollouts.order(rollouts_order("killed", tasks, rollouts=ROLLOUTS))
+    ordered = await stack.client.rollouts.SubmitRollouts(rollouts_order("killed", tasks, rollouts=ROLLOUTS))
     run_id, total = ordered.runs[0].run_id, 3 * ROLLOUTS
     names = ["worker", *random.Random(seed).sample(["results", "scheduler", "nats"], k=2), "worker"]
     if total > 20:
@@ -81,9 +82,9 @@ def is_executed(command: str) -> bool:
 
 async def test_a_cancelled_rollout_leaves_no_process(stack: StackHarness, tmp_path: Path) -> None:
     tasks = harbor_tasks(tmp_path, {"long": f"Wait.\nDO {LONG}\n"})
-    ordered = await stack.client.rollouts.order(rollouts_order("cancelled", tasks))
+    ordered = await stack.client.rollouts.SubmitRollouts(rollouts_order("cancelled", tasks))
     await eventually(lambda: is_executed(LONG), "the command runs", 60)
-    await stack.client.cancel_run(ordered.runs[0].run_id)
+    await stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=ordered.runs[0].run_id))
     await eventually(lambda: not is_executed(LONG), "its sandbox is closed", 10)
     run = await ended(stack, ordered.runs[0].run_id)
     assert run.state == run_pb2.RUN_STATE_CANCELLED
@@ -102,7 +103,7 @@ async def test_a_killed_worker_gives_a_rollout_no_second_budget(stack: StackHarn
     tasks = harbor_tasks(tmp_path, {"long": MEND + "DO sleep 1\n" * 3})
     agent = rollout_pb2.RolloutAgent(max_steps=6)
     await stack.model_server.control(reset_stats=True)
-    ordered = await stack.client.rollouts.order(rollouts_order("budgeted", tasks, agent=agent))
+    ordered = await stack.client.rollouts.SubmitRollouts(rollouts_order("budgeted", tasks, agent=agent))
     run_id = ordered.runs[0].run_id
 
     async def is_under_way() -> bool:
@@ -120,7 +121,7 @@ async def test_a_killed_worker_gives_a_rollout_no_second_budget(stack: StackHarn
     [outcome] = await all_outcomes(stack, run_id)
     assert outcome.outcome.failure.failure_class == outcome_pb2.FAILURE_CLASS_SANDBOX
     assert "used up its steps" in outcome.outcome.failure.message
-    await stack.client.retry_run(run_id)
+    await stack.client.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))
     run = await ended(stack, run_id, LIMIT_SECONDS)
     [outcome] = await all_outcomes(stack, run_id)
     assert (outcome.outcome.answer.finish_reason, outcome.scores["reward"]) == ("submitted", 1.0)
@@ -129,16 +130,18 @@ async def test_a_killed_worker_gives_a_rollout_no_second_budget(stack: StackHarn
 async def test_a_paused_run_goes_on_where_it_was(stack: StackHarness, tmp_path: Path) -> None:
     tasks = harbor_tasks(tmp_path, {"slow": f"{MEND}DO sleep 1\n"})
     order = rollouts_order("paused", tasks, rollouts=4, parallel=2)
-    run_id = (await stack.client.rollouts.order(order)).runs[0].run_id
+    run_id = (await stack.client.rollouts.SubmitRollouts(order)).runs[0].run_id
 
     async def is_begun() -> bool:
         return await recorded(stack, run_id) >= 1
 
     await eventually(is_begun, "the first rollout is judged", 60)
-    assert (await stack.client.pause_run(run_id)).state == run_pb2.RUN_STATE_PAUSED
+    assert (
+        (await stack.client.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))).run
+    ).state == run_pb2.RUN_STATE_PAUSED
     await kill(stack, "worker")
     assert await recorded(stack, run_id) < 4
-    await stack.client.resume_run(run_id)
+    await stack.client.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id))
     run = await ended(stack, run_id, LIMIT_SECONDS)
     assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
     outcomes = await all_outcomes(stack, run_id)

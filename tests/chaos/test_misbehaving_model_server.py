@@ -57,7 +57,7 @@ async def test_failures_of_a_server_that_stays_broken_are_reported_and_never_sco
     await run.strike_at(0.3, lambda: server.control(fault=refusal))
     ended = await run.ended()
     await server.control(fault=None)
-    summary = await stack.client.get_summary(run.run_id)
+    summary = await stack.client.summary(run.run_id)
     assert ended.error.reason == "TOO_MANY_FAILURES"
     assert summary.failures == {"refused": summary.failed}
     assert 0 < summary.failed == (await server.stats())["faulted"]

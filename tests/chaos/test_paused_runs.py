@@ -91,6 +91,6 @@ async def test_urgent_run_overtakes_and_the_other_goes_on_where_it_was(stack: St
 async def has_state(stack: StackHarness, run_id: str, state: run_pb2.RunState.ValueType) -> bool:
     """False also where the scheduler is not back yet."""
     try:
-        return (await stack.client.get_run(run_id)).state == state
+        return (await stack.client.run(run_id)).state == state
     except client_errors.Unreachable:
         return False

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
+from proctor.v1 import queue_service_pb2 as queue_pb2
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_right
 from tests.chaos.faults.stack_faults import faulted_stack, kill
@@ -26,7 +27,7 @@ async def stack() -> AsyncIterator[StackHarness]:
 
 async def test_workers_share_a_run(stack: StackHarness) -> None:
     async def both_are_known() -> bool:
-        return len((await stack.client.queue.show()).workers) == 2
+        return len((await stack.client.queue.GetQueue(queue_pb2.GetQueueRequest())).workers) == 2
 
     await eventually(both_are_known, "both workers are known")
     run = await FaultedRun.start(stack)

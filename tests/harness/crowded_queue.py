@@ -10,7 +10,9 @@ from types import MappingProxyType
 
 from proctor.client import errors as client_errors
 from proctor.client.proctor_client import ProctorClient
+from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness, keyed_order
 
@@ -111,7 +113,9 @@ async def submit_all(stack: StackHarness, crowd: Crowd) -> Tally:
     async def order(client: ProctorClient, habit: Habit) -> None:
         wanted = keyed_order(limit=habit.samples, priority=habit.priority)
         try:
-            tally.accepted.append((await client.submit_run(wanted)).run.run_id)
+            tally.accepted.append(
+                (await client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=wanted))).run.run_id
+            )
         except client_errors.Refused as refused:
             if refused.reason != "QUEUE_FULL":
                 raise
@@ -141,7 +145,7 @@ async def stir(stack: StackHarness, crowd: Crowd, tally: Tally, seed: int = 4) -
 
     async def pause(run_id: str, after: float) -> None:
         await asyncio.sleep(after)
-        if await _refusal(lambda: stack.client.pause_run(run_id)):
+        if await _refusal(lambda: stack.client.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))):
             return
         tally.pauses += 1
         await asyncio.sleep(after / 4)
@@ -150,12 +154,17 @@ async def stir(stack: StackHarness, crowd: Crowd, tally: Tally, seed: int = 4) -
 
     async def is_resumed(run_id: str) -> bool:
         """Over the limit of what may wait it is refused."""
-        return await _refusal(lambda: stack.client.resume_run(run_id)) != "QUEUE_FULL"
+        return (
+            await _refusal(lambda: stack.client.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id)))
+            != "QUEUE_FULL"
+        )
 
     async def cancel(run_id: str, after: float) -> None:
         await asyncio.sleep(after)
         tally.unwanted.add(run_id)
-        tally.cancels += not await _refusal(lambda: stack.client.cancel_run(run_id))
+        tally.cancels += not await _refusal(
+            lambda: stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
+        )
 
     timed = list(zip(run_ids, seconds, strict=True))
     pauses = (pause(*each) for each in timed[:paused])
@@ -165,7 +174,7 @@ async def stir(stack: StackHarness, crowd: Crowd, tally: Tally, seed: int = 4) -
             group.create_task(each)
 
 
-async def _refusal(call: Callable[[], Awaitable[run_pb2.Run]]) -> str:
+async def _refusal(call: Callable[[], Awaitable[object]]) -> str:
     """The reason, or nothing where it was done; asked again where the scheduler was away."""
     deadline = time.monotonic() + LIMIT_SECONDS
     while True:
@@ -199,7 +208,7 @@ async def collect_forecasts(stack: StackHarness, found: list[Forecast]) -> None:
     while True:
         asked_at = time.time()
         with suppress(client_errors.Unreachable):
-            shown = await stack.client.queue.show(500)
+            shown = await stack.client.queue.GetQueue(queue_pb2.GetQueueRequest(page_size=500))
             found += [forecast for run in shown.pending if (forecast := _forecast(run, asked_at))]
         await asyncio.sleep(ASK_EVERY_SECONDS)
 

@@ -13,6 +13,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.stack.local_stack import LocalStack
 from proctor.stack.options import StackOptions, remote_pool
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.providers.pool import Pool, Provider
 from tests.fakes.eventually import eventually
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
@@ -61,7 +62,9 @@ class StackHarness:
 
     async def submit(self, order: run_pb2.RunOrder | None = None) -> str:
         """Submits a run over the keyed suite, or the given order; gives its id."""
-        response = await self.client.submit_run(order or keyed_order())
+        response = await self.client.runs.SubmitRun(
+            scheduler_pb2.SubmitRunRequest(order=order or keyed_order())
+        )
         return response.run.run_id
 
     @asynccontextmanager

@@ -48,7 +48,7 @@ def run_order(suite: str, tasks: list[ComparedTask]) -> run_pb2.RunOrder:
 
 async def examined_task(stack: StackHarness, run_id: str, task: str) -> ExaminedTask:
     outcomes = await all_outcomes(stack, run_id, task)
-    summary = await stack.client.get_summary(run_id)
+    summary = await stack.client.summary(run_id)
     [figures] = [each.metrics for each in summary.tasks if each.task == task]
     return ExaminedTask(
         said=[said_of(outcome) for outcome in outcomes],
@@ -59,7 +59,7 @@ async def examined_task(stack: StackHarness, run_id: str, task: str) -> Examined
 
 async def sample_file(stack: StackHarness, run_id: str, task: str) -> bytes:
     request = export_pb2.ExportRunRequest(run_id=run_id, task=task, format=export_pb2.EXPORT_FORMAT_LM_EVAL)
-    return b"".join([piece.content async for piece in stack.client.answers.export(request)])
+    return b"".join([piece.content async for piece in stack.client.exports.ExportRun(request)])
 
 
 def said_of(recorded: outcome_pb2.RecordedOutcome) -> Said:

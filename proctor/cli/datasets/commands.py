@@ -70,7 +70,8 @@ async def list_datasets(
     page: PageOption = "",
 ) -> None:
     """List the uploaded data sets, newest first."""
-    found = await session.client.datasets.list_page(page_size, page)
+    request = dataset_pb2.ListDatasetsRequest(page_size=page_size, page_token=page)
+    found = await session.client.datasets.ListDatasets(request)
     if found.datasets or page or session.terminal.is_json:
         session.terminal.show(found, print_datasets)
     else:
@@ -88,8 +89,10 @@ async def show(
     rows: Annotated[int, typer.Option(min=1, max=100, help="Rows to show.")] = 3,
 ) -> None:
     """Show a data set, and some of its rows as a model would be asked."""
-    dataset = await session.client.datasets.get(dataset_id)
-    shown = await session.client.datasets.preview(dataset_id, row, rows)
+    datasets = session.client.datasets
+    dataset = (await datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=dataset_id))).dataset
+    preview = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_doc_id=row, row_count=rows)
+    shown = (await datasets.PreviewDataset(preview)).rows
     if not shown:
         sentence = f"There is no row {row}: rows are 0 to {dataset.row_count - 1}."
         raise NotFound(sentence, "ROW_NOT_FOUND")
@@ -102,7 +105,7 @@ async def show(
 
 async def delete(session: Session, *, dataset_id: DatasetIdArgument) -> None:
     """Delete a data set that no run uses."""
-    await session.client.datasets.delete(dataset_id)
+    await session.client.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=dataset_id))
     session.terminal.report({"dataset_id": dataset_id}, f"{dataset_id} is deleted.")
 
 

@@ -45,8 +45,8 @@ async def upload_file(
             )
             # A pipe can be read only once.
             if file.is_reused and size is not None:
-                return await client.datasets.upload_once(upload)
-            return await client.datasets.upload(upload)
+                return await client.upload_dataset_once(upload)
+            return await client.upload_dataset(upload)
 
 
 async def dataset_id_of(client: ProctorClient, named: str, terminal: Terminal, project_id: int) -> str | None:

@@ -1,7 +1,7 @@
 """`proctor results` and `proctor side-by-side`: the figures of a run, and answers of one or several runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from string import ascii_uppercase
 from typing import Annotated
 
@@ -16,13 +16,14 @@ from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import JsonValue, document, option_value
 from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.client.errors import Refused
-from proctor.client.proctor_client import ProctorClient
+from proctor.client.pages import full_page
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.values.plain import INT32_MAX
 from proctor.wire.enums import word_of
+from proctor.wire.well_known import unless_empty
 
 _TEXT_LIMIT = 160
 
@@ -51,11 +52,11 @@ class OutcomeOptions:
     max_characters: Annotated[
         int | None, typer.Option(min=0, max=INT32_MAX, help="Maximum number of characters of an answer.")
     ] = None
-    golden: Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")] = False
-    wrong: Annotated[bool, typer.Option("--wrong", help="Only answers marked as wrong.")] = False
+    is_golden: Annotated[bool, typer.Option("--golden", help="Only answers marked as golden.")] = False
+    is_marked_wrong: Annotated[bool, typer.Option("--wrong", help="Only answers marked as wrong.")] = False
 
     def message(self) -> results_pb2.OutcomeFilter | None:
-        """None for a filter that lets everything through: a request without one is cheaper to answer.
+        """None for a filter that lets everything through.
 
         An empty range is refused here with the options' names; the service would name its contract's fields.
         """
@@ -65,20 +66,9 @@ class OutcomeOptions:
             )
         if self.min_score is not None and self.max_score is not None and self.min_score > self.max_score:
             raise Refused(f"--min-score {self.min_score:g} is above --max-score {self.max_score:g}.")
-        if self.golden and self.wrong:
+        if self.is_golden and self.is_marked_wrong:
             raise Refused("--golden and --wrong exclude each other: an answer has one mark at most.")
-        chosen = results_pb2.OutcomeFilter(
-            row_id=self.row_id,
-            text=self.text,
-            metric=self.metric,
-            min_score=self.min_score,
-            max_score=self.max_score,
-            min_characters=self.min_characters,
-            max_characters=self.max_characters,
-            is_golden=self.golden,
-            is_marked_wrong=self.wrong,
-        )
-        return chosen if chosen.ListFields() else None
+        return unless_empty(results_pb2.OutcomeFilter(**asdict(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +101,11 @@ async def results(
     is_filtered = options.task or options.status or options.sort or chosen != OutcomeOptions()
     has_answers = bool(options.outcomes or options.page or is_filtered)
     client, terminal = session.client, session.terminal
-    run = await client.get_run(run_id)
+    run = await client.run(run_id)
     summary = await figures_so_far(client, run_id)
-    found, next_page = await _filled_page(client, request) if has_answers else ([], "")
+    found, next_page = list[outcome_pb2.RecordedOutcome](), ""
+    if has_answers:
+        found, next_page = await full_page(client.outcomes.ListOutcomes, request, lambda page: page.outcomes)
     if not terminal.is_json:
         print_summary(terminal.out, run, summary)
         if has_answers:
@@ -123,19 +115,6 @@ async def results(
     if has_answers:
         shown |= {"outcomes": [document(each) for each in found], "next_page_token": next_page}
     terminal.emit(shown)
-
-
-async def _filled_page(
-    client: ProctorClient, request: results_pb2.ListOutcomesRequest
-) -> tuple[list[outcome_pb2.RecordedOutcome], str]:
-    """The server examines a limited number of answers per call, and few of them may match the filter."""
-    page_size, found = request.page_size, list[outcome_pb2.RecordedOutcome]()
-    while True:
-        listed, request.page_token = await client.list_outcomes(request)
-        found += listed
-        if not request.page_token or len(found) >= page_size:
-            return found, request.page_token
-        request.page_size = page_size - len(found)
 
 
 def _print_outcomes(
@@ -231,8 +210,9 @@ async def side_by_side(session: Session, options: SideBySideOptions, chosen: Out
         page_size=options.page_size,
         page_token=options.page,
     )
-    runs = [await session.client.get_run(run_id) for run_id in options.run_ids]
-    rows, next_page = await session.client.answers.side_by_side(request)
+    runs = [await session.client.run(run_id) for run_id in options.run_ids]
+    answers = session.client.answers
+    rows, next_page = await full_page(answers.ListSideBySide, request, lambda page: page.rows)
     if session.terminal.is_json:
         session.terminal.emit({"rows": [document(row) for row in rows], "next_page_token": next_page})
     else:

@@ -17,6 +17,7 @@ from proctor.cli.render.table import Column, numbers, table
 from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import NONE, document, p_word, scoring_word
 from proctor.client.errors import Refused
+from proctor.client.pages import all_pages
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import comparison_pb2, comparison_service_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
@@ -65,16 +66,18 @@ async def compare(session: Session, options: CompareOptions) -> None:
     if options.flips and len(options.names) != 2:
         raise Refused("--flips needs exactly two runs or models.")
     runs, models = _runs_and_models(options.names, options.benchmark)
-    comparison = await session.client.comparisons.compare(
-        comparison_service_pb2.CompareRunsRequest(
-            run_ids=runs,
-            models=models,
-            benchmark=options.benchmark,
-            metrics=options.metric,
-            tasks=options.task,
-            is_forced=options.force,
+    comparison = (
+        await session.client.comparisons.CompareRuns(
+            comparison_service_pb2.CompareRunsRequest(
+                run_ids=runs,
+                models=models,
+                benchmark=options.benchmark,
+                metrics=options.metric,
+                tasks=options.task,
+                is_forced=options.force,
+            )
         )
-    )
+    ).comparison
     if not options.flips:
         session.terminal.show(comparison, print_comparison)
         return
@@ -117,12 +120,12 @@ async def _flips(
 ) -> list[comparison_pb2.Flip]:
     request.page_size = min(max_flips or _PAGE_SIZE, _PAGE_SIZE)
     found: list[comparison_pb2.Flip] = []
-    async with aclosing(client.comparisons.flips(request)) as flips:
-        async for flip in flips:
-            found.append(flip)
-            if len(found) == max_flips:
+    async with aclosing(all_pages(client.comparisons.ListFlips, request)) as pages:
+        async for page in pages:
+            found += page.flips
+            if max_flips and len(found) >= max_flips:
                 break
-    return found
+    return found[:max_flips]
 
 
 def print_comparison(console: Console, comparison: comparison_pb2.Comparison) -> None:

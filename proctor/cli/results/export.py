@@ -18,6 +18,7 @@ from proctor.client.errors import Refused
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.wire.enums import words_of
+from proctor.wire.stubs import chunks_of
 
 _STDOUT = "-"
 
@@ -47,7 +48,7 @@ async def export(
     """Write a run as a file, completely or not at all."""
     chosen = option_value(export_pb2.ExportFormat, form, "--format")
     request = export_pb2.ExportRunRequest(run_id=run_id, format=chosen, task=task)
-    await _save(session.terminal, destination, session.client.answers.export(request))
+    await _save(session.terminal, destination, chunks_of(session.client.exports.ExportRun(request)))
 
 
 async def export_golden(
@@ -60,7 +61,7 @@ async def export_golden(
     """Write golden answers as JSON lines: chats for training, or a data set for upload."""
     chosen = option_value(export_pb2.GoldenForm, form, "--form")
     request = export_pb2.ExportGoldenAnswersRequest(run_ids=run_ids, form=chosen)
-    await _save(session.terminal, destination, session.client.answers.export_golden(request))
+    await _save(session.terminal, destination, chunks_of(session.client.exports.ExportGoldenAnswers(request)))
 
 
 async def write_file(path: Path, chunks: AsyncIterator[bytes], *, is_forced: bool) -> int:
@@ -168,7 +169,7 @@ async def _set_marks(
     request = answer_pb2.MarkAnswersRequest(
         run_id=answers.run_id, answers=answers.keys(), is_golden=is_golden, is_marked_wrong=is_marked_wrong
     )
-    marked = await session.client.answers.mark(request)
+    marked = await session.client.answers.MarkAnswers(request)
     golden, wrong = counted(marked.golden_count, "golden answer"), marked.wrong_count
     shown = f"Run {answers.run_id} has {golden}{f' and {wrong} marked as wrong' if wrong else ''} now."
     counts = {"golden_count": marked.golden_count, "wrong_count": wrong}

@@ -25,7 +25,7 @@ _PERCENTILES = ("mean", "p50", "p90", "p95", "p99")
 async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunSummary:
     """Empty for a run that has not been planned, or ended before."""
     try:
-        return await client.get_summary(run_id)
+        return await client.summary(run_id)
     except NotFound:
         return summary_pb2.RunSummary(run_id=run_id, is_partial=True)
 

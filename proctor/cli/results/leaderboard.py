@@ -83,7 +83,7 @@ class LeaderboardOptions:
 async def leaderboard(session: Session, options: LeaderboardOptions) -> None:
     """Rank the models of a benchmark by their latest completed run; ties share a rank."""
     benchmark = options.benchmark
-    found = await session.client.leaderboard.get(options.to_proto())
+    found = await session.client.leaderboard.GetLeaderboard(options.to_proto())
     is_empty = not (found.entries or found.unranked)
     if is_empty:
         await refuse_unknown_benchmark(session.client, benchmark)
@@ -126,7 +126,7 @@ async def history(session: Session, options: HistoryOptions) -> None:
         rest = f"; the next page: --page {found.next_page_token}" if found.next_page_token else ""
         say(console, f"{found.total} runs in the last {options.days} days{rest}", style="dim")
 
-    found = await session.client.leaderboard.history(request)
+    found = await session.client.leaderboard.ListHistory(request)
     if not found.total:
         await refuse_unknown_benchmark(session.client, options.benchmark)
     session.terminal.show(found, show)

@@ -14,10 +14,11 @@ from proctor.cli.render.terminal import say
 from proctor.cli.render.words import JsonValue, document, mean_and_half_width, money
 from proctor.cli.results.figures import figures_so_far
 from proctor.client.errors import NotFound
+from proctor.client.pages import all_pages
 from proctor.client.proctor_client import ProctorClient
-from proctor.client.report import ReportKind, figures_of, kind_of, latest_complete, run_note
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2, summary_pb2
 from proctor.values.run import MAX_HISTORY_DAYS
+from proctor.wire.report import ReportKind, figures_of, kind_of, latest_complete, run_note
 
 _SCORE = "score"
 _PAGE_SIZE = 500
@@ -76,7 +77,7 @@ async def _rows(client: ProctorClient, options: ReportOptions) -> list[ReportRow
     async def row(entry: leaderboard_pb2.LeaderboardEntry) -> ReportRow:
         async with limit:
             run, summary = await asyncio.gather(
-                client.get_run(entry.run_id), figures_so_far(client, entry.run_id)
+                client.run(entry.run_id), figures_so_far(client, entry.run_id)
             )
         return ReportRow(kind_of(entry, summary), entry.dataset_name or entry.benchmark, entry, run, summary)
 
@@ -93,13 +94,9 @@ async def _closed(
     request = leaderboard_service_pb2.ListHistoryRequest(
         model=options.model, days=options.days, metric=_SCORE, page_size=_PAGE_SIZE
     )
-    while True:
-        page = await client.leaderboard.history(request)
+    async for page in all_pages(client.leaderboard.ListHistory, request):
         for entry in page.entries:
             yield entry
-        request.page_token = page.next_page_token
-        if not request.page_token:
-            return
 
 
 def print_report(console: Console, model: str, rows: Sequence[ReportRow]) -> None:

@@ -42,8 +42,8 @@ async def rescore(
         metrics=[metric_use(text) for text in metric or ()],
         filters_json=None if filters is None else filters_json(filters),
     )
-    response = await session.client.answers.rescore(request)
-    has_rollouts = bool(response.unscored) and (await session.client.get_run(run_id)).order.rollouts > 1
+    response = await session.client.rescoring.RescoreTask(request)
+    has_rollouts = bool(response.unscored) and (await session.client.run(run_id)).order.rollouts > 1
     session.terminal.show(response, partial(_print_rescored, has_rollouts=has_rollouts))
 
 

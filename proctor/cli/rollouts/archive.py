@@ -13,6 +13,7 @@ from typing import Any
 from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, TaskEntry
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_service_pb2
+from proctor.wire.well_known import unless_empty
 
 _OWN = "overrides.json"
 
@@ -47,7 +48,7 @@ def order_of(
         models=group.models,
         rollouts=group.rollouts,
         project_id=config.project_id,
-        params=config.params if config.params.ListFields() else None,
+        params=unless_empty(config.params),
         max_cost=config.max_cost,
         request_id=str(uuid.uuid4()),
         parallel=config.parallel or None,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +14,9 @@ from proctor.cli.render.terminal import say
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, resumed_folders
 from proctor.cli.rollouts.outcomes import recorded_outcomes
 from proctor.client.errors import ClientError
-from proctor.client.rollouts import RolloutClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
+from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
 from proctor.v1 import outcome_pb2, rollout_service_pb2
 from proctor.values.rollout import DIFF, FILES, LOG, PART_BYTES, TRAJECTORY
 
@@ -44,13 +45,15 @@ async def fetch_artifacts(
 ) -> ExitCode:
     """Fetch the folders of an order, with whole artifacts. What an earlier call fetched stays as it is."""
     client, terminal = session.client, session.terminal
-    folders = resumed_folders(_folders_of(await client.rollouts.get(order), folder))
+    request = rollout_service_pb2.GetRolloutsOrderRequest(order_id=order)
+    found = (await client.rollouts.GetRolloutsOrder(request)).order
+    folders = resumed_folders(_folders_of(found, folder))
     slots = asyncio.Semaphore(_PARALLEL)
 
     async def fetch(run: OrderedRun, outcome: outcome_pb2.RecordedOutcome) -> None:
         try:
             written = folders.write(run, outcome)
-            await _Fetch(client.rollouts, run.run_id, outcome.outcome, written).all()
+            await _Fetch(client.artifacts, run.run_id, outcome.outcome, written).all()
             folders.record(run, outcome)
             spinner.update(_line(folders))
         finally:
@@ -96,15 +99,14 @@ def _folders_of(order: rollout_service_pb2.RolloutsOrder, root: Path) -> Rollout
 class _Fetch:
     """The artifacts of one rollout, into its folder."""
 
-    client: RolloutClient
+    artifacts: "artifact_grpc.ArtifactServiceAsyncStub"
     run_id: str
     outcome: outcome_pb2.Outcome
     folder: Path
 
     async def all(self) -> None:
         """Artifacts of the execution that counts: that of the record, of a failure the latest."""
-        key = (self.run_id, self.outcome.sample, self.outcome.rollout)
-        listed = [each for each in await self.client.artifacts(*key) if each.name in _TARGETS]
+        listed = [each for each in await self._listed() if each.name in _TARGETS]
         latest = max(listed, key=lambda each: each.stored_at.ToNanoseconds(), default=None)
         body = self.outcome.answer.body_json
         counts = json.loads(body).get("execution") if body else latest and latest.execution
@@ -135,7 +137,7 @@ class _Fetch:
             # A part that was cut off is read again.
             file.truncate(file.tell() // PART_BYTES * PART_BYTES)
             for part in range(file.tell() // PART_BYTES, artifact.parts):
-                read = await self.client.artifact_part(self._request(artifact, part))
+                read = await self.artifacts.ReadArtifact(self._request(artifact, part))
                 if read.artifact.stored_at != artifact.stored_at:
                     return False
                 file.write(read.content)
@@ -143,11 +145,14 @@ class _Fetch:
 
     async def _listed_again(self, artifact: artifact_pb2.Artifact) -> artifact_pb2.Artifact | None:
         """None where it was deleted meanwhile, by a retry or with its run."""
-        listed = await self.client.artifacts(self.run_id, self.outcome.sample, self.outcome.rollout)
-        return next(
-            (each for each in listed if (each.execution, each.name) == (artifact.execution, artifact.name)),
-            None,
+        key = artifact.execution, artifact.name
+        return next((each for each in await self._listed() if (each.execution, each.name) == key), None)
+
+    async def _listed(self) -> Sequence[artifact_pb2.Artifact]:
+        request = artifact_pb2.ListArtifactsRequest(
+            run_id=self.run_id, sample=self.outcome.sample, rollout=self.outcome.rollout
         )
+        return (await self.artifacts.ListArtifacts(request)).artifacts
 
     def _request(self, artifact: artifact_pb2.Artifact, part: int) -> artifact_pb2.ReadArtifactRequest:
         return artifact_pb2.ReadArtifactRequest(

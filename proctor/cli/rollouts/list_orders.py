@@ -39,7 +39,7 @@ async def list_orders(session: Session, options: OrdersOptions) -> None:
     )
     is_filtered = bool(chosen.ListFields())
     chosen.page_size, chosen.page_token = options.page_size, options.page
-    found = await session.client.rollouts.list(chosen)
+    found = await session.client.rollouts.ListRolloutsOrders(chosen)
     if found.orders or options.page or session.terminal.is_json:
         session.terminal.show(found, print_orders)
     else:

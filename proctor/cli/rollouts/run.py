@@ -109,10 +109,10 @@ async def _order(client: ProctorClient, config: RolloutsConfig, folders: Rollout
         digest = next((known for other, known in stored if other == tasks), "")
         if not digest:
             header = rollout_service_pb2.TasksHeader(name=config.name, overrides_json=tasks.overrides_json)
-            digest = (await client.rollouts.upload(header, tasks.archive)).tasks_digest
+            digest = (await client.upload_tasks(header, tasks.archive)).tasks_digest
             stored.append((tasks, digest))
         order = order_of(config, group, digest, space)
-        ordered = await client.rollouts.order(order)
+        ordered = await client.rollouts.SubmitRollouts(order)
         order_ids.append(ordered.order_id)
         task_dirs = [entry.shown for entry in group.entries]
         for run in ordered.runs:

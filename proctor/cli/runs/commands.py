@@ -43,7 +43,7 @@ async def runs(session: Session, options: RunsOptions) -> None:
     )
     is_filtered = bool(chosen.ListFields())
     chosen.page_size, chosen.page_token = options.page_size, options.page
-    found = await session.client.list_runs(chosen)
+    found = await session.client.runs.ListRuns(chosen)
     if not found.total:
         await refuse_unknown_benchmark(session.client, options.suite or options.dataset)
     if found.runs or options.page or session.terminal.is_json:
@@ -54,32 +54,33 @@ async def runs(session: Session, options: RunsOptions) -> None:
 
 async def cancel(session: Session, run_id: RunIdArgument) -> None:
     """Cancel a run: requests in flight are aborted, recorded answers are kept."""
-    _report(session, await session.client.cancel_run(run_id), "was cancelled; recorded answers are kept.")
+    run = (await session.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))).run
+    _report(session, run, "was cancelled; recorded answers are kept.")
 
 
 async def retry(session: Session, run_id: RunIdArgument) -> None:
     """Run a failed or cancelled run again, for the missing answers only."""
-    run = await session.client.retry_run(run_id)
+    run = (await session.client.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))).run
     predicate = f"is pending again, for the missing answers only{words.priority_note(run)}"
     _report(session, run, f"{predicate}: `{program_name()} watch {run_id}`.")
 
 
 async def pause(session: Session, run_id: RunIdArgument) -> None:
     """Pause a run: no further shard is dispatched; workers finish the shards that they have begun."""
-    run = await session.client.pause_run(run_id)
+    run = (await session.client.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))).run
     _report(session, run, f"is paused; `{program_name()} resume {run_id}` continues it.")
 
 
 async def resume(session: Session, run_id: RunIdArgument) -> None:
     """Put a paused run back into the queue; it continues where it stopped."""
-    run = await session.client.resume_run(run_id)
+    run = (await session.client.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id))).run
     predicate = f"is in the queue again{words.priority_note(run)}: `{program_name()} watch {run_id}`."
     _report(session, run, predicate)
 
 
 async def delete(session: Session, run_id: RunIdArgument) -> None:
     """Delete a closed run, with its answers; comparisons and leaderboards lose it as well."""
-    await session.client.delete_run(run_id)
+    await session.client.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
     session.terminal.report({"run_id": run_id}, f"Run {run_id} is deleted, with its answers.")
 
 

@@ -15,6 +15,7 @@ from proctor.cli.runs.display import RunDisplay
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient, Reconnect
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 
 
 class InterruptChoice(Enum):
@@ -118,7 +119,7 @@ async def _watch(client: ProctorClient, run_id: str, display: RunDisplay) -> run
 
 async def _cancel_run(client: ProctorClient, run_id: str) -> None:
     try:
-        await client.cancel_run(run_id)
+        await client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
     except Refused as error:
         # The run finished before the answer was typed: the watch reports its state.
         if error.reason != "RUN_ALREADY_FINISHED":

@@ -13,6 +13,7 @@ from proctor.v1 import run_pb2
 from proctor.values.priority import default_priority
 from proctor.values.run import window_seconds
 from proctor.wire.enums import words_of
+from proctor.wire.well_known import unless_empty
 
 _PROMPT_FORMS: Mapping[bool | None, run_pb2.PromptForm.ValueType] = {
     None: run_pb2.PROMPT_FORM_UNSPECIFIED,
@@ -111,7 +112,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             num_fewshot=options.num_fewshot,
             rollouts=options.rollouts,
             priority=option_value(run_pb2.Priority, options.priority, "--priority"),
-            params=params if params.ListFields() else None,
+            params=unless_empty(params),
             scoring_method=option_value(
                 run_pb2.ScoringMethod, options.scoring_method, "--scoring-method", unset="auto"
             ),

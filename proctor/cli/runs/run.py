@@ -48,7 +48,7 @@ async def run(
 async def watch(session: Session, run_id: RunIdArgument) -> ExitCode:
     """Follow a run to its end, then show its figures."""
     # Fails fast without a gateway; the watch itself would wait for one to come back.
-    await session.client.get_run(run_id)
+    await session.client.run(run_id)
     return await _follow_and_report(session, run_id, detach)
 
 
@@ -56,7 +56,7 @@ async def submit_and_follow(
     session: Session, order: run_pb2.RunOrder, *, is_detached: bool = False, on_interrupt: Ask = detach
 ) -> ExitCode:
     """`on_interrupt` decides what a Ctrl-C means if the user cannot be asked."""
-    submitted = await session.client.submit_run(order)
+    submitted = await session.client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=order))
     run_id = submitted.run.run_id
     if is_detached:
         return _report_detached(session, submitted.run, ExitCode.OK)
@@ -77,7 +77,7 @@ async def _follow_and_report(session: Session, run_id: str, on_interrupt: Ask) -
     client, terminal = session.client, session.terminal
     ended = await follow_run(client, run_id, viewer_for(terminal, on_interrupt))
     if ended is None:
-        return _report_detached(session, await client.get_run(run_id), ExitCode.INTERRUPTED)
+        return _report_detached(session, await client.run(run_id), ExitCode.INTERRUPTED)
     summary = await figures_so_far(client, run_id)
     if terminal.is_json:
         terminal.emit({"run": document(ended), "summary": document(summary)})

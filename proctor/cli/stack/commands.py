@@ -27,6 +27,7 @@ from proctor.stack.errors import PoolsFileUnusable, StackError
 from proctor.stack.options import default_state_dir
 from proctor.stack.servers.nats_permissions import authorization_block, password_variable, permissions_of
 from proctor.stack.state import StackState
+from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.values import messaging
 from proctor.values.providers.errors import InvalidPools
 from proctor.values.providers.pools_file import parse_pools
@@ -88,7 +89,7 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
             _print_stack(terminal, stack, figures)
         async with ProctorClient(find_gateway(gateway), api_key=api_key(), timeout_seconds=5) as client:
             try:
-                queue = await client.queue.show()
+                queue = await client.queue.GetQueue(queue_pb2.GetQueueRequest())
             except Unreachable as error:
                 if as_json:
                     terminal.emit(shown | {"error": {"reason": error.reason, "message": error.message}})

@@ -12,6 +12,7 @@ from proctor.cli.render.terminal import Terminal, execute
 from proctor.client.errors import NotFound, Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
+from proctor.v1.rollout_service_pb2 import GetRolloutsOrderRequest
 
 
 def open_page(
@@ -49,9 +50,9 @@ async def page_of(gateway: str, wanted: str) -> str:
         ) from None
     async with ProctorClient(gateway, api_key=api_key()) as client:
         try:
-            await client.rollouts.get(known)
+            await client.rollouts.GetRolloutsOrder(GetRolloutsOrderRequest(order_id=known))
         except NotFound:
             # Raises NotFound too, with the sentence of the gateway.
-            await client.get_run(known)
+            await client.run(known)
             return f"runs/{known}"
     return f"rollouts/{known}"

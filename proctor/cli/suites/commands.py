@@ -18,6 +18,7 @@ from proctor.cli.suites.files import suite_document
 from proctor.client.errors import NotFound, Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 
@@ -30,7 +31,7 @@ SuiteFile = Annotated[
 
 async def suites(session: Session) -> None:
     """List the registered suites and their tasks; or check, add, show and delete suites of your own."""
-    found = await session.client.list_suites()
+    found = await _listed(session.client)
     if session.terminal.is_json:
         session.terminal.emit({"suites": [document(suite) for suite in found]})
     else:
@@ -39,7 +40,8 @@ async def suites(session: Session) -> None:
 
 async def check(session: Session, *, file: SuiteFile) -> ExitCode:
     """Report what is wrong with a suite file, line by line. Nothing is stored."""
-    checked = await session.client.suites.check(suite_document(file))
+    request = suite_pb2.CheckSuiteRequest(document=suite_document(file))
+    checked = await session.client.suites.CheckSuite(request)
     _report_checked(session.terminal, file, checked)
     return ExitCode.REFUSED if checked.faults else ExitCode.OK
 
@@ -47,12 +49,12 @@ async def check(session: Session, *, file: SuiteFile) -> ExitCode:
 async def add(session: Session, *, file: SuiteFile, project: StorageProject = 0) -> ExitCode:
     """Register a suite of your own with its data files. New content becomes a new version."""
     sent = suite_document(file)
-    checked = await session.client.suites.check(sent)
+    checked = await session.client.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=sent))
     if checked.faults:
         _report_checked(session.terminal, file, checked)
         return ExitCode.REFUSED
     files = f" with {', '.join(sorted(sent.files))}" if sent.files else ""
-    added = await session.client.suites.add(sent, project)
+    added = await session.client.suites.AddSuite(suite_pb2.AddSuiteRequest(document=sent, project_id=project))
     session.terminal.show(added, lambda console, shown: _print_added(console, shown, files))
     return ExitCode.OK
 
@@ -66,9 +68,9 @@ async def show(
     num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in the prompt.")] = None,
 ) -> None:
     """Print exactly what a model would be asked."""
-    named = suite or _suite_of(task, await session.client.list_suites())
+    named = suite or _suite_of(task, await _listed(session.client))
     request = suite_pb2.ShowSampleRequest(suite=named, task=task, doc_id=row, num_fewshot=num_fewshot)
-    shown = await session.client.suites.show_sample(request)
+    shown = await session.client.suites.ShowSample(request)
     if not session.terminal.is_json:
         say(session.terminal.out, f"{named} · {task} · row {row}", style="bold")
     session.terminal.show(shown, print_sample)
@@ -82,7 +84,7 @@ async def delete(
 ) -> None:
     """Delete a version of a suite of your own that no run used."""
     try:
-        await session.client.suites.delete(name, version)
+        await session.client.suites.DeleteSuite(suite_pb2.DeleteSuiteRequest(suite=name, version=version))
     except NotFound as error:
         raise NotFound(f"No user's suite {name} has a version {version}.", error.reason) from error
     session.terminal.report({"suite": name, "version": version}, f"Version {version} of {name} is deleted.")
@@ -98,14 +100,18 @@ async def refuse_unknown_benchmark(client: ProctorClient, benchmark: str) -> Non
     Called after an empty search: runs of a suite that was removed can still be found.
     """
     if benchmark.startswith(_DATASET_PREFIX):
-        await client.datasets.get(benchmark)
+        await client.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=benchmark))
         return
-    known = [listed.suite for listed in await client.list_suites()]
+    known = [listed.suite for listed in await _listed(client)]
     if benchmark and benchmark not in known:
         raise NotFound(f"There is no suite {benchmark}. There are: {', '.join(known)}.", "UNKNOWN_SUITE")
 
 
-def suites_table(console: Console, found: list[scheduler_pb2.SuiteInfo]) -> Table:
+async def _listed(client: ProctorClient) -> Sequence[scheduler_pb2.SuiteInfo]:
+    return (await client.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
+
+
+def suites_table(console: Console, found: Sequence[scheduler_pb2.SuiteInfo]) -> Table:
     return table(console, texts("suite", "tasks", "what it is"), map(_cells, found))
 
 
@@ -115,7 +121,7 @@ def _cells(suite: scheduler_pb2.SuiteInfo) -> tuple[str | Text, ...]:
     return name, ", ".join(task.task for task in suite.tasks), about
 
 
-def _suite_of(task: str, found: list[scheduler_pb2.SuiteInfo]) -> str:
+def _suite_of(task: str, found: Sequence[scheduler_pb2.SuiteInfo]) -> str:
     having = [suite.suite for suite in found if any(each.task == task for each in suite.tasks)]
     match having:
         case [only]:

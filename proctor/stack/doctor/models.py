@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from proctor.stack.doctor.finding import Finding, fine, warning
 from proctor.stack.options import starter_model_dir
-from proctor.stack.pools import REMOTE_PROVIDERS, RemoteProvider
 from proctor.stack.vllm import find_vllm_python, list_gpus
 from proctor.starter.make_rows import is_current
+from proctor.values.providers.remote_providers import REMOTE_PROVIDERS, RemoteProvider
 
 _MAKE = "in a checkout `make vllm` makes it; models behind a server are served without it"
 _DISTRIBUTION = re.compile(r"vllm-(?P<version>\d.*)\.dist-info")

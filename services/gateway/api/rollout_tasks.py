@@ -11,12 +11,13 @@ from starlette.requests import Request
 
 from proctor.v1 import rollout_service_pb2
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
+from proctor.wire.uploads import upload_messages
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Text
 from services.gateway.http.paths import ROLLOUT_TASKS
 from services.gateway.http.problem import problems
-from services.gateway.http.uploads import body_chunks, cut, media_type_of
+from services.gateway.http.uploads import body_chunks, media_type_of
 
 router = APIRouter(tags=["rollouts"])
 
@@ -45,17 +46,15 @@ class TasksUploaded(BaseModel):
     stored_bytes: int
 
 
-async def _messages(
+async def _parts(
     request: Request, user: str, name: str
-) -> AsyncGenerator[rollout_service_pb2.UploadTasksRequest]:
+) -> AsyncGenerator[rollout_service_pb2.TasksHeader | bytes]:
     if media_type_of(request.headers.get("Content-Type", "")) not in _TYPES:
         raise HTTPException(415, "Name the content of the file: Content-Type: application/gzip.")
-    yield rollout_service_pb2.UploadTasksRequest(header=rollout_service_pb2.TasksHeader(name=name, user=user))
+    yield rollout_service_pb2.TasksHeader(name=name, user=user)
     async with aclosing(body_chunks(request)) as body:
         async for chunk in body:
-            for part in cut(chunk):
-                yield rollout_service_pb2.UploadTasksRequest(content=part)
-    yield rollout_service_pb2.UploadTasksRequest(end=rollout_service_pb2.TasksEnd())
+            yield chunk
 
 
 @router.post(
@@ -73,7 +72,8 @@ async def upload(
         Text, Query(max_length=MAX_UPLOAD_NAME_CHARACTERS, description="For messages")
     ] = "tasks.tar.gz",
 ) -> TasksUploaded:
-    async with aclosing(_messages(request, user, name)) as messages:
+    parts = _parts(request, user, name)
+    async with aclosing(upload_messages(rollout_service_pb2.UploadTasksRequest, parts)) as messages:
         stored = await scheduler.rollouts.UploadTasks(messages)
     return TasksUploaded(
         tasks_digest=stored.tasks_digest, task_ids=list(stored.task_ids), stored_bytes=stored.stored_bytes

@@ -10,7 +10,6 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from structlog.contextvars import bind_contextvars
 
-from proctor.client.calls import send_chunks
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from proctor.v1 import batch_service_pb2 as batch_pb2
@@ -30,6 +29,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.names.user import Caller
+from proctor.wire.uploads import send_chunks
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc.caller import PREFIX, caller_metadata
 from services.common.structured_logs import get_logger

@@ -4,13 +4,14 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated, Generic, Protocol, TypeVar, cast
+from typing import Annotated, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 from fastapi import Header
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
+from proctor.wire.stubs import chunks_of
 from services.gateway.http.parameters import Keywords
 
 # At most 19 digits, as many as 2**63 has. Python refuses to read thousands of them, with an error.
@@ -118,8 +119,7 @@ class Download(Generic[C]):
 
 async def begin(chunks: AsyncIterable[C], empty: C) -> Download[C]:
     """`empty` is the first chunk of a stream without chunks."""
-    # The calls of a BackendChannel are async generators, which their stubs cannot say.
-    rest = cast("AsyncGenerator[C]", chunks)
+    rest = chunks_of(chunks)
     # Once the response has begun, its status can no longer say what went wrong.
     return Download(await anext(rest, empty), rest)
 

@@ -12,8 +12,6 @@ from services.gateway.http.errors import BodyCutOff, MalformedForm
 FORM = "multipart/form-data"
 # RFC 2046, section 5.1.1.
 _MAX_BOUNDARY_BYTES = 70
-# The scheduler's limit for one message of an upload (`MAX_CHUNK_BYTES`).
-_MESSAGE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +123,6 @@ async def body_chunks(request: Request) -> AsyncGenerator[bytes]:
             yield chunk
     except ClientDisconnect as error:
         raise BodyCutOff from error
-
-
-def cut(content: bytes) -> list[bytes]:
-    """Chunks of the size that one message of an upload may have."""
-    return [content[start : start + _MESSAGE_BYTES] for start in range(0, len(content), _MESSAGE_BYTES)]
 
 
 def media_type_of(content_type: str) -> str:

@@ -9,6 +9,7 @@ from proctor.v1 import rollout_service_pb2
 from proctor.values.names.user import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
+from proctor.wire.uploads import MAX_CHUNK_BYTES
 from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import checked_request_id
@@ -26,8 +27,6 @@ from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound, Upl
 from services.scheduler.uploads.faults import DatasetFault
 from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpose, StoredFile, is_file_id
 
-# The gateway and the client send this; larger ones would only hold more memory for each upload.
-MAX_CHUNK_BYTES = 1024 * 1024
 FAULT = Codec(DatasetFault, dataset_pb2.DatasetFault, unpaired={"kind"})
 # The name of the list in its page tokens.
 _DATASETS = "datasets"

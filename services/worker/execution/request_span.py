@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from proctor.values.names.model_name import split_model
+from proctor.values.providers.remote_providers import REMOTE_PROVIDERS
 from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import TokenUsage
 from services.common.traces import SpanKind, current_trace, span
@@ -19,7 +20,6 @@ PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
 INPUT_TOKENS = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
-_PROVIDERS = {"gemini": "gcp.gemini", "xai": "x_ai"}
 
 
 def is_traced_call(shard: Shard, sample: ShardSample) -> bool:
@@ -32,9 +32,10 @@ def request_span(shard: Shard, sample: ShardSample) -> Iterator[Any]:
     provider, model = split_model(shard.model)
     is_chat = bool(sample.prompt.messages) and shard.method is not ScoringMethod.LOGLIKELIHOOD
     operation = "chat" if is_chat else "text_completion"
+    known = REMOTE_PROVIDERS.get(provider)
     attributes = {
         OPERATION: operation,
-        PROVIDER: _PROVIDERS.get(provider, provider),
+        PROVIDER: (known and known.traced_as) or provider,
         REQUEST_MODEL: model,
     }
     with span(f"{operation} {model}", SpanKind.CLIENT, attributes=attributes) as made:

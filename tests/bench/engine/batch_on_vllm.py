@@ -99,7 +99,7 @@ async def seconds_in_proctor(folder: Path, lines: bytes) -> InProctor:
 
 async def run_lines(stack: StackHarness, name: str, lines: bytes) -> run_pb2.Run:
     """Uploads them and runs them to the end."""
-    uploaded = await stack.client.datasets.upload(Upload(io.BytesIO(lines), f"{name}.jsonl"))
+    uploaded = await stack.client.upload_dataset(Upload(io.BytesIO(lines), f"{name}.jsonl"))
     run_id = await stack.submit(run_pb2.RunOrder(dataset_id=uploaded.dataset.dataset_id, model=MODEL))
     async for run in stack.client.watch_run(run_id):
         if run.state in FINAL_NUMBERS:

@@ -72,7 +72,7 @@ async def seconds_in_proctor(stack: StackHarness, samples: int) -> float:
         if run.state in FINAL_NUMBERS and run.state != run_pb2.RUN_STATE_COMPLETED:
             raise SystemExit(f"The run went wrong: {run.error.message}")
     seconds = time.perf_counter() - started
-    summary = await stack.client.get_summary(run_id)
+    summary = await stack.client.summary(run_id)
     if summary.usage.completion_tokens != samples * MAX_TOKENS:
         raise SystemExit(f"Expected {samples * MAX_TOKENS} tokens, got {summary.usage.completion_tokens}.")
     return seconds

@@ -42,7 +42,7 @@ async def store_uploads(stack: StackHarness) -> StoredUploads:
     """The copies of the batch need as many copied runs."""
     lines = [{"id": f"q-{n}", "prompt": f"What is {n} and {n}?", "target": str(2 * n)} for n in range(_ROWS)]
     content = io.BytesIO("\n".join(map(json.dumps, lines)).encode())
-    stored = await stack.client.datasets.upload(Upload(content, "sums.jsonl"))
+    stored = await stack.client.upload_dataset(Upload(content, "sums.jsonl"))
     dataset_id = stored.dataset.dataset_id
     run_id = await completed(stack, run_pb2.RunOrder(project_id=1, dataset_id=dataset_id, model=_MODEL))
     batch_id = await _batch(stack)

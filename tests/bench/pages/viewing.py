@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.bench.pages.killed_gateway import Outages, kill_gateways
 from tests.bench.pages.live_pages import LivePages, watch_pages
 from tests.bench.pages.page_views import Seen, cpu_of_responses, responses, view
@@ -134,7 +135,7 @@ async def _paused(stack: StackHarness) -> str:
     run_id = await stack.submit(
         run_pb2.RunOrder(project_id=1, suite="starter", model=MODELS[0], rollouts=100)
     )
-    await stack.client.pause_run(run_id)
+    await stack.client.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))
     return run_id
 
 

@@ -11,6 +11,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
 from tests.e2e.harness.run_ends import ended
 from tests.fakes.eventually import eventually
@@ -58,7 +59,7 @@ async def stack_of_workers(folder: Path, workers: int, setting: Setting) -> Asyn
             await opened.enter_async_context(replica(stack, "worker", name, PROCTOR_POOLS_FILE=str(own)))
 
         async def all_are_known() -> bool:
-            return len((await stack.client.queue.show()).workers) == workers
+            return len((await stack.client.queue.GetQueue(queue_pb2.GetQueueRequest())).workers) == workers
 
         await eventually(all_are_known, f"{workers} workers are known")
         yield stack

@@ -46,7 +46,7 @@ async def assert_recorded_right(run: FaultedRun, limit_seconds: float) -> None:
     assert_each_recorded_once(rows, run.total)
     assert_counters_equal_rows(rows)
     assert_all_answered_right(rows)
-    assert_summary(await run.stack.client.get_summary(run.run_id), run.total)
+    assert_summary(await run.stack.client.summary(run.run_id), run.total)
 
 
 async def read_rows(run: FaultedRun) -> Rows:

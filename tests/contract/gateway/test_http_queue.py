@@ -10,6 +10,7 @@ from proctor.client.errors import InternalError
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
@@ -182,7 +183,7 @@ async def test_answer_that_is_too_large_for_us_is_our_fault(harness: GatewayHarn
     assert (status, problem["reason"], response.headers.get("Retry-After")) == (500, "INTERNAL", None)
     async with ProctorClient(harness.grpc) as client:
         with pytest.raises(InternalError, match="too large to be sent"):
-            await client.list_runs()
+            await client.runs.ListRuns(scheduler_pb2.ListRunsRequest())
 
 
 async def test_too_long_a_page_is_refused(harness: GatewayHarness) -> None:

@@ -28,7 +28,7 @@ async def stack() -> AsyncIterator[StackHarness]:
 
 
 async def uploaded(stack: StackHarness, lines: Sequence[object], name: str) -> str:
-    answer = await stack.client.datasets.upload(Upload(io.BytesIO(jsonl(lines)), name))
+    answer = await stack.client.upload_dataset(Upload(io.BytesIO(jsonl(lines)), name))
     return answer.dataset.dataset_id
 
 
@@ -73,7 +73,7 @@ async def test_rollouts_and_limit_count_rows_and_scores_are_summed_up(stack: Sta
     metrics = [sample_pb2.MetricUse(name="contains")]
     run = await completed(stack, order_over(dataset_id, metrics=metrics, limit=10, rollouts=3))
     assert (run.progress.recorded, run.progress.total) == (30, 30)
-    summary = await stack.client.get_summary(run.run_id)
+    summary = await stack.client.summary(run.run_id)
     [task] = summary.tasks
     figures = {figure.metric: figure.mean for figure in task.metrics}
     assert (task.task, figures["contains"]) == ("rows", 0.5)

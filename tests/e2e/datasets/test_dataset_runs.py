@@ -13,7 +13,9 @@ import pytest
 import pytest_asyncio
 
 from proctor.client.datasets import Upload
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2, sample_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import LIMIT_SECONDS, ended
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -187,10 +189,12 @@ async def test_command_line_uploads_once_runs_shows_and_deletes(stack: StackHarn
 
 
 async def test_client_runs_what_it_has_uploaded(stack: StackHarness) -> None:
-    dataset = (await stack.client.datasets.upload(Upload(io.BytesIO(KEYED_FILE), "mine.jsonl"))).dataset
+    dataset = (await stack.client.upload_dataset(Upload(io.BytesIO(KEYED_FILE), "mine.jsonl"))).dataset
     metrics = [sample_pb2.MetricUse(name="exact_match")]
     order = run_pb2.RunOrder(dataset_id=dataset.dataset_id, model=MODEL, metrics=metrics, limit=2)
-    run = await ended(stack, (await stack.client.submit_run(order)).run.run_id)
+    run = await ended(
+        stack, (await stack.client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=order))).run.run_id
+    )
     assert (run.progress.total, run.dataset_name, run.order.suite) == (2, "mine.jsonl", "")
-    await stack.client.delete_run(run.run_id)
-    await stack.client.datasets.delete(dataset.dataset_id)
+    await stack.client.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run.run_id))
+    await stack.client.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=dataset.dataset_id))

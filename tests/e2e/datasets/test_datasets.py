@@ -17,6 +17,7 @@ import pytest_asyncio
 import zstandard
 
 from proctor.client.datasets import Upload
+from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from tests.e2e.harness.entry_points import CommandEnd, HttpAnswer, http, proctor
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -116,13 +117,22 @@ async def test_command_line_uploads_lists_shows_and_deletes(stack: StackHarness,
 
 async def test_same_content_under_two_names_is_two_data_sets_of_one_digest(stack: StackHarness) -> None:
     first, second = [
-        (await stack.client.datasets.upload(Upload(io.BytesIO(JSONL), name))).dataset
+        (await stack.client.upload_dataset(Upload(io.BytesIO(JSONL), name))).dataset
         for name in ("first.jsonl", "second.jsonl")
     ]
     assert first.digest == second.digest
-    await stack.client.datasets.delete(first.dataset_id)
-    assert len(await stack.client.datasets.preview(second.dataset_id)) == 10
-    await stack.client.datasets.delete(second.dataset_id)
+    await stack.client.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=first.dataset_id))
+    assert (
+        len(
+            (
+                await stack.client.datasets.PreviewDataset(
+                    dataset_pb2.PreviewDatasetRequest(dataset_id=second.dataset_id)
+                )
+            ).rows
+        )
+        == 10
+    )
+    await stack.client.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=second.dataset_id))
     await eventually(lambda: not objects(stack), "their objects are gone")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from proctor.client.pages import all_pages
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from tests.harness.stack_harness import StackHarness
@@ -31,13 +32,6 @@ async def completed(
 
 async def all_outcomes(stack: StackHarness, run_id: str, task: str = "") -> list[outcome_pb2.RecordedOutcome]:
     """Page by page."""
-    found: list[outcome_pb2.RecordedOutcome] = []
-    token = ""
-    while True:
-        request = results_pb2.ListOutcomesRequest(
-            run_id=run_id, page_size=PAGE_SIZE, page_token=token, task=task
-        )
-        page, token = await stack.client.list_outcomes(request)
-        found += page
-        if not token:
-            return found
+    request = results_pb2.ListOutcomesRequest(run_id=run_id, page_size=PAGE_SIZE, task=task)
+    pages = all_pages(stack.client.outcomes.ListOutcomes, request)
+    return [outcome async for page in pages for outcome in page.outcomes]

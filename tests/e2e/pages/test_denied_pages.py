@@ -10,6 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from proctor.client.proctor_client import ProctorClient
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.pages.conftest import Site
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.browser import EVERY_LOOK, Look, Tab, chromium, tab
@@ -30,7 +31,7 @@ async def guarded() -> AsyncIterator[Site]:
         order = StackOrder(rows=4, environment=keys)
         async with stack_harness(state_dir.parent, order) as stack, chromium() as browser:
             async with ProctorClient(stack.stack.gateway_grpc, api_key=KEYS["ann"]) as ann:
-                run = (await ann.submit_run(keyed_order())).run
+                run = (await ann.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=keyed_order()))).run
                 async for seen in ann.watch_run(run.run_id):
                     run = seen
             yield Site(stack, browser, (run.run_id,))

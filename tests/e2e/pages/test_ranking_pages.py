@@ -83,7 +83,7 @@ async def test_list_says_how_much_a_filter_has_found(
 ) -> None:
     # Tests of other pages order runs on the same site.
     request = ListHistoryRequest(benchmark="starter", days=30, page_size=1)
-    runs = (await ranked.stack.client.leaderboard.history(request)).total
+    runs = (await ranked.stack.client.leaderboard.ListHistory(request)).total
     assert runs >= len(MODELS)
     async with tab(ranked.browser, ranked.url) as opened:
         await opened.open(path)

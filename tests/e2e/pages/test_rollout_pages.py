@@ -28,7 +28,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
     order = rollouts_order("mended", archive(tmp_path), rollouts=3)
     del order.models[:]
     order.models.extend(MODELS)
-    ordered = await site.stack.client.rollouts.order(order)
+    ordered = await site.stack.client.rollouts.SubmitRollouts(order)
     async with tab(site.browser, site.url) as opened:
         page = opened.page
         await opened.open("/rollouts")
@@ -68,7 +68,7 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
 async def test_rubrics_are_shown_one_by_one(site: Site, tmp_path: Path) -> None:
     tb_meta_folder(tmp_path / "judged")
     agent = rollout_pb2.RolloutAgent(kind=rollout_pb2.AGENT_KIND_NONE)
-    ordered = await site.stack.client.rollouts.order(
+    ordered = await site.stack.client.rollouts.SubmitRollouts(
         rollouts_order("rubrics", archive(tmp_path), agent=agent)
     )
     run = ordered.runs[0].run_id

@@ -7,6 +7,7 @@ import signal
 import pytest
 from playwright.async_api import expect
 
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.pages.conftest import Site
 from tests.fakes.eventually import eventually
 from tests.harness.browser import tab, tab_in
@@ -30,7 +31,7 @@ async def test_live_run_in_every_look(site: Site) -> None:
         await site.check_in_every_look(f"/runs/{run_id}", "run-live", until="#live tbody tr")
     finally:
         await site.stack.model_server.control(latency_seconds=0)
-        await site.stack.client.cancel_run(run_id)
+        await site.stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
 
 
 async def test_pages_are_read_without_scripts(site: Site) -> None:
@@ -107,7 +108,7 @@ async def test_killed_gateway_is_watched_again_without_a_reload(site: Site) -> N
     finally:
         await site.stack.model_server.control(latency_seconds=0)
         await eventually(site.stack.stack.child("gateway").ready.is_set, "the gateway is back", 30)
-        await site.stack.client.cancel_run(run_id)
+        await site.stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
 
 
 async def test_eight_tabs_of_one_browser_are_all_live(site: Site) -> None:
@@ -131,7 +132,7 @@ async def test_eight_tabs_of_one_browser_are_all_live(site: Site) -> None:
                 await eventually(renewed, f"tab {index} is renewed")
     finally:
         await site.stack.model_server.control(latency_seconds=0)
-        await site.stack.client.cancel_run(run_id)
+        await site.stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
 
 
 async def test_keyboard_alone_leads_from_the_list_to_a_run_and_back(site: Site) -> None:

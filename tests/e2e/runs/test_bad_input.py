@@ -166,7 +166,7 @@ def good_order(**changes: Any) -> run_pb2.RunOrder:
 
 
 async def stored_runs(stack: StackHarness) -> int:
-    return (await stack.client.list_runs()).total
+    return (await stack.client.runs.ListRuns(scheduler_pb2.ListRunsRequest())).total
 
 
 @pytest.fixture(params=list(REFUSALS.values()), ids=list(REFUSALS))
@@ -259,7 +259,7 @@ async def test_model_that_the_provider_does_not_know_fails_the_run_at_once_in_it
     assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "PROVIDER_REFUSED")
     assert run.error.message.startswith("AI provider error: The server answered 404")
     assert "`unknown` does not exist" in run.error.message
-    summary = await stack.client.get_summary(run_id)
+    summary = await stack.client.summary(run_id)
     assert (dict(summary.failures), summary.answered) == ({}, 0)
     shown = (await http(stack, "GET", f"{API}/results/{run_id}")).body
     assert (shown["status"], shown["error"]) == ("failed", run.error.message)

@@ -35,7 +35,7 @@ async def rollout(
     stack: StackHarness, folder: Path, name: str, agent: rollout_pb2.RolloutAgent
 ) -> outcome_pb2.RecordedOutcome:
     order = rollouts_order(name, harbor_tasks(folder, {"a": MEND}), agent=agent)
-    run_id = (await stack.client.rollouts.order(order)).runs[0].run_id
+    run_id = (await stack.client.rollouts.SubmitRollouts(order)).runs[0].run_id
     await ended(stack, run_id)
     [outcome] = await all_outcomes(stack, run_id)
     return outcome
@@ -121,4 +121,4 @@ async def test_an_agent_that_cannot_work_is_refused(
     order = rollouts_order("refused-agent", harbor_tasks(tmp_path, {"a": MEND}))
     order.agent.MergeFrom(rollout_pb2.RolloutAgent(**agent))
     with pytest.raises(errors.Refused, match=said):
-        await stack.client.rollouts.order(order)
+        await stack.client.rollouts.SubmitRollouts(order)

@@ -4,7 +4,7 @@ import base64
 import io
 import json
 import tarfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,9 +15,9 @@ import pytest_asyncio
 from proctor.client import errors
 from proctor.stack.state import StackLock, StackState, write_stack_state
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
-from proctor.v1.artifact_service_pb2 import ReadArtifactRequest
-from proctor.v1.rollout_service_pb2 import ListRolloutsOrdersRequest
-from proctor.v1.scheduler_service_pb2 import ListRunsRequest
+from proctor.v1.artifact_service_pb2 import Artifact, ListArtifactsRequest, ReadArtifactRequest
+from proctor.v1.rollout_service_pb2 import GetRolloutsOrderRequest, ListRolloutsOrdersRequest
+from proctor.v1.scheduler_service_pb2 import DeleteRunRequest, ListRunsRequest
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.stack.command_line import CommandLine
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -45,20 +45,20 @@ async def test_a_model_works_on_tasks_and_is_judged(stack: StackHarness, tmp_pat
     tasks = harbor_tasks(tmp_path, {"mended": MEND, "spoiled": SPOIL})
     order = rollouts_order("worked", tasks, rollouts=2)
     order.models.append("openai/other")
-    ordered = await stack.client.rollouts.order(order)
+    ordered = await stack.client.rollouts.SubmitRollouts(order)
     assert (ordered.suite, list(ordered.task_ids)) == ("worked@1", ["mended", "spoiled"])
     assert [run.order.model for run in ordered.runs] == ["openai/fake", "openai/other"]
     for run in ordered.runs:
         outcomes = await finished(stack, run.run_id)
         scores = {(each.doc_id, each.outcome.rollout): each.scores["pass@1"] for each in outcomes}
         assert scores == {(0, 0): 1.0, (0, 1): 1.0, (1, 0): 0.0, (1, 1): 0.0}
-    summary = await stack.client.get_summary(ordered.runs[0].run_id)
+    summary = await stack.client.summary(ordered.runs[0].run_id)
     figures = {metric.metric: metric.mean for metric in summary.tasks[0].metrics}
     assert (figures["pass@1"], figures["reward"], figures["pass@2"]) == (0.5, 0.5, 0.5)
 
 
 async def test_a_record_of_a_rollout_has_all_that_was_done(stack: StackHarness, tmp_path: Path) -> None:
-    ordered = await stack.client.rollouts.order(
+    ordered = await stack.client.rollouts.SubmitRollouts(
         rollouts_order("recorded", harbor_tasks(tmp_path, {"a": MEND}))
     )
     [outcome] = await finished(stack, ordered.runs[0].run_id)
@@ -82,7 +82,7 @@ async def test_a_record_of_a_rollout_has_all_that_was_done(stack: StackHarness, 
 async def test_artifacts_lie_in_the_object_store_until_their_run_is_deleted(
     stack: StackHarness, tmp_path: Path
 ) -> None:
-    ordered = await stack.client.rollouts.order(
+    ordered = await stack.client.rollouts.SubmitRollouts(
         rollouts_order("kept", harbor_tasks(tmp_path, {"a": MEND}), rollouts=2)
     )
     run_id = ordered.runs[0].run_id
@@ -110,7 +110,7 @@ async def test_artifacts_lie_in_the_object_store_until_their_run_is_deleted(
     assert "doubling.py" in names
     folder = stack.stack.options.state_dir / "objects" / "runs" / run_id
     assert folder.is_dir()
-    await stack.client.delete_run(run_id)
+    await stack.client.runs.DeleteRun(DeleteRunRequest(run_id=run_id))
     assert not [path for path in folder.rglob("*") if path.is_file()]
 
 
@@ -121,7 +121,7 @@ async def test_agents_without_a_model_ask_none(
     tb_meta_folder(tmp_path / "a")
     await stack.model_server.control(reset_stats=True)
     agent = rollout_pb2.RolloutAgent(kind=f"AGENT_KIND_{kind}")  # type: ignore[arg-type]  # its name
-    ordered = await stack.client.rollouts.order(
+    ordered = await stack.client.rollouts.SubmitRollouts(
         rollouts_order(f"{kind.lower()}s", archive(tmp_path), agent=agent)
     )
     [outcome] = await finished(stack, ordered.runs[0].run_id)
@@ -135,7 +135,7 @@ async def test_a_verifier_without_a_result_is_a_failure_and_no_score(
     stack: StackHarness, tmp_path: Path
 ) -> None:
     harbor_folder(tmp_path / "a", test="exit 1; true")
-    ordered = await stack.client.rollouts.order(rollouts_order("unverified", archive(tmp_path)))
+    ordered = await stack.client.rollouts.SubmitRollouts(rollouts_order("unverified", archive(tmp_path)))
     run = await ended(stack, ordered.runs[0].run_id)
     assert run.state == run_pb2.RUN_STATE_FAILED
     [outcome] = await all_outcomes(stack, run.run_id)
@@ -180,24 +180,25 @@ async def test_an_order_over_rest_that_is_repeated_is_one(stack: StackHarness, t
 async def test_orders_are_listed_until_their_runs_are_deleted(stack: StackHarness, tmp_path: Path) -> None:
     order = rollouts_order("listed", harbor_tasks(tmp_path, {"a": MEND, "b": MEND}), rollouts=2)
     order.models.append("openai/other")
-    ordered = await stack.client.rollouts.order(order)
+    ordered = await stack.client.rollouts.SubmitRollouts(order)
     for run in ordered.runs:
         await ended(stack, run.run_id)
-    [kept] = (await stack.client.rollouts.list(ListRolloutsOrdersRequest(suite="listed@1"))).orders
+    orders = stack.client.rollouts
+    [kept] = (await orders.ListRolloutsOrders(ListRolloutsOrdersRequest(suite="listed@1"))).orders
     assert (kept.order_id, kept.rollouts, list(kept.task_ids)) == (ordered.order_id, 2, ["a", "b"])
     assert [run.run_id for run in kept.runs] == [run.run_id for run in ordered.runs]
     assert [run.progress.recorded for run in kept.runs] == [4, 4]
     assert kept.agent.max_steps == 50
     first, second = (run.run_id for run in ordered.runs)
-    await stack.client.delete_run(first)
-    left = await stack.client.rollouts.get(ordered.order_id)
+    await stack.client.runs.DeleteRun(DeleteRunRequest(run_id=first))
+    left = (await orders.GetRolloutsOrder(GetRolloutsOrderRequest(order_id=ordered.order_id))).order
     assert ([run.run_id for run in left.runs], list(left.models)) == (
         [second],
         ["openai/fake", "openai/other"],
     )
-    await stack.client.delete_run(second)
+    await stack.client.runs.DeleteRun(DeleteRunRequest(run_id=second))
     with pytest.raises(errors.NotFound, match="no order of rollouts"):
-        await stack.client.rollouts.get(ordered.order_id)
+        await orders.GetRolloutsOrder(GetRolloutsOrderRequest(order_id=ordered.order_id))
 
 
 async def test_nothing_is_stored_of_an_order_with_an_unknown_model(
@@ -206,10 +207,11 @@ async def test_nothing_is_stored_of_an_order_with_an_unknown_model(
     order = rollouts_order("refused", harbor_tasks(tmp_path, {"a": MEND}))
     order.models.append("nowhere/model")
     with pytest.raises(errors.Refused, match="nowhere"):
-        await stack.client.rollouts.order(order)
-    listed = await stack.client.list_runs(ListRunsRequest(benchmark="refused"))
+        await stack.client.rollouts.SubmitRollouts(order)
+    listed = await stack.client.runs.ListRuns(ListRunsRequest(benchmark="refused"))
     assert listed.total == 0
-    assert (await stack.client.rollouts.list(ListRolloutsOrdersRequest(suite="refused"))).total == 0
+    orders = await stack.client.rollouts.ListRolloutsOrders(ListRolloutsOrdersRequest(suite="refused"))
+    assert orders.total == 0
 
 
 CONFIG = """
@@ -331,14 +333,19 @@ def layout(stamp: str, ids: list[str]) -> set[str]:
     }
 
 
+async def listed_artifacts(stack: StackHarness, run_id: str, sample: int, rollout: int) -> Sequence[Artifact]:
+    request = ListArtifactsRequest(run_id=run_id, sample=sample, rollout=rollout)
+    return (await stack.client.artifacts.ListArtifacts(request)).artifacts
+
+
 async def stored_artifacts(stack: StackHarness, run_id: str, sample: int, rollout: int) -> dict[str, bytes]:
     """Their bytes by name; each has one part."""
     found = {}
-    for each in await stack.client.rollouts.artifacts(run_id, sample, rollout):
+    for each in await listed_artifacts(stack, run_id, sample, rollout):
         request = ReadArtifactRequest(
             run_id=run_id, sample=sample, rollout=rollout, execution=each.execution, name=each.name
         )
-        found[each.name] = (await stack.client.rollouts.artifact_part(request)).content
+        found[each.name] = (await stack.client.artifacts.ReadArtifact(request)).content
     return found
 
 
@@ -347,7 +354,7 @@ async def test_the_folders_of_an_order_are_fetched_whole_and_resumed(
 ) -> None:
     """Each file has the bytes that the worker stored. What is there is not fetched again, a cut file is."""
     tasks = harbor_tasks(tmp_path / "tasks", {"mended": MEND, "spoiled": SPOIL})
-    ordered = await stack.client.rollouts.order(rollouts_order("fetched", tasks, rollouts=2))
+    ordered = await stack.client.rollouts.SubmitRollouts(rollouts_order("fetched", tasks, rollouts=2))
     run_id, data = ordered.runs[0].run_id, tmp_path / "data"
     await finished(stack, run_id)
     command = CommandLine(stack.client.address, tmp_path / "state")
@@ -368,7 +375,7 @@ async def test_the_folders_of_an_order_are_fetched_whole_and_resumed(
     (manifest_file.parent / "task_results" / f"{ids[3]}.json").unlink()
     cut, kept = data / "runs" / ids[3] / "artifacts" / "files.tar.gz", data / "runs" / ids[0]
     whole = cut.read_bytes()
-    [listed] = [each for each in await stack.client.rollouts.artifacts(run_id, 1, 1) if each.name == cut.name]
+    [listed] = [each for each in await listed_artifacts(stack, run_id, 1, 1) if each.name == cut.name]
     part = cut.with_name(f".{cut.name}.{listed.execution}-{listed.stored_at.ToNanoseconds()}")
     cut.unlink()
     part.write_bytes(whole[:100])

@@ -59,7 +59,7 @@ async def test_figures_are_the_same_by_rest_by_grpc_and_in_the_rows(stack: Stack
     assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_COMPLETED
 
     by_rest = (await http(stack, "GET", f"{API}/results/{run_id}")).body
-    by_grpc = await stack.client.get_summary(run_id)
+    by_grpc = await stack.client.summary(run_id)
     async with stack.database() as database:
         in_rows = {row["task"]: row for row in await database.fetch(_FIGURES, run_id)}
     assert (by_rest["status"], by_rest["failures"]) == ("completed", {})
@@ -111,7 +111,7 @@ async def test_streamed_run_has_the_same_figures_and_the_time_to_the_first_token
 
 async def test_the_same_order_twice_gives_the_same_figures(stack: StackHarness) -> None:
     order = run_pb2.RunOrder(project_id=1, suite="starter", model=MODEL, limit=40)
-    summaries = [await stack.client.get_summary(await completed(stack, order)) for _ in range(2)]
+    summaries = [await stack.client.summary(await completed(stack, order)) for _ in range(2)]
     first, second = ([(task.task, list(task.metrics)) for task in summary.tasks] for summary in summaries)
     assert first == second
 
@@ -130,7 +130,7 @@ async def test_every_rollout_of_a_sample_is_asked_and_recorded(stack: StackHarne
     keys = [(item.outcome.sample, item.outcome.rollout) for item in outcomes]
     assert keys == [(sample, rollout) for sample in range(50) for rollout in range(3)]
     assert (await stack.model_server.stats())["requests"] == 150
-    [task] = (await stack.client.get_summary(run_id)).tasks
+    [task] = (await stack.client.summary(run_id)).tasks
     assert (task.total, task.answered, task.metrics[0].n) == (150, 150, 50)
 
 
@@ -225,7 +225,7 @@ async def test_tables_name_the_figures(stack: StackHarness) -> None:
 
 async def test_environment_says_what_is_needed_to_repeat_a_run(stack: StackHarness) -> None:
     run_id = await completed(stack, keyed_order(limit=5))
-    run = await stack.client.get_run(run_id)
+    run = await stack.client.run(run_id)
     reported = json.dumps(dict(run.environment))
     for word in ("proctor", "definition", "sha256", "engine"):
         assert word in reported, reported

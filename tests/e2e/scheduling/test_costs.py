@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from proctor.client import errors as client_errors
 from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
@@ -61,13 +62,13 @@ def cost_of(usage: outcome_pb2.TokenUsage) -> float:
 async def test_cost_is_usage_times_price_at_every_api_and_reported_before_the_next_run(
     stack: StackHarness, tmp_path: Path
 ) -> None:
-    first = await stack.client.submit_run(keyed_order())
+    first = await stack.client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=keyed_order()))
     assert not first.HasField("estimated_cost")
     run = await ended(stack, first.run.run_id)
     assert (run.state, run.price) == (run_pb2.RUN_STATE_COMPLETED, PRICE)
     usage = await recorded_usage(stack, run.run_id)
     cost = pytest.approx(cost_of(usage))
-    summary = await stack.client.get_summary(run.run_id)
+    summary = await stack.client.summary(run.run_id)
     assert (summary.usage, summary.price) == (usage, PRICE)
     assert summary.cost == cost
     assert run.progress.usage == usage
@@ -94,7 +95,7 @@ async def test_cost_is_usage_times_price_at_every_api_and_reported_before_the_ne
 
 
 async def test_a_run_stops_at_its_cost_limit_and_keeps_what_it_has(stack: StackHarness) -> None:
-    whole = await stack.client.get_summary(await completed(stack, keyed_order()))
+    whole = await stack.client.summary(await completed(stack, keyed_order()))
     limit = whole.cost / 2
     run_id = await stack.submit(keyed_order(max_cost=limit))
     run = await ended(stack, run_id)
@@ -102,7 +103,7 @@ async def test_a_run_stops_at_its_cost_limit_and_keeps_what_it_has(stack: StackH
     said = "Resource limits exceeded (cost): the run has reached its max_cost of "
     assert run.error.message.startswith(said)
 
-    summary = await stack.client.get_summary(run_id)
+    summary = await stack.client.summary(run_id)
     usage = await recorded_usage(stack, run_id)
     assert (summary.is_partial, summary.usage) == (True, usage)
     assert summary.cost == pytest.approx(cost_of(usage))
@@ -137,5 +138,5 @@ async def test_a_run_has_the_price_of_the_moment_it_was_ordered(
     later = prices_file.stat().st_mtime_ns + 10**9
     utime(prices_file, ns=(later, later))
     after = await completed(stack, keyed_order(limit=5))
-    prices = [(await stack.client.get_summary(run_id)).price for run_id in (before, after)]
+    prices = [(await stack.client.summary(run_id)).price for run_id in (before, after)]
     assert [price.input_per_million for price in prices] == [2, 3]

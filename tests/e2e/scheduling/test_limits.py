@@ -13,6 +13,7 @@ from proctor.client import errors as client_errors
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, ended
@@ -47,7 +48,7 @@ async def stack() -> AsyncIterator[StackHarness]:
 
 
 async def state_of(stack: StackHarness, run_id: str) -> run_pb2.RunState.ValueType:
-    return (await stack.client.get_run(run_id)).state
+    return (await stack.client.run(run_id)).state
 
 
 async def until_running(stack: StackHarness, run_ids: Sequence[str]) -> None:
@@ -61,7 +62,7 @@ async def until_running(stack: StackHarness, run_ids: Sequence[str]) -> None:
 async def cancel_all(stack: StackHarness, run_ids: Sequence[str]) -> None:
     """The waiting ones first, so that none of them is admitted meanwhile."""
     for run_id in reversed(run_ids):
-        await stack.client.cancel_run(run_id)
+        await stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
     for run_id in run_ids:
         assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_CANCELLED
 
@@ -84,11 +85,13 @@ async def test_a_queue_that_is_full_refuses_the_next_run_of_this_user_only(stack
     assert (await proctor(stack, "run --suite keyed --model openai/fake")).code == 2
 
     async with ProctorClient(stack.stack.gateway_grpc, user="another") as other:
-        pending.append((await other.submit_run(keyed_order())).run.run_id)
-    last = await stack.client.get_run(pending[-1])
+        pending.append(
+            (await other.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=keyed_order()))).run.run_id
+        )
+    last = await stack.client.run(pending[-1])
     assert last.wait.position == 1  # by fair share: those of the first user have had theirs
     assert last.wait.blocked_by == f"{MAX_RUNNING} of at most {MAX_RUNNING} runs are running"
-    second = await stack.client.get_run(pending[1])
+    second = await stack.client.run(pending[1])
     share = (
         f"before it: 1 of other users by fair share (local has {MAX_RUNNING} running and 1 waiting before it)"
     )
@@ -103,12 +106,12 @@ async def test_a_high_priority_is_admitted_before_a_low_one_that_waits_longer(st
     low = await stack.submit(keyed_order(priority=run_pb2.PRIORITY_LOW))
     normal = await stack.submit(keyed_order(priority=run_pb2.PRIORITY_NORMAL))
     high = await stack.submit(keyed_order(priority=run_pb2.PRIORITY_HIGH))
-    positions = [(await stack.client.get_run(run_id)).wait.position for run_id in (high, normal, low)]
+    positions = [(await stack.client.run(run_id)).wait.position for run_id in (high, normal, low)]
     assert positions == [1, 2, 3]
     for freed, next_in in zip(running, (high, normal, low), strict=True):
         waiting = [run_id for run_id in (high, normal, low) if run_id != next_in]
         before = [await state_of(stack, run_id) for run_id in waiting]
-        await stack.client.cancel_run(freed)
+        await stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=freed))
         await until_running(stack, [next_in])
         assert [await state_of(stack, run_id) for run_id in waiting] == before
     await cancel_all(stack, [high, normal, low])
@@ -122,7 +125,7 @@ async def test_a_waiting_run_says_why_and_starts_once_the_limits_let_it(stack: S
     await until_running(stack, [first])
     second = await stack.submit()
     why = "1 of at most 1 runs are running"
-    assert (await stack.client.get_run(second)).wait.blocked_by == why
+    assert (await stack.client.run(second)).wait.blocked_by == why
     shown = (await http(stack, "GET", "/api/v1/queue")).body
     assert [job["job_id"] for job in shown["running"]] == [first]
     assert [(job["job_id"], job["wait"]["blocked_by"]) for job in shown["pending"]] == [(second, why)]
@@ -152,10 +155,12 @@ async def test_requests_over_the_rate_are_refused_at_both_apis_with_the_time_to_
 
         async def cancel_unknown_run() -> None:
             with suppress(client_errors.NotFound):
-                await eager.cancel_run(str(uuid.uuid4()))
+                await eager.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=str(uuid.uuid4())))
 
-        before = await operator.queue.limits()
-        await operator.queue.change_limits(queue_pb2.QueueLimits(max_requests_per_minute=MAX_REQUESTS))
+        before = await operator.queue.GetLimits(queue_pb2.GetLimitsRequest())
+        await operator.queue.SetLimits(
+            queue_pb2.SetLimitsRequest(limits=queue_pb2.QueueLimits(max_requests_per_minute=MAX_REQUESTS))
+        )
         try:
             with pytest.raises(client_errors.Refused) as raised:
                 await ask_too_often(cancel_unknown_run)
@@ -164,11 +169,15 @@ async def test_requests_over_the_rate_are_refused_at_both_apis_with_the_time_to_
                 lambda: http(stack, "POST", "/api/v1/suites?dry_run=true", data=SUITE, headers=headers)
             )
             # Reads have a limit of their own, and a local stack has none. A check stores nothing.
-            await ask_too_often(eager.list_suites)
-            await ask_too_often(lambda: eager.suites.check(suite_pb2.SuiteDocument(text=SUITE)))
+            await ask_too_often(lambda: eager.runs.ListSuites(scheduler_pb2.ListSuitesRequest()))
+            await ask_too_often(
+                lambda: eager.suites.CheckSuite(
+                    suite_pb2.CheckSuiteRequest(document=suite_pb2.SuiteDocument(text=SUITE))
+                )
+            )
         finally:
-            await operator.queue.change_limits(before.limits)
-        assert await eager.list_suites()
+            await operator.queue.SetLimits(queue_pb2.SetLimitsRequest(limits=before.limits))
+        assert (await eager.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
     assert isinstance(raised.value.__cause__, grpc.aio.AioRpcError)
     assert raised.value.__cause__.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert (raised.value.reason, raised.value.facts["limit"]) == ("TOO_MANY_REQUESTS", str(MAX_REQUESTS))
@@ -183,7 +192,7 @@ async def test_a_run_that_reaches_its_deadline_fails_and_keeps_what_it_has(stack
     run_id = await stack.submit(keyed_order(rollouts=2))
     run = await ended(stack, run_id, limit_seconds=4 * TIME_LIMIT_SECONDS)
     assert (run.state, run.error.reason) == (run_pb2.RUN_STATE_FAILED, "DEADLINE_REACHED")
-    summary = await stack.client.get_summary(run_id)
+    summary = await stack.client.summary(run_id)
     kept = await all_outcomes(stack, run_id)
     assert 0 < len(kept) == summary.answered < summary.total == 2 * ROWS
     assert (summary.is_partial, summary.failed) == (True, 0)
@@ -192,6 +201,6 @@ async def test_a_run_that_reaches_its_deadline_fails_and_keeps_what_it_has(stack
     assert shown["error"].startswith("Job execution failed: Resource limits exceeded")
 
     await stack.model_server.control(latency_seconds=0, reset_stats=True)
-    await stack.client.retry_run(run_id)
+    await stack.client.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))
     assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_COMPLETED
     assert (await stack.model_server.stats())["requests"] == summary.total - summary.answered

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from proctor.client.datasets import Upload
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.harness.entry_points import http, proctor
 from tests.e2e.harness.run_ends import ended
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -50,11 +51,11 @@ ROWS: list[dict[str, Any]] = [
 async def run_ids(stack: StackHarness) -> list[str]:
     """Of both models over the same rows."""
     file = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
-    dataset = (await stack.client.datasets.upload(Upload(io.BytesIO(file), "rows.jsonl"))).dataset
+    dataset = (await stack.client.upload_dataset(Upload(io.BytesIO(file), "rows.jsonl"))).dataset
     ids = []
     for model in (MODEL, OTHER):
         order = run_pb2.RunOrder(dataset_id=dataset.dataset_id, model=model)
-        submitted = await stack.client.submit_run(order)
+        submitted = await stack.client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=order))
         run = await ended(stack, submitted.run.run_id)
         assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
         ids.append(run.run_id)

@@ -66,7 +66,7 @@ async def test_answers_are_executed_and_scored_by_their_tests(stack: StackHarnes
         (2, "failed: SyntaxError: invalid syntax (<answer>, line 3)", 0.0),
         (3, "ended itself with code 0 before its tests ended", 0.0),
     }
-    summary = await stack.client.get_summary(run_id)
+    summary = await stack.client.summary(run_id)
     assert (summary.answered, summary.failed) == (len(outcomes), 0)
     figures = {metric.metric: metric.mean for metric in summary.tasks[0].metrics}
     assert figures["pass@1"] == pytest.approx(0.25)

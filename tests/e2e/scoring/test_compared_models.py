@@ -154,7 +154,7 @@ async def test_an_export_has_every_outcome_once(examined: Examined, tmp_path: Pa
     assert end.code == 0, end.err
     rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"), newline="")))
     assert len({(row["task"], row["doc_id"]) for row in rows}) == len(rows) == 360
-    summary = await examined.stack.client.get_summary(run_id)
+    summary = await examined.stack.client.summary(run_id)
     for task in summary.tasks:
         scores = [float(row["score_acc"]) for row in rows if row["task"] == task.task]
         assert sum(scores) / len(scores) == pytest.approx(task.metrics[0].mean)

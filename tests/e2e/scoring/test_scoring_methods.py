@@ -41,7 +41,7 @@ async def runs(stack: StackHarness) -> dict[int, str]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def summaries(stack: StackHarness, runs: dict[int, str]) -> dict[int, summary_pb2.RunSummary]:
-    return {method: await stack.client.get_summary(run_id) for method, run_id in runs.items()}
+    return {method: await stack.client.summary(run_id) for method, run_id in runs.items()}
 
 
 async def test_every_figure_has_the_method_that_was_ordered(
@@ -50,7 +50,7 @@ async def test_every_figure_has_the_method_that_was_ordered(
     summaries: dict[int, summary_pb2.RunSummary],
 ) -> None:
     for method, summary in summaries.items():
-        assert (await stack.client.get_run(runs[method])).scoring_method == method
+        assert (await stack.client.run(runs[method])).scoring_method == method
         reported = {task.task: task.scoring_method for task in summary.tasks}
         assert reported == {**dict.fromkeys(CHOICE_TASKS, method), "addition": GENERATE}
         assert (summary.answered, summary.failed) == (SAMPLES, 0)
@@ -106,7 +106,7 @@ async def test_what_the_choices_were_named_with_is_kept_where_they_were(
     stack: StackHarness, runs: dict[int, str]
 ) -> None:
     kept = {
-        method: (await stack.client.get_run(run_id)).environment.get("choice_instruction")
+        method: (await stack.client.run(run_id)).environment.get("choice_instruction")
         for method, run_id in runs.items()
     }
     assert kept == {LOGLIKELIHOOD: None, GENERATE: INSTRUCTION_VERSION, CONSTRAINED: INSTRUCTION_VERSION}
@@ -127,8 +127,8 @@ async def test_a_run_that_reuses_answers_has_the_same_figures_and_asks_nothing(
         project_id=1, suite=SUITE.name, model=MODEL, scoring_method=method, reuse_answers=True
     )
     run_id = await completed(stack, order, LIMIT_SECONDS)
-    assert (await stack.client.get_run(run_id)).reused_answers == SAMPLES
-    again = await stack.client.get_summary(run_id)
+    assert (await stack.client.run(run_id)).reused_answers == SAMPLES
+    again = await stack.client.summary(run_id)
     assert means(again) == means(summaries[method])
     assert again.answered == SAMPLES
-    assert (await stack.client.get_run(runs[method])).reused_answers == 0
+    assert (await stack.client.run(runs[method])).reused_answers == 0

@@ -108,7 +108,7 @@ async def examined(stack: StackHarness) -> dict[str, Examined]:
 async def examine(stack: StackHarness, suite: str, tasks: Sequence[str], limit: int) -> Examined:
     order = run_pb2.RunOrder(project_id=1, suite=suite, tasks=tasks, model=MODEL, limit=limit)
     run_id = await completed(stack, order)
-    return Examined(await all_outcomes(stack, run_id), await stack.client.get_summary(run_id))
+    return Examined(await all_outcomes(stack, run_id), await stack.client.summary(run_id))
 
 
 @each_task

@@ -1,6 +1,7 @@
 """A run is shared by all workers of its pool, however few requests each of them has open at a time."""
 
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.bench.scheduler.spreading import Setting, spread_of_run, stack_of_workers
 from tests.e2e.harness.run_ends import all_outcomes
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -14,7 +15,7 @@ async def test_every_worker_has_its_share_and_every_sample_is_answered_once() ->
     with temporary_state_dir() as state_dir:
         async with stack_of_workers(state_dir.parent, WORKERS, SETTING) as stack:
             spread = await spread_of_run(stack, WORKERS, SETTING)
-            [run] = (await stack.client.list_runs()).runs
+            [run] = (await stack.client.runs.ListRuns(scheduler_pb2.ListRunsRequest())).runs
             assert run.state == run_pb2.RUN_STATE_COMPLETED
             numbers = [item.outcome.sample for item in await all_outcomes(stack, run.run_id)]
     assert sorted(numbers) == list(range(SETTING.samples))

@@ -44,7 +44,7 @@ class Watched:
 
     async def is_over(self, run: FaultedRun) -> bool:
         self.look_at_engines()
-        shown = await self.stack.client.get_run(run.run_id)
+        shown = await self.stack.client.run(run.run_id)
         self.phases.append(shown.progress.phase)
         return shown.state == run_pb2.RUN_STATE_COMPLETED
 
@@ -72,7 +72,7 @@ async def test_runs_of_two_models_alternate_and_record_everything_once(watched: 
         return await watched.is_over(short_run)
 
     await eventually(short_is_over, "the short run is over", LIMIT_SECONDS)
-    still_going = await watched.stack.client.get_run(long_run.run_id)
+    still_going = await watched.stack.client.run(long_run.run_id)
     assert still_going.state == run_pb2.RUN_STATE_RUNNING
     assert f"loading {OTHER}" in watched.phases
     assert (await long_run.ended(limit_seconds=LIMIT_SECONDS)).state == run_pb2.RUN_STATE_COMPLETED

@@ -12,6 +12,7 @@ from aiohttp import web
 from proctor.client import errors as client_errors
 from proctor.stack.options import remote_pool
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.providers.pool import Pool, Provider
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
@@ -83,7 +84,7 @@ async def test_run_over_a_native_provider_answers_every_sample(stack: StackHarne
     run_id = await completed(stack, keyed_order(model=f"{provider}/fake"))
     outcomes = await all_outcomes(stack, run_id)
     assert len(outcomes) == ROWS
-    run = await stack.client.get_run(run_id)
+    run = await stack.client.run(run_id)
     assert dict(run.environment)["engine"] == provider
 
 
@@ -125,7 +126,9 @@ def known_pools(body: Any) -> set[str]:
 
 async def test_provider_that_hangs_is_given_up_in_the_end(stack: StackHarness) -> None:
     async def is_given_up() -> bool:
-        [source] = (await stack.client.list_models(HANGS)).sources
+        [source] = (
+            await stack.client.runs.ListModels(scheduler_pb2.ListModelsRequest(provider=HANGS))
+        ).sources
         return "took longer than 3 s" in source.problem
 
     await eventually(is_given_up, "the worker gives the list up", 30.0)
@@ -154,7 +157,7 @@ async def test_server_that_an_order_names_is_asked_without_the_key_of_the_pool(s
     run_id = await completed(stack, order)
     assert len(await all_outcomes(stack, run_id)) == ROWS == len(ELSEWHERE.asked)
     assert not any("Authorization" in asked.headers or SECRET in str(asked) for asked in ELSEWHERE.asked)
-    run = await stack.client.get_run(run_id)
+    run = await stack.client.run(run_id)
     assert (run.order.base_url, run.environment["base_url"]) == (allowed, allowed)
     order.base_url = allowed.removesuffix("/v1")
     with pytest.raises(client_errors.Refused, match="is not allowed"):
@@ -196,7 +199,7 @@ async def reported_by_all_apis(stack: StackHarness, run_id: str) -> str:
     exported = await http(stack, "GET", f"{API}/results/{run_id}/export?format=json")
     end = await proctor(stack, f"watch {run_id}")
     outcomes = await all_outcomes(stack, run_id)
-    run = await stack.client.get_run(run_id)
+    run = await stack.client.run(run_id)
     return f"{run} {shown.body} {exported.body} {end.out} {end.err} {outcomes}"
 
 

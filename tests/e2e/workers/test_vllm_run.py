@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -36,33 +38,33 @@ async def examine(stack: StackHarness) -> str:
 
 async def test_starter_suite_is_answered_far_above_chance_and_the_same_twice(stack: StackHarness) -> None:
     first, second = [await examine(stack) for _ in range(2)]
-    summary = await stack.client.get_summary(first)
+    summary = await stack.client.summary(first)
     assert (summary.answered, summary.failed, summary.is_partial) == (SAMPLES, 0, False)
     assert {task: figure >= AT_LEAST[task] for task, figure in means(summary).items()} == dict.fromkeys(
         AT_LEAST, True
     ), means(summary)
-    assert means(await stack.client.get_summary(second)) == means(summary)
+    assert means(await stack.client.summary(second)) == means(summary)
     assert await predictions(stack, first) == await predictions(stack, second)
 
 
 async def test_tokens_and_times_are_reported(stack: StackHarness) -> None:
     run_id = await examine(stack)
-    summary = await stack.client.get_summary(run_id)
+    summary = await stack.client.summary(run_id)
     assert summary.usage.prompt_tokens > SAMPLES
     assert summary.usage.completion_tokens > 0
     assert summary.mean_timing.total_seconds > 0
     assert summary.mean_timing.HasField("first_token_seconds")
-    environment = (await stack.client.get_run(run_id)).environment
+    environment = (await stack.client.run(run_id)).environment
     assert "vllm" in " ".join(environment.values())
     methods = {task.task: task.scoring_method for task in summary.tasks}
     assert methods["sentiment"] == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
-    [model] = (await stack.client.list_models()).models
+    [model] = (await stack.client.runs.ListModels(scheduler_pb2.ListModelsRequest())).models
     assert (model.model, model.is_loaded) == (MODEL, True)
 
 
 async def test_a_cancel_leaves_nothing_running_in_the_engine(stack: StackHarness) -> None:
     async def in_engine() -> int:
-        [worker] = (await stack.client.queue.show()).workers
+        [worker] = (await stack.client.queue.GetQueue(queue_pb2.GetQueueRequest())).workers
         return worker.load.running_requests + worker.load.waiting_requests
 
     async def is_busy() -> bool:
@@ -74,10 +76,10 @@ async def test_a_cancel_leaves_nothing_running_in_the_engine(stack: StackHarness
     order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=20)
     run_id = await stack.submit(order)
     await eventually(is_busy, "requests are in the engine", LIMIT_SECONDS)
-    await stack.client.cancel_run(run_id)
+    await stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
     await eventually(is_empty, "no request is left in the engine", ABORT_SECONDS)
     assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_CANCELLED
-    partial = await stack.client.get_summary(run_id)
+    partial = await stack.client.summary(run_id)
     assert partial.is_partial
     assert partial.answered < partial.total == 20 * SAMPLES
 

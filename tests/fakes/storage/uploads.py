@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
-from proctor.client.calls import send_chunks
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.wire.uploads import send_chunks
 
 if TYPE_CHECKING:
     from proctor.v1.dataset_service_pb2_grpc import DatasetServiceAsyncStub

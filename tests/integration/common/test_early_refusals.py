@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from proctor.client.calls import send_chunks
+from proctor.wire.uploads import send_chunks
 
 UPLOADS = 200
 CHUNKS = 100

@@ -41,7 +41,9 @@ def pending_run(harness: GatewayHarness, run_id: str = "r1") -> run_pb2.Run:
 async def test_order_reaches_the_scheduler_with_user_and_request_id(
     harness: GatewayHarness, client: ProctorClient
 ) -> None:
-    submitted = await client.submit_run(run_pb2.RunOrder(suite="glue", model="vllm/starter"))
+    submitted = await client.runs.SubmitRun(
+        scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue", model="vllm/starter"))
+    )
     (request,) = harness.scheduler.submitted
     assert submitted.run.order.suite == "glue"
     assert request.user == "bob"
@@ -51,7 +53,7 @@ async def test_order_reaches_the_scheduler_with_user_and_request_id(
 async def test_an_order_is_estimated_and_not_stored(harness: GatewayHarness, client: ProctorClient) -> None:
     harness.scheduler.estimated_seconds, harness.scheduler.estimated_cost = 90.0, 0.25
     order = run_pb2.RunOrder(suite="glue", model="vllm/starter")
-    estimate = await client.estimate_run(order)
+    estimate = await client.runs.EstimateRun(scheduler_pb2.EstimateRunRequest(order=order))
     assert (estimate.estimated_seconds, estimate.estimated_cost) == (90.0, 0.25)
     assert harness.scheduler.estimated == [scheduler_pb2.EstimateRunRequest(order=order, user="bob")]
     assert harness.scheduler.submitted == []
@@ -85,12 +87,12 @@ async def test_cancel_and_retry_whose_answer_was_lost_are_not_sent_again(
     pending_run(harness)
     harness.scheduler.answers_to_lose = 1
     with pytest.raises(Unreachable, match="scheduler does not answer"):
-        await client.cancel_run("r1")
-    assert (await client.get_run("r1")).state == run_pb2.RUN_STATE_CANCELLED
+        await client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id="r1"))
+    assert (await client.run("r1")).state == run_pb2.RUN_STATE_CANCELLED
     harness.scheduler.answers_to_lose = 1
     with pytest.raises(Unreachable, match="scheduler does not answer"):
-        await client.retry_run("r1")
-    assert (await client.get_run("r1")).epoch == 1
+        await client.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id="r1"))
+    assert (await client.run("r1")).epoch == 1
 
 
 async def test_refusal_keeps_its_reason_sentence_and_facts(
@@ -99,21 +101,21 @@ async def test_refusal_keeps_its_reason_sentence_and_facts(
     facts = {"suite": "glu", "supported": "glue, starter"}
     harness.scheduler.refusal = refused(ErrorKind.INVALID, "UNKNOWN_SUITE", "There is no suite glu.", **facts)
     with pytest.raises(Refused) as caught:
-        await client.submit_run(run_pb2.RunOrder(suite="glu"))
+        await client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glu")))
     error = caught.value
     assert (error.reason, error.message, error.facts) == ("UNKNOWN_SUITE", "There is no suite glu.", facts)
 
 
 async def test_refusals_of_results_and_of_streams_keep_theirs_too(client: ProctorClient) -> None:
     with pytest.raises(NotFound, match="Run r9 not found"):
-        await client.get_summary("r9")
+        await client.summary("r9")
     with pytest.raises(NotFound, match="Run r9 not found"):
         await anext(client.watch_run("r9"))
 
 
 async def test_results_answer_through_the_same_proxy(client: ProctorClient) -> None:
-    _, next_page = await client.list_outcomes(results_pb2.ListOutcomesRequest(page_token="p1"))
-    assert next_page == "after p1"
+    page = await client.outcomes.ListOutcomes(results_pb2.ListOutcomesRequest(page_token="p1"))
+    assert page.next_page_token == "after p1"
 
 
 async def test_deadline_and_metadata_of_the_caller_travel_on(harness: GatewayHarness) -> None:
@@ -175,14 +177,14 @@ async def test_watcher_who_leaves_is_noticed_by_the_scheduler(
 async def test_backend_that_is_away_is_named(harness: GatewayHarness, client: ProctorClient) -> None:
     await harness.stop_backends()
     with pytest.raises(Unreachable, match="scheduler does not answer") as caught:
-        await client.list_suites()
+        await client.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
     assert caught.value.reason == "DEPENDENCY_UNAVAILABLE"
 
 
 async def test_gateway_that_is_not_there_is_said_so() -> None:
     async with ProctorClient("127.0.0.1:1") as client:
         with pytest.raises(Unreachable, match=r"No gateway answers at 127\.0\.0\.1:1"):
-            await client.list_suites()
+            await client.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
         with pytest.raises(Unreachable):
             await anext(client.watch_run("r1", Reconnect(give_up_seconds=0.2, pause_seconds=0.05)))
 
@@ -241,16 +243,16 @@ async def test_calls_are_counted_by_name_and_refused_over_the_limit(harness: Gat
     pending_run(harness)
     harness.scheduler.queue.max_requests = 2
     async with ProctorClient(harness.grpc, user="bob") as bob:
-        await bob.get_run("r1")
+        await bob.run("r1")
         await anext(bob.watch_run("r1"))
         with pytest.raises(Refused, match="2 requests of this minute") as raised:
-            await bob.list_suites()
+            await bob.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
     facts = {"user": "bob", "limit": "2", "retry_after_seconds": "12"}
     assert (raised.value.reason, raised.value.facts) == ("TOO_MANY_REQUESTS", facts)
     assert isinstance(raised.value.__cause__, grpc.aio.AioRpcError)
     assert raised.value.__cause__.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     async with ProctorClient(harness.grpc) as local:
-        assert await local.list_suites()
+        assert (await local.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
     assert harness.scheduler.queue.requests == {"bob": 3, "local": 1} == harness.scheduler.queue.reads
 
 

@@ -119,7 +119,7 @@ async def test_file_and_batch_by_grpc_are_of_who_calls_and_can_be_repeated(harne
 async def test_name_of_any_letters_is_the_same_over_http_and_grpc(keyless: GatewayHarness, name: str) -> None:
     assert (await call(keyless, "POST", f"{API}/run", json=ORDER, headers={"X-Proctor-User": name}))[0] == 200
     async with ProctorClient(keyless.grpc, user=name) as client:
-        await client.submit_run(run_pb2.RunOrder(suite="glue"))
+        await client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue")))
     assert [request.user for request in keyless.scheduler.submitted] == [name, name]
     assert keyless.scheduler.queue.requests == {name: 2}
 
@@ -128,7 +128,7 @@ async def test_name_of_any_letters_is_the_same_over_http_and_grpc(keyless: Gatew
 async def test_name_that_is_none_is_refused_over_grpc(keyless: GatewayHarness, name: str) -> None:
     async with ProctorClient(keyless.grpc, user=name) as client:
         with pytest.raises(Refused, match="1 to 128 printable characters"):
-            await client.list_suites()
+            await client.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
 
 
 def test_name_that_is_no_utf8_is_refused() -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import storage_service_pb2 as storage_pb2
 from tests.fakes.certificates import make_certificate, tls_in_front_of
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.stack.command_line import CommandLine
@@ -40,8 +42,8 @@ async def test_client_trusts_the_named_authority(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
     async with ProctorClient(grpc_address, api_key=KEY) as client:
-        assert (await client.queue.limits()).limits.max_running_runs == 3
-        assert (await client.storage()).user == "carol"
+        assert (await client.queue.GetLimits(queue_pb2.GetLimitsRequest())).limits.max_running_runs == 3
+        assert (await client.storage.GetStorage(storage_pb2.GetStorageRequest())).user == "carol"
 
 
 async def test_certificate_of_an_unknown_authority_is_refused_in_a_sentence(
@@ -50,7 +52,7 @@ async def test_certificate_of_an_unknown_authority_is_refused_in_a_sentence(
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     async with ProctorClient(grpc_address, api_key=KEY) as client:
         with pytest.raises(Unreachable, match="is not trusted here: name the file of its authority"):
-            await client.queue.limits()
+            await client.queue.GetLimits(queue_pb2.GetLimitsRequest())
 
 
 async def test_command_line_calls_over_tls(

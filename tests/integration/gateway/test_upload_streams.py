@@ -114,7 +114,7 @@ async def test_refusal_in_the_middle_is_reported_by_its_own_reason(
     async with ProctorClient(harness.grpc) as client:
         for _ in range(5):
             with pytest.raises(kind) as raised:
-                await client.datasets.upload(Upload(io.BytesIO(PIECE * 20), "rows.jsonl"))
+                await client.upload_dataset(Upload(io.BytesIO(PIECE * 20), "rows.jsonl"))
             assert getattr(raised.value, "reason", "") == refusal.reason
 
 

@@ -7,10 +7,11 @@ from types import MappingProxyType
 import pytest
 
 from proctor.stack.options import remote_pool
-from proctor.stack.pools import REMOTE_PROVIDERS, pool_of
+from proctor.stack.pools import pool_of
 from proctor.stack.state import write_pools_file
 from proctor.values.providers.pool import ConstrainedField, Pool, Provider
 from proctor.values.providers.pools_file import PoolsFile, parse_pools
+from proctor.values.providers.remote_providers import REMOTE_PROVIDERS
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.workers.yaml_pools import read_pools
 from services.worker.engines.yaml_pools import read_pool

@@ -1,6 +1,6 @@
 """Requests for runs over data sets: orders, lists of runs and pages of answers."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
@@ -13,6 +13,7 @@ from proctor.values.plain import INT32_MAX
 from proctor.values.priority import Priority, default_priority
 from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
 from proctor.wire.enums import number_of, value_of
+from proctor.wire.well_known import unless_empty
 from services.gateway.api.runs.requests import (
     BaseUrlField,
     MaxCost,
@@ -165,24 +166,15 @@ class OutcomeConditions:
     max_score: ScoreBound = None
     min_characters: LengthBound = None
     max_characters: LengthBound = None
-    golden: Annotated[bool, Query(description="Only golden answers")] = False
-    wrong: Annotated[bool, Query(description="Only answers that are marked as wrong")] = False
+    is_golden: Annotated[bool, Query(alias="golden", description="Only golden answers")] = False
+    is_marked_wrong: Annotated[
+        bool, Query(alias="wrong", description="Only answers that are marked as wrong")
+    ] = False
 
     @property
     def filter(self) -> results_pb2.OutcomeFilter | None:
         """None where no condition is given."""
-        chosen = results_pb2.OutcomeFilter(
-            row_id=self.row_id,
-            text=self.text,
-            metric=self.metric,
-            min_score=self.min_score,
-            max_score=self.max_score,
-            min_characters=self.min_characters,
-            max_characters=self.max_characters,
-            is_golden=self.golden,
-            is_marked_wrong=self.wrong,
-        )
-        return chosen if chosen.ListFields() else None
+        return unless_empty(results_pb2.OutcomeFilter(**asdict(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,56 +8,52 @@ from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
+from proctor.wire.uploads import upload_messages
 from services.gateway.http.errors import MalformedForm, NoUploadName
-from services.gateway.http.uploads import (
-    FORM,
-    FormPart,
-    base_name,
-    body_chunks,
-    cut,
-    form_parts,
-    media_type_of,
-)
+from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks, form_parts, media_type_of
 
 FILE_FIELD = "file"
 # A page sends these, or none, to any server without asking it first.
 _SENT_BY_FOREIGN_PAGES = frozenset({"", "text/plain", "application/x-www-form-urlencoded"})
 
-Messages = AsyncGenerator[dataset_pb2.UploadDatasetRequest]
+_Parts = AsyncGenerator[dataset_pb2.DatasetHeader | bytes]
 
 
-async def upload_requests(request: Request, header: dataset_pb2.DatasetHeader) -> Messages:
+def upload_requests(
+    request: Request, header: dataset_pb2.DatasetHeader
+) -> AsyncGenerator[dataset_pb2.UploadDatasetRequest]:
     """The header, content and end of an upload. The end follows only a complete body with one file.
 
     A name in `header` replaces that of the form.
     """
+    return upload_messages(dataset_pb2.UploadDatasetRequest, _parts(request, header))
+
+
+async def _parts(request: Request, header: dataset_pb2.DatasetHeader) -> _Parts:
     async with aclosing(body_chunks(request)) as body:
         content_type = request.headers.get("Content-Type", "")
         if media_type_of(content_type) == FORM:
-            async for message in _form_messages(content_type, body, header):
-                yield message
+            async for part in _form_parts(content_type, body, header):
+                yield part
         elif media_type_of(content_type) in _SENT_BY_FOREIGN_PAGES:
             raise HTTPException(415, "Name the content of the file: Content-Type: application/octet-stream.")
         else:
-            yield _header(header, "")
+            yield _named(header, "")
             async for chunk in body:
-                for message in _content(chunk):
-                    yield message
-    yield dataset_pb2.UploadDatasetRequest(end=dataset_pb2.DatasetEnd())
+                yield chunk
 
 
-async def _form_messages(
+async def _form_parts(
     content_type: str, body: AsyncIterator[bytes], header: dataset_pb2.DatasetHeader
-) -> Messages:
+) -> _Parts:
     has_file = False
     async for found in form_parts(content_type, body):
         if isinstance(found, FormPart):
             _check_only_file(found, has_file=has_file)
             has_file = True
-            yield _header(header, found.file_name or "")
+            yield _named(header, found.file_name or "")
         else:
-            for message in _content(found):
-                yield message
+            yield found
     if not has_file:
         raise MalformedForm(problem=f"it has no field {FILE_FIELD}")
 
@@ -69,12 +65,8 @@ def _check_only_file(part: FormPart, *, has_file: bool) -> None:
         raise MalformedForm(problem=f"it has more than one {FILE_FIELD}")
 
 
-def _header(header: dataset_pb2.DatasetHeader, file_name: str) -> dataset_pb2.UploadDatasetRequest:
+def _named(header: dataset_pb2.DatasetHeader, file_name: str) -> dataset_pb2.DatasetHeader:
     header.name = header.name or base_name(file_name)
     if not 0 < len(header.name) <= MAX_UPLOAD_NAME_CHARACTERS:
         raise NoUploadName
-    return dataset_pb2.UploadDatasetRequest(header=header)
-
-
-def _content(chunk: bytes) -> list[dataset_pb2.UploadDatasetRequest]:
-    return [dataset_pb2.UploadDatasetRequest(content=part) for part in cut(chunk)]
+    return header

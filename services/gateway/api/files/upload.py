@@ -10,17 +10,10 @@ from starlette.requests import Request
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.values.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
+from proctor.wire.uploads import upload_messages
 from services.gateway.http.errors import MalformedForm
 from services.gateway.http.parameters import JSON_INT_MAX
-from services.gateway.http.uploads import (
-    FORM,
-    FormPart,
-    base_name,
-    body_chunks,
-    cut,
-    form_parts,
-    media_type_of,
-)
+from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks, form_parts, media_type_of
 
 FILE_FIELD = "file"
 PURPOSE = "purpose"
@@ -32,13 +25,17 @@ _FIELDS = (FILE_FIELD, PURPOSE, ANCHOR, SECONDS, PROJECT)
 _MAX_FIELD_BYTES = 256
 
 
-async def upload_requests(
+def upload_requests(
     request: Request, header: file_pb2.FileHeader
 ) -> AsyncGenerator[file_pb2.UploadFileRequest]:
-    """The header, content and end of an upload. The end follows only a complete and valid form.
+    """The header, content and end of an upload. The end follows only a complete and valid form."""
+    return upload_messages(file_pb2.UploadFileRequest, _parts(request, header))
 
-    Some clients send the file before its purpose, so the purpose is checked at the end.
-    """
+
+async def _parts(
+    request: Request, header: file_pb2.FileHeader
+) -> AsyncGenerator[file_pb2.FileHeader | bytes]:
+    """Some clients send the file before its purpose, so the purpose is checked at the end."""
     content_type = request.headers.get("Content-Type", "")
     if media_type_of(content_type) != FORM:
         raise MalformedForm(problem=f"its Content-Type is not {FORM}")
@@ -49,15 +46,13 @@ async def upload_requests(
                 form.begin(found)
                 if found.name == FILE_FIELD:
                     form.complete(header)
-                    yield file_pb2.UploadFileRequest(header=header)
+                    yield header
             elif form.is_in_file:
-                for chunk in cut(found):
-                    yield file_pb2.UploadFileRequest(content=chunk)
+                yield found
             else:
                 form.add(found)
     # Before the end is sent: without it the scheduler stores nothing.
     form.check_whole()
-    yield file_pb2.UploadFileRequest(end=file_pb2.FileEnd())
 
 
 class _FileForm:

@@ -11,6 +11,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import OutcomeStatus
 from proctor.values.plain import INT32_MAX
 from proctor.wire.enums import value_of, words_of
+from proctor.wire.well_known import unless_empty
 from services.gateway.pages.answer_marks import GOLDEN, WRONG
 
 PAGE_SIZE = 50
@@ -109,7 +110,6 @@ class OutcomeFilters:
         )
 
     def _filter(self) -> results_pb2.OutcomeFilter | None:
-        """None where no condition is given: a page without conditions costs results less."""
         low, high = _number(self.min_score), _number(self.max_score)
         # As the badges of rows: a figure beyond 0 and 1 is neither.
         if self.status in {_RIGHT, _WRONG}:
@@ -128,7 +128,7 @@ class OutcomeFilters:
                 outcome_pb2.FailureClass, self.failure if self.failure in FAILURES else "", unset=""
             ),
         )
-        return chosen if chosen.ListFields() else None
+        return unless_empty(chosen)
 
 
 def _number(given: str) -> float | None:

@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from proctor.client.report import latest_complete
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
 from proctor.values.run import MAX_HISTORY_DAYS
+from proctor.wire.report import latest_complete
 from services.gateway.api.models import model_of, models_named
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from proctor.client.report import ReportKind, figures_of, kind_of, run_note
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+from proctor.wire.report import ReportKind, figures_of, kind_of, run_note
 from services.gateway.http.presentation import interval, moment, optional
 from services.gateway.pages.interval_plot import Scale
 

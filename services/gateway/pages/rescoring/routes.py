@@ -57,7 +57,7 @@ async def rescore(  # noqa: PLR0917  # the fields of the form
         request = form.to_proto(job_id, chosen_task(summary, form.task).task)
         # All answers of the task are scored again before it returns.
         results = backends.results
-        response = await results.rescoring.RescoreTask(request, timeout=results.long_call_seconds)
+        response = await results.rescoring.RescoreTask(request)
     except FormFaults as error:
         faults, status = dict(error.faults), 422
     except DomainError as error:

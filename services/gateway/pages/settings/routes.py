@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
-from proctor.values.providers.api_key_envs import API_KEY_ENVS
+from proctor.values.providers.remote_providers import REMOTE_PROVIDERS
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import CallerOf, ConfiguredUser, Identity, Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
@@ -125,7 +125,11 @@ def _pools(listed: scheduler_pb2.ListModelsResponse) -> list[PoolShown]:
         for each in listed.sources
     ]
     served = {name for pool in pools for name in pool.provider.split(", ")}
-    others = [PoolShown(name, keys) for name, keys in API_KEY_ENVS.items() if name not in served]
+    others = [
+        PoolShown(each.name, each.api_key_envs)
+        for each in REMOTE_PROVIDERS.values()
+        if each.name not in served
+    ]
     return [*pools, *others] if pools else []
 
 

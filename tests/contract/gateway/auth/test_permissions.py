@@ -16,6 +16,7 @@ from proctor.client.errors import NotAllowed
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.user import Caller
 from services.common.grpc.caller import caller_metadata, caller_of
 from services.gateway.auth.permissions import METHODS, ROUTES, Permission, method_permission, route_permission
@@ -184,11 +185,17 @@ async def test_limits_are_changed_by_operators_only(keyed: GatewayHarness) -> No
     assert "alice is none" in problem["detail"]
     assert (await call(keyed, "PATCH", LIMITS, json=CHANGES, headers=OLGA))[0] == 200
     async with ProctorClient(keyed.grpc, api_key=KEYS["alice"], user="olga") as alice:
-        assert (await alice.queue.limits()).limits.max_running_runs == 2
+        assert (await alice.queue.GetLimits(queue_pb2.GetLimitsRequest())).limits.max_running_runs == 2
         with pytest.raises(NotAllowed, match="Only operators"):
-            await alice.queue.change_limits(queue_pb2.QueueLimits(max_running_runs=3))
+            await alice.queue.SetLimits(
+                queue_pb2.SetLimitsRequest(limits=queue_pb2.QueueLimits(max_running_runs=3))
+            )
     async with ProctorClient(keyed.grpc, api_key=KEYS["olga"]) as olga:
-        changed = await olga.queue.change_limits(queue_pb2.QueueLimits(max_running_runs=3))
+        changed = (
+            await olga.queue.SetLimits(
+                queue_pb2.SetLimitsRequest(limits=queue_pb2.QueueLimits(max_running_runs=3))
+            )
+        ).limits
         assert changed.max_running_runs == 3
     assert keyed.scheduler.queue.requests == {"alice": 3, "olga": 2}
 
@@ -233,8 +240,10 @@ async def test_single_person_without_keys_may_do_everything(harness: GatewayHarn
         "has_key": False,
     }
     async with ProctorClient(harness.grpc, api_key="any") as client:
-        await client.submit_run(run_pb2.RunOrder(suite="glue"))
-        await client.queue.change_limits(queue_pb2.QueueLimits(max_running_runs=3))
+        await client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=run_pb2.RunOrder(suite="glue")))
+        await client.queue.SetLimits(
+            queue_pb2.SetLimitsRequest(limits=queue_pb2.QueueLimits(max_running_runs=3))
+        )
     assert caller_of(None) == Caller("local", is_operator=False)
 
 

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from proctor.cli.results.report import ReportRow, print_report
-from proctor.client.report import ReportKind, figures_of, kind_of, latest_complete
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+from proctor.wire.report import ReportKind, figures_of, kind_of, latest_complete
 
 
 def summary_of(*metrics: str, group: tuple[str, ...] = ()) -> summary_pb2.RunSummary:

@@ -23,10 +23,10 @@ class RetriedRollout:
     def __init__(self) -> None:
         self.lists = [[stored(1)], []]
 
-    async def artifacts(self, *_: Any) -> list[artifact_pb2.Artifact]:
-        return self.lists.pop(0)
+    async def ListArtifacts(self, _: Any) -> artifact_pb2.ListArtifactsResponse:  # noqa: N802  # as in the contract
+        return artifact_pb2.ListArtifactsResponse(artifacts=self.lists.pop(0))
 
-    async def artifact_part(self, _: Any) -> artifact_pb2.ReadArtifactResponse:
+    async def ReadArtifact(self, _: Any) -> artifact_pb2.ReadArtifactResponse:  # noqa: N802  # same
         return artifact_pb2.ReadArtifactResponse(artifact=stored(2), content=b"new")
 
 
