@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from proctor.v1 import work_messages_pb2
 from proctor.values.run import RunId
 
-# A header: a release without it reads the same message.
+# A header of the message.
 PROGRESS_PROOF = "Proctor-Progress-Proof"
 # Messages of workers about a rollout.
 RolloutMessage = work_messages_pb2.PutArtifactRequest | work_messages_pb2.ReportBudgetUseRequest

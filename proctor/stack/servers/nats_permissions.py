@@ -33,8 +33,7 @@ def _pulled(stream: str) -> tuple[str, ...]:
 
     No direct get: it sends a message as it is to any reply subject.
     """
-    # DURABLE.CREATE: that of the release before.
-    made = _consumers(stream, "CREATE", "DURABLE.CREATE", "INFO", "MSG.NEXT")
+    made = _consumers(stream, "CREATE", "INFO", "MSG.NEXT")
     return (*_stream(stream, "INFO", "MSG.GET"), *made, f"$JS.ACK.{stream}.>")
 
 

@@ -101,7 +101,6 @@ class PostgresAnswers:
         return {row["sample"]: called(row["body_json"]) or row["digest"] for row in rows}
 
     async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
-        # Those that are golden come last, and so count where code of an earlier release left both.
         rows = await self._session.fetch("list_marks", run_id, *key_columns(keys))
         return {
             (row["sample"], row["rollout"]): Mark.GOLDEN if row["is_golden"] else Mark.WRONG for row in rows

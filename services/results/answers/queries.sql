@@ -258,15 +258,14 @@ SELECT row_name(row_id, doc_id) AS row_id, position
 FROM samples
 WHERE sample_set_id = $1 AND row_name(row_id, doc_id) = ANY ($2);
 
--- name: list_marks: Return the marks of those of some answers that have one, golden ones last ($1 run, $2 samples, $3 rollouts)
+-- name: list_marks: Return the marks of those of some answers that have one ($1 run, $2 samples, $3 rollouts)
 SELECT w.sample, w.rollout, false AS is_golden
 FROM unnest($2::bigint[], $3::integer[]) AS asked (sample, rollout)
 JOIN wrong_answers AS w ON w.run_id = $1 AND w.sample = asked.sample AND w.rollout = asked.rollout
 UNION ALL
 SELECT g.sample, g.rollout, true
 FROM unnest($2, $3) AS asked (sample, rollout)
-JOIN golden_answers AS g ON g.run_id = $1 AND g.sample = asked.sample AND g.rollout = asked.rollout
-ORDER BY is_golden;
+JOIN golden_answers AS g ON g.run_id = $1 AND g.sample = asked.sample AND g.rollout = asked.rollout;
 
 -- name: find_unmarkable: Return an outcome among some that does not exist, or failed ($1 run, $2 samples, $3 rollouts)
 SELECT asked.sample, asked.rollout, coalesce(o.status = 'failed', false) AS is_failure

@@ -13,7 +13,7 @@ from services.scheduler.progress.progress_tracker import ProgressReport, Progres
 
 log = get_logger()
 
-# In an upgrade, results of the release before sends reports without proof all the time.
+# A sender without the key may publish without end.
 _WARN_SECONDS = 60.0
 
 

@@ -158,7 +158,6 @@ def _key(pool: Pool, run: Run) -> str:
 
 def _busy(pool: Pool, worker: Worker) -> float:
     """The share of what the worker takes at a time that is in flight."""
-    # One of the release before reports no rollouts.
     of_rollouts = worker.rollouts_in_flight / worker.rollout_slots if worker.rollout_slots else 0.0
     return max(worker.samples_in_flight - worker.rollouts_in_flight, 0) / pool.concurrency + of_rollouts
 

@@ -69,7 +69,6 @@ async def test_a_report_counts_only_with_the_proof_of_results(
 
 
 async def test_dropped_reports_are_logged_once_in_a_while_with_their_number(connection: Client) -> None:
-    """As in an upgrade, while results of the release before reports all the time."""
     tracker, clock = ProgressTracker(), SetClock()
     await NatsProgressReports(connection, tracker, clock, DISPATCH_PROOF_KEY).start()
     with capture_logs() as lines:
