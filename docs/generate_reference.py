@@ -1,4 +1,4 @@
-"""Generates docs/reference/{settings,errors,exit-codes,metrics}.md from the code. `--check` only compares."""
+"""Generates pages of docs/reference, and the metrics of suites/task.schema.json. `--check` only compares."""
 
 import argparse
 import importlib
@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import default_cells
+import metric_reference
 
 from proctor.exit_codes import ExitCode
 from proctor.stack.options import VARIABLES
@@ -256,11 +257,19 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
 
 
+def answer_metrics_page() -> str:
+    metrics, options = _table(*metric_reference.metrics_table()), _table(*metric_reference.options_table())
+    parts = ("# Metrics of answers", NOTE, metric_reference.ABOUT, metrics, "## Options")
+    return "\n\n".join((*parts, metric_reference.OPTIONS, options)) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "exit-codes.md": exit_codes_page,
     "metrics.md": metrics_page,
+    "answer-metrics.md": answer_metrics_page,
+    "../../suites/task.schema.json": metric_reference.schema_text,
     **{f"../{page}": partial(default_cells.filled, page) for page in default_cells.TABLES},
 }
 

@@ -1,12 +1,8 @@
 """How a task is asked and scored: the choices of an order, and the scoring that is sent with a task."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proctor.values.contract_enum import ContractEnum
-
-# Short names of metrics over free text, where they are unambiguous.
-SHORT_NAMES: Mapping[str, str] = {"f1": "squad_f1", "rouge": "rougeL_max"}
 
 
 class OutputType(ContractEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from proctor.v1 import outcome_pb2
 from proctor.wire.enums import word_of
-from services.gateway.pages.text import score
+from services.gateway.pages.text import is_share, score
 
 GOLDEN, WRONG = "golden", "wrong"
 
@@ -29,7 +29,7 @@ def mark_of(recorded: outcome_pb2.RecordedOutcome) -> str:
 
 
 def outcome_badge(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> tuple[str, str]:
-    """The CSS class and the word of an outcome's badge; a score between right and wrong is its own word."""
+    """The CSS class and the word of an outcome's badge; a score that is neither right nor wrong is shown."""
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
         failure = word_of(outcome_pb2.FailureClass, recorded.outcome.failure.failure_class)
         return "failed", failure.replace("_", " ")
@@ -39,5 +39,7 @@ def outcome_badge(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str])
     names = [name for name in metrics if name in recorded.scores] or sorted(recorded.scores)
     if not names:
         return "answered", "answered"
-    value = recorded.scores[names[0]]
-    return {1.0: ("right", "right"), 0.0: ("wrong", "wrong")}.get(value, ("answered", score(value, names[0])))
+    value, graded = recorded.scores[names[0]], ("answered", score(recorded.scores[names[0]], names[0]))
+    if not is_share(names[0], value):
+        return graded
+    return {1.0: ("right", "right"), 0.0: ("wrong", "wrong")}.get(value, graded)

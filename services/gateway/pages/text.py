@@ -9,6 +9,8 @@ from decimal import Decimal
 
 from markupsafe import Markup, escape
 
+from proctor.values.metrics.names import unit_of
+
 _THIN_SPACE = "\u2009"
 _MINUS = "\u2212"
 _DASH = "\u2013"
@@ -19,8 +21,6 @@ _KEPT = "\n\t"
 _MIN_SHOWN = 1e-6
 # Eighteen digits fit into a signed integer of 64 bits.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-# Metrics of results that are in per cent already, with or without the filter of the answer.
-_PER_CENT = re.compile(r"(bleu|rouge[12L])_(max|diff)(,.*)?")
 # After these a name may go on in the next line.
 _PIECES = re.compile(r"(?<=[/_,])(?=.)")
 _DECIMAL = re.compile(r"[+-]?[0-9]{0,18}\.?[0-9]{1,18}")
@@ -47,8 +47,7 @@ def percent(share: float | None, digits: int = 1) -> str:
 def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
     """A figure of a metric: shares as percentages, others as they are.
 
-    `beside` are figures of the same unit (the ends of its interval, the means that it is the difference of):
-    a small figure beside a large one is not a share. Without a metric only they say so.
+    `beside` are figures of the same unit (the ends of its interval, the means that it is the difference of).
     """
     if figure is None or not math.isfinite(figure):
         return _DASH
@@ -56,9 +55,9 @@ def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
 
 
 def is_share(metric: str, *figures: float | None) -> bool:
-    """Whether these figures of one unit are shares of one."""
-    is_within = all(each is None or abs(each) <= 1 for each in figures)
-    return is_within and not _PER_CENT.fullmatch(metric)
+    """Whether these figures of one unit are shares of one: by the metric, else by how large they are."""
+    unit = unit_of(metric)
+    return unit.is_of_one if unit else all(each is None or abs(each) <= 1 for each in figures)
 
 
 def tick(figure: float, ticks: Sequence[float], metric: str = "") -> str:

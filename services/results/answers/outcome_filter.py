@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.contract_enum import ContractEnum
+from proctor.values.metrics.names import full_name
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from services.common.checked_fields import invalid_field
 from services.results.answers.marks import Mark
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metric_names import METRICS_BY_WORD, has_numbers
 
 # A call that looks through outcomes ends soon after; the last window may take a little longer.
 SCAN_SECONDS = 0.4
@@ -117,12 +117,13 @@ def score_keys(
 
 
 def _key(plan: RunPlan, index: int, word: str) -> str | None:
-    name = METRICS_BY_WORD.get(word, word)
-    for scored in plan.scorings[index].scored_metrics:
-        if has_numbers(scored) and name in ("", scored.key, scored.metric.name):
+    known = plan.scorings[index].scored_metrics
+    name = full_name(word, [name for scored in known for name in scored.names])
+    for scored in known:
+        if scored.has_numbers and name in ("", *scored.names):
             return scored.key
     return None
 
 
 def _known_keys(plan: RunPlan) -> list[str]:
-    return [scored.key for task in plan.scorings for scored in task.scored_metrics if has_numbers(scored)]
+    return [scored.key for task in plan.scorings for scored in task.scored_metrics if scored.has_numbers]

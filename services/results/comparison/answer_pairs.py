@@ -6,11 +6,11 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from proctor.values.metrics.names import is_right_or_wrong
 from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.scoring.score import UNREAD, ScoreValue
 from services.results.statistics.columns import Array, Numbers
-from services.results.statistics.metric_names import is_right_or_wrong
 from services.results.statistics.paired.pairs import LabelPairs, Predictions, ScorePairs
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from proctor.values.scoring import SHORT_NAMES
+from proctor.values.metrics.names import full_name
 from services.common.checked_fields import invalid_field
 from services.results.comparison.errors import NothingToCompare
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metric_names import METRICS_BY_WORD, SCORE
+from services.results.statistics.metric_names import SCORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,17 @@ def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> Compare
 def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequence[str]) -> ComparedMetrics:
     """The metrics that are named, of the tasks that have them. Raises UnknownMetric."""
     shared = _shared_metrics(plans, tasks)
-    names = list(dict.fromkeys(_name_meant(word, shared) for word in words))
+    had = [name for metrics in shared.values() for scored in metrics for name in scored.names]
+    names = list(dict.fromkeys(full_name(word, had) for word in words))
     for name in names:
-        if name != SCORE and not any(_is_named(scored, name) for one in shared.values() for scored in one):
+        if name != SCORE and not any(name in scored.names for one in shared.values() for scored in one):
             known = dict.fromkeys(scored.key for one in shared.values() for scored in one)
             raise UnknownMetric(metric=name, supported=", ".join([*known, SCORE]))
     by_task = {
         task: [
             scored
             for index, scored in enumerate(metrics)
-            if (SCORE in names and index == 0) or any(_is_named(scored, name) for name in names)
+            if (SCORE in names and index == 0) or any(name in scored.names for name in names)
         ]
         for task, metrics in shared.items()
     }
@@ -154,15 +155,3 @@ def options_of(plan: RunPlan, task: str, metric: str) -> str:
 
 def _is_alike(plans: Sequence[RunPlan], task: str, scored: ScoredMetric) -> bool:
     return len({options_of(plan, task, scored.metric.name) for plan in plans}) == 1
-
-
-def _name_meant(word: str, shared: Mapping[str, Sequence[ScoredMetric]]) -> str:
-    """Short names mean metrics of text where the tasks have no metric of that name."""
-    name = METRICS_BY_WORD.get(word, word)
-    is_known = any(_is_named(scored, name) for metrics in shared.values() for scored in metrics)
-    return name if is_known else SHORT_NAMES.get(name, name)
-
-
-def _is_named(scored: ScoredMetric, name: str) -> bool:
-    """A metric that is read through several filters answers to its name and to each of its keys."""
-    return name in (scored.key, scored.metric.name)

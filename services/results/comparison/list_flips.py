@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.values.scoring import SHORT_NAMES
+from proctor.values.metrics.names import full_name
 from services.common.checked_fields import checked_number
 from services.common.requests.page_tokens import key_token, read_key_token
 from services.results.comparison.answer_pairs import sample_score
@@ -17,7 +17,6 @@ from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metric_names import METRICS_BY_WORD, has_numbers
 
 # The name of the list in its page tokens.
 _LIST = "flips"
@@ -114,12 +113,10 @@ class ListFlips:
 
 def _metric(plans: Sequence[RunPlan], query: FlipsQuery) -> ScoredMetric:
     """Returns a metric with one number per sample. Raises UnknownMetric."""
-    known = [scored for scored in all_metrics(plans).by_task[query.task] if has_numbers(scored)]
-    name = METRICS_BY_WORD.get(query.metric, query.metric)
-    if name not in [scored.metric.name for scored in known]:
-        name = SHORT_NAMES.get(name, name)
+    known = [scored for scored in all_metrics(plans).by_task[query.task] if scored.has_numbers]
+    name = full_name(query.metric, [name for scored in known for name in scored.names])
     for scored in known:
-        if name in ("", scored.key, scored.metric.name):
+        if name in ("", *scored.names):
             return scored
     raise UnknownMetric(metric=query.metric, supported=", ".join(scored.key for scored in known))
 

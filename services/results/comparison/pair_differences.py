@@ -14,7 +14,6 @@ from services.results.comparison.comparison import BENCHMARK, Difference
 from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import label_measure
-from services.results.statistics.metric_names import has_numbers
 from services.results.statistics.paired.benchmark_difference import benchmark_difference
 from services.results.statistics.paired.correlation_difference import (
     difference_of_correlations,
@@ -38,7 +37,7 @@ def metric_difference(
     paired, name = [group for group in groups if group.has_figures], scored.metric.name
     if not paired:
         return undefined(0, NO_PAIRS)
-    if has_numbers(scored):
+    if scored.has_numbers:
         return difference_of_means(score_pairs_of(paired, scored))
     if name in NUMBER_FIGURES:
         return difference_of_correlations(label_pairs_of(paired), NUMBER_FIGURES[name])
@@ -54,7 +53,7 @@ def difference_if_parsed(
     paired = [group for group in counted if group.is_parsed]
     if not paired or len(paired) == len(counted):
         return None
-    if has_numbers(scored):
+    if scored.has_numbers:
         return observed_means(score_pairs_of(paired, scored)).difference
     if name in NUMBER_FIGURES:
         return observed_correlations(label_pairs_of(paired), NUMBER_FIGURES[name]).difference

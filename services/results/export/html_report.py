@@ -6,6 +6,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from proctor.values.metrics.metric import Unit
+from proctor.values.metrics.names import unit_of
 from proctor.values.scoring import ScoringMethod
 from services.results.export.exported_run import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
@@ -143,16 +145,17 @@ def _method_text(method: ScoringMethod | None) -> str:
 
 def _chart(summary: RunSummary) -> IntervalChart | None:
     """The main metric of each task; those on another scale than 0 to 1 are in the table only."""
-    mains = [(f"{task.task} · {name}", figure) for task in summary.tasks for name, figure in _main(task)]
-    return interval_chart([(label, figure) for label, figure in mains if _is_share(figure)])
+    mains = [
+        (f"{task.task} · {name}", figure)
+        for task in summary.tasks
+        for name, figure in _main(task)
+        if figure.mean is not None and (unit_of(name) or Unit.NUMBER).is_of_one
+    ]
+    return interval_chart(mains)
 
 
 def _main(task: TaskSummary) -> Sequence[tuple[str, Figure]]:
     return list(task.figures.items())[:1]
-
-
-def _is_share(figure: Figure) -> bool:
-    return figure.mean is not None and -1 <= figure.mean <= 1
 
 
 def _shares(task: TaskSummary) -> AnswerShares:

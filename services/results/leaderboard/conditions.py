@@ -3,9 +3,10 @@
 import hashlib
 from dataclasses import dataclass, replace
 
+from proctor.values.metrics.names import PASSES, is_right_or_wrong
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
-from services.results.statistics.metric_names import PASSES, SCORE, is_right_or_wrong
+from services.results.statistics.metric_names import SCORE
 
 # They are shown as one line; longer ones are distinguished by their digest.
 _MAX_CHARACTERS = 120

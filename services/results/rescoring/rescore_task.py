@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.names import full_name
 from proctor.values.outcome import Failure
-from proctor.values.scoring import SHORT_NAMES, MetricUse, OutputType, TaskScoring
+from proctor.values.scoring import MetricUse, TaskScoring
 from services.common.checked_fields import invalid_field
 from services.results.answers.outcome_filter import task_index
 from services.results.answers.ports import ListedOutcomes
@@ -179,8 +181,8 @@ def other_scoring(plan: RunPlan, index: int, other: ScoringOverride) -> Compiled
 
 
 def _full_name(scoring: TaskScoring, use: MetricUse) -> MetricUse:
-    is_text = scoring.output_type is OutputType.GENERATE_UNTIL
-    return replace(use, name=SHORT_NAMES.get(use.name, use.name)) if is_text else use
+    known = [name for name, metric in METRICS.items() if metric.inputs_of(scoring.output_type)]
+    return replace(use, name=full_name(use.name, known))
 
 
 def _check_some_were_scored(rescored: RescoredAnswers) -> None:

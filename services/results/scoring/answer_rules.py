@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from proctor.values.metrics.options import MAX_TEXT
 from services.results.scoring.answer_text import final_answer
 from services.results.scoring.choice_options import options_of
 from services.results.scoring.choice_reading import named_choice
@@ -13,18 +14,11 @@ from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 from services.results.scoring.written_numbers import WrittenNumber, last_number
 
-# A target that is longer is a text that was meant for another metric; compiling takes memory by length.
-MAX_PATTERN_CHARACTERS = 5000
 _WITHOUT_CASE = "(?i)"
 # A whole number, so that fractions stay exact.
 _PER_CENT = 100
 LETTERS = tuple("ABCDEFGHIJ")
 MetricOptions = Mapping[str, object]
-RULE_OPTIONS: Mapping[str, frozenset[str]] = {
-    "regex": frozenset({"pattern", "ignore_case"}),
-    "numeric": frozenset({"tolerance", "relative_tolerance"}),
-    "choice": frozenset({"choices"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +75,10 @@ class FoundTarget:
         return [self._pattern(text) for text in targets]
 
     def _pattern(self, text: str) -> TimedRegex:
-        if len(text) > MAX_PATTERN_CHARACTERS:
+        # Compiling takes memory by length.
+        if len(text) > MAX_TEXT:
             raise ScoringImpossible(
-                f"the target has {len(text)} characters, and a pattern at most {MAX_PATTERN_CHARACTERS}"
+                f"the target has {len(text)} characters, and a pattern at most {MAX_TEXT}"
             )
         try:
             return case_pattern(text, ignore_case=self.ignore_case, slow_time=self.slow_time)
@@ -178,7 +173,7 @@ AnswerRule = FoundText | FoundTarget | SameNumber | SettledChoice
 
 def read_rule(name: str, options: MetricOptions, slow_time: SlowTime) -> AnswerRule | None:
     """None for a metric that has no rule. Raises ValueError, TypeError and re.error."""
-    read = _READERS.get(name)
+    read = RULE_READERS.get(name)
     return read(options, slow_time) if read else None
 
 
@@ -210,7 +205,7 @@ def _choice(options: MetricOptions, _: SlowTime) -> AnswerRule:
     raise ValueError("choices must be a list of texts")
 
 
-_READERS: Mapping[str, Callable[[MetricOptions, SlowTime], AnswerRule]] = {
+RULE_READERS: Mapping[str, Callable[[MetricOptions, SlowTime], AnswerRule]] = {
     "regex": _regex,
     "numeric": _numeric,
     "choice": _choice,

@@ -6,20 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
+from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.metric import Metric, MetricInput
 from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
-from services.results.scoring.answer_rules import RULE_OPTIONS, AnswerRule, MetricOptions, read_rule
-from services.results.scoring.choice_metrics import GENERATED_METRICS
+from services.results.scoring.answer_rules import AnswerRule, MetricOptions, read_rule
 from services.results.scoring.errors import InvalidScoring
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
-# Whether the code of an answer passed its tests, which a worker ran.
-PASSES = "pass@1"
-# The score of a rollout, which a worker judged.
-REWARD = "reward"
-EXECUTED = frozenset({PASSES, REWARD})
+# A worker has judged the answer already.
+EXECUTED = frozenset({MetricInput.CODE, MetricInput.ROLLOUT})
 REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
 # The model generates its choice.
 GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
@@ -46,6 +45,15 @@ class CompiledMetric:
     average: Average = Average.BINARY
     rule: AnswerRule | None = None
 
+    @property
+    def entry(self) -> Metric:
+        """Its entry in the catalogue."""
+        return METRICS[self.name]
+
+    @property
+    def is_executed(self) -> bool:
+        return EXECUTED.issuperset(self.entry.inputs)
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredMetric:
@@ -54,6 +62,16 @@ class ScoredMetric:
     key: str
     metric: CompiledMetric
     pipeline: FilterPipeline
+
+    @property
+    def has_numbers(self) -> bool:
+        """Every sample has a score of its own; else the figure is one of all samples together."""
+        return self.metric.entry.kind.is_of_each_answer
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What it is called: its key and, through whatever filter it is read, its name."""
+        return self.key, self.metric.name
 
 
 @dataclass(frozen=True)
@@ -75,7 +93,7 @@ class CompiledScoring:
         """Any answer takes microseconds: by log-probabilities, by equality, or as executed already."""
         has_patterns = any(step.regex for pipeline in self.pipelines for step in pipeline.steps)
         compares = all(
-            metric.name in EXECUTED or (metric.name == "exact_match" and metric.match == TextMatch())
+            metric.is_executed or (metric.name == "exact_match" and metric.match == TextMatch())
             for metric in self.metrics
         )
         is_text = self.output_type is OutputType.GENERATE_UNTIL
@@ -113,28 +131,29 @@ def metric_names(scoring: CompiledScoring) -> tuple[str, ...]:
 
 
 _MATCH_OPTIONS = frozenset(field.name for field in fields(TextMatch))
-METRIC_OPTIONS: Mapping[str, frozenset[str]] = {
-    "exact_match": _MATCH_OPTIONS,
-    "contains": _MATCH_OPTIONS,
-    "f1": frozenset({"average"}),
-    **RULE_OPTIONS,
-}
 
 
 def read_metric(name: str, options_json: str, slow_time: SlowTime | None = None) -> CompiledMetric:
     """Raises InvalidScoring. Whether the metric fits the answers is checked when one is scored."""
+    if name not in METRICS:
+        raise InvalidScoring(f"no metric {name!r}")
     try:
         options = dict(json.loads(options_json or "{}"))
         # An unknown option is refused. Without it the figure would be that of another metric.
-        if name in RULE_OPTIONS and set(options) <= RULE_OPTIONS[name]:
-            return CompiledMetric(name, rule=read_rule(name, options, slow_time or SlowTime()))
-        regexes = tuple(TimedRegex(regex, slow_time) for regex in options.get("regexes_to_ignore", ()))
-        if set(options) <= METRIC_OPTIONS.get(name, frozenset()):
-            average = Average(options.pop("average", Average.BINARY))
-            return CompiledMetric(name, TextMatch(**{**options, "regexes_to_ignore": regexes}), average)
+        if unknown := options.keys() - {option.name for option in METRICS[name].options}:
+            raise InvalidScoring(f"metric {name!r} has no option {min(unknown)!r}")
+        rule = read_rule(name, options, slow_time or SlowTime())
+        average = Average(options.get("average", Average.BINARY))
+        match = TextMatch() if rule else _text_match(options, slow_time)
     except (ValueError, TypeError, RecursionError, re.error) as error:
         raise InvalidScoring(f"options of metric {name!r}: {error}") from error
-    raise InvalidScoring(f"metric {name!r} has not all of the options {sorted(options)}")
+    return CompiledMetric(name, match, average, rule)
+
+
+def _text_match(options: Mapping[str, Any], slow_time: SlowTime | None) -> TextMatch:
+    given = {name: value for name, value in options.items() if name in _MATCH_OPTIONS}
+    regexes = tuple(TimedRegex(regex, slow_time) for regex in given.pop("regexes_to_ignore", ()))
+    return TextMatch(**given, regexes_to_ignore=regexes)
 
 
 def read_filters(filters_json: str, slow_time: SlowTime | None = None) -> tuple[FilterPipeline, ...]:
@@ -193,7 +212,7 @@ def compile_scoring(
     metrics = [read_metric(use.name, use.options_json, slow_time) for use in scoring.metrics]
     return CompiledScoring(
         scoring.output_type,
-        tuple(metric for metric in metrics if not is_generated or metric.name in GENERATED_METRICS),
+        tuple(metric for metric in metrics if not (is_generated and metric.entry.needs_logprobs)),
         read_filters(scoring.filters_json, slow_time),
         scoring.target_delimiter,
         is_generated,

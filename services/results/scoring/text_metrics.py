@@ -8,8 +8,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from proctor.values.code import CodeResult
+from proctor.values.metrics.metric import ScoreKind
 from services.results.scoring.answer_rules import AnswerRule, shown_targets
-from services.results.scoring.compiled_scoring import EXECUTED, REWARD, CompiledMetric
+from services.results.scoring.compiled_scoring import CompiledMetric
 from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringTarget
 from services.results.scoring.text_match import squad_exact_match, squad_f1
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 MAX_ROUGE_CELLS = 2_000_000
 _ROUGE_WORD = re.compile("[a-z0-9]+")
 _ROUGE_TYPES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
-NUMBER_METRICS = frozenset({"pearson", "spearman"})
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,11 @@ class ReadText:
     def score(self, metric: CompiledMetric) -> MetricResult:
         if metric.rule:
             return self._judged(metric.rule)
-        if metric.name in EXECUTED:
-            return self._executed(is_reward=metric.name == REWARD)
+        if metric.is_executed:
+            return self._executed(is_graded=metric.entry.kind is ScoreKind.GRADED)
         if metric.name in MATCH_METRICS:
             return self._result(self._best_match(metric))
-        if metric.name in NUMBER_METRICS:
+        if metric.entry.kind.is_correlation:
             return self._result(self._numbers)
         if metric.name not in OVERLAP_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for generated text")
@@ -166,11 +166,11 @@ class ReadText:
         """Refuses an answer without a value: it names no number, which the metric needs."""
         return MetricResult(value, None if value is None else self.prediction, _vote(self.prediction))
 
-    def _executed(self, *, is_reward: bool) -> MetricResult:
+    def _executed(self, *, is_graded: bool) -> MetricResult:
         if self.code_result is None:
             raise ScoringImpossible("its code was not executed with it; retry the run instead")
         result, detail = self.code_result, self.code_result.detail
-        value = result.score if is_reward and result.score is not None else float(result.is_passed)
+        value = result.score if is_graded and result.score is not None else float(result.is_passed)
         return MetricResult(value, detail, _vote(detail))
 
     def _judged(self, rule: AnswerRule) -> MetricResult:
@@ -202,7 +202,7 @@ def check_target(metric: CompiledMetric, target: ScoringTarget) -> None:
         raise ScoringImpossible("it has no target")
     if metric.rule:
         metric.rule.check(target.texts)
-    if metric.name in NUMBER_METRICS:
+    if metric.entry.kind.is_correlation:
         _target_number(target)
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from services.results.scoring.compiled_scoring import REWARD
+from proctor.values.metrics.metric import Unit
+from proctor.values.metrics.names import is_right_or_wrong, unit_of
 from services.results.statistics.columns import Array, PairColumns
 from services.results.statistics.correlations import (
     NUMBER_FIGURES,
@@ -36,7 +37,6 @@ from services.results.statistics.label_figures import (
     resampled,
     resampling_units,
 )
-from services.results.statistics.metric_names import is_right_or_wrong
 from services.results.statistics.sample_scores import SampleScores, ScoreColumns
 
 BOOTSTRAP = "bootstrap"
@@ -89,11 +89,10 @@ def _figure(name: str, columns: SampleScores | PairColumns, average: str, label_
         return _number_figure(NUMBER_FIGURES[name], columns.only_read())
     if isinstance(columns, PairColumns):
         figure = _label_figure(label_measure(name, average, label_count), columns)
-        return replace(figure, is_fraction=name == "f1")
-    # pass@k is a metric of right and wrong whose estimates may lie between.
-    figure = _mean_figure(columns, is_share=is_right_or_wrong(name) and columns.is_whole)
-    is_fraction = is_right_or_wrong(name) or name == REWARD
-    return within_bounds(replace(figure, is_fraction=is_fraction))
+    else:
+        # pass@k is a metric of right and wrong whose estimates may lie between.
+        figure = _mean_figure(columns, is_share=is_right_or_wrong(name) and columns.is_whole)
+    return within_bounds(replace(figure, is_fraction=unit_of(name) is Unit.SHARE))
 
 
 def only_finite(figure: Figure) -> Figure:

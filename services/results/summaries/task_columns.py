@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from proctor.values.metrics.metric import ScoreKind
+from proctor.values.metrics.names import is_right_or_wrong, kind_of
 from services.common.errors import WorkCancelled
 from services.common.threads.cancellable_threads import check_cancelled
 from services.results.outcomes.outcome import ScoredRow
@@ -20,12 +22,6 @@ from services.results.scoring.score import UNREAD, ScoreValue
 from services.results.statistics.columns import Array, Keys, Numbers, PairColumns, ScoreChunk, Values
 from services.results.statistics.correlations import Positions, positions_of
 from services.results.statistics.figure import Figure, figure_of
-from services.results.statistics.metric_names import (
-    is_label_metric,
-    is_number_metric,
-    is_rank_metric,
-    is_right_or_wrong,
-)
 from services.results.statistics.sample_scores import (
     SampleScores,
     ScoreColumns,
@@ -117,13 +113,13 @@ class _PairColumn:
         of_clusters = clusters(samples) if clusters else None
         of_samples = None if rollouts is None else samples
         key = self.scored.key
-        if not is_label_metric(key) and not is_number_metric(key):
+        if kind_of(key).is_of_each_answer:
             return figure_of(key, ScoreColumns(first.astype(np.float64), clusters=of_clusters))
         columns = PairColumns(first, second, of_samples, rollouts, of_clusters)
         return figure_of(key, columns, self.scored.metric.average, self.label_count)
 
     def _values(self) -> tuple[Values, Values]:
-        if not is_rank_metric(self.scored.key) or self.scored.pipeline.is_majority:
+        if kind_of(self.scored.key) is not ScoreKind.RANKS or self.scored.pipeline.is_majority:
             return _viewed(self.first, np.float64), _viewed(self.second, np.float64)
         if not self.positions:
             for numbers in (self.first, self.second):
@@ -134,7 +130,9 @@ class _PairColumn:
 
     def _votes(self, second: Array) -> Array:
         """Predictions for a majority: one that could not be read is NaN and does not vote."""
-        return second if is_number_metric(self.scored.key) else np.where(second == UNREAD, np.nan, second)
+        return (
+            second if kind_of(self.scored.key).is_correlation else np.where(second == UNREAD, np.nan, second)
+        )
 
 
 _Column = _MeanColumn | _PairColumn
@@ -146,7 +144,7 @@ def _viewed(numbers: "array[Any]", kind: type[Number]) -> NDArray[Number]:
 
 
 def _column_of(scored: ScoredMetric, label_count: int) -> _Column:
-    is_pair = scored.pipeline.is_majority or is_label_metric(scored.key) or is_number_metric(scored.key)
+    is_pair = scored.pipeline.is_majority or not kind_of(scored.key).is_of_each_answer
     return _PairColumn(scored, label_count) if is_pair else _MeanColumn(scored)
 
 

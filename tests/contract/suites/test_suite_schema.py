@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from proctor.values.metrics.catalogue import METRICS
 from proctor.values.scoring import OutputType
 from services.results.scoring.compiled_scoring import read_filters, read_metric
-from services.scheduler.suites.format.metric_specs import METRICS, options_of
 from services.scheduler.suites.format.task_checks import TEMPLATE_KEYS
 from services.scheduler.suites.suite import FewshotSampler
 from services.scheduler.suites.yaml_installed_suites import load_suites
@@ -31,9 +30,9 @@ def test_the_schema_is_one() -> None:
 
 
 def test_options_of_texts_are_none_of_choices() -> None:
-    assert options_of("exact_match", OutputType.MULTIPLE_CHOICE) == frozenset()
-    assert "ignore_case" in options_of("exact_match", OutputType.GENERATE_UNTIL)
-    assert options_of("f1", OutputType.MULTIPLE_CHOICE) == {"average"}
+    assert not METRICS["exact_match"].options_of(OutputType.MULTIPLE_CHOICE)
+    assert "ignore_case" in METRICS["exact_match"].options_of(OutputType.GENERATE_UNTIL)
+    assert set(METRICS["f1"].options_of(OutputType.MULTIPLE_CHOICE)) == {"average"}
 
 
 def test_output_types_and_samplers_are_those_of_the_loader() -> None:
@@ -43,13 +42,6 @@ def test_output_types_and_samplers_are_those_of_the_loader() -> None:
 
 def test_every_template_of_the_schema_is_compiled_by_the_loader() -> None:
     assert {key for key in properties("task") if key.startswith("doc_to_")} == set(TEMPLATE_KEYS)
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_what_a_metric_needs_is_a_key_of_a_task(name: str) -> None:
-    needs = METRICS[name].needs or {}
-    assert set(needs.values()) <= properties("task").keys()
-    assert set(needs) <= METRICS[name].output_types
 
 
 def test_suites_of_the_repository_load_and_results_reads_their_scoring() -> None:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
-from proctor.v1 import sample_pb2, summary_pb2
+from proctor.v1 import run_pb2, sample_pb2, summary_pb2
+from proctor.values.metrics.names import ready_metrics
+from proctor.values.scoring import OutputType
 from services.common.errors import DomainError
 from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import json_text
@@ -40,22 +42,6 @@ RULES = (
     Rule(OWN, "an own filter list", None),
 )
 _RULES = {rule.value: rule for rule in RULES}
-_CHOICE_METRICS = ("acc", "acc_norm", "acc_bytes", "exact_match", "mc2", "f1", "mcc", "squad_em", "squad_f1")
-_TEXT_METRICS = (
-    "exact_match",
-    "contains",
-    "regex",
-    "numeric",
-    "choice",
-    "squad_em",
-    "squad_f1",
-    "rougeL_max",
-    "rouge1_max",
-    "rouge2_max",
-    "bleu_max",
-    "pearson",
-    "spearman",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +97,12 @@ def metrics_for(task: summary_pb2.TaskSummary) -> Sequence[str]:
     """Metrics that a task of its kind can have, those of the task first."""
     # With several filters a figure is called "metric,filter".
     own = [figure.metric.partition(",")[0] for figure in task.metrics]
-    return list(dict.fromkeys([*own, *(_CHOICE_METRICS if task.scoring_method else _TEXT_METRICS)]))
+    output_type = OutputType.MULTIPLE_CHOICE if task.scoring_method else OutputType.GENERATE_UNTIL
+    has_logprobs = task.scoring_method == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
+    fitting = [
+        metric.name for metric in ready_metrics(output_type) if has_logprobs or not metric.needs_logprobs
+    ]
+    return list(dict.fromkeys([*own, *fitting]))
 
 
 def faults_of_refusal(error: DomainError) -> Mapping[str, str]:

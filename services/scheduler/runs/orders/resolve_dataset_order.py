@@ -6,7 +6,7 @@ from dataclasses import replace
 from proctor.values.scoring import PromptForm, ScoringMethod
 from services.common.errors import InvalidParameter
 from services.scheduler.runs.orders.run_order import RunOrder
-from services.scheduler.suites.format.metric_specs import resolve_dataset_metrics
+from services.scheduler.suites.format.metric_checks import resolve_dataset_metrics
 from services.scheduler.uploads.checking.row_fields import CHAT, COMPLETION
 from services.scheduler.uploads.dataset import DatasetContent
 from services.scheduler.uploads.errors import NoTargets, OtherModel

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.format.metric_specs import NON_OPTION_KEYS, Fields
+from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.suite_document import ValueFault
 
 _SPLIT_KEYS = ("test_split", "validation_split", "training_split")

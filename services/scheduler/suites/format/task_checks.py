@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import cast
 
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.format.metric_specs import Fields, metric_faults
+from services.scheduler.suites.format.metric_checks import Fields, metric_faults
 from services.scheduler.suites.format.suite_document import ValueFault, path_problem
 from services.scheduler.suites.rows.row_source import FILE_READERS
 from services.scheduler.suites.templates.errors import InvalidTemplate

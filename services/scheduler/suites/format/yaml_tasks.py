@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import cast
 
 from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
+from proctor.values.metrics.names import headline_first
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
-from services.scheduler.suites.format.metric_specs import NON_OPTION_KEYS, Fields
+from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import ValueFault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
@@ -133,7 +134,7 @@ def _scoring(fields: Fields) -> TaskScoring:
     filters = fields.get("filter_list")
     return TaskScoring(
         output_type=OutputType(str(fields["output_type"])),
-        metrics=tuple(_metric(use) for use in cast("Sequence[Fields]", fields["metric_list"])),
+        metrics=headline_first([_metric(use) for use in cast("Sequence[Fields]", fields["metric_list"])]),
         filters_json="" if filters is None else json.dumps(filters),
         target_delimiter=str(fields.get("target_delimiter", DEFAULT_DELIMITER)),
     )

@@ -5,12 +5,13 @@ import math
 import pytest
 from starlette.datastructures import ImmutableMultiDict
 
+from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.metric import Metric, Unit
 from services.gateway.http.errors import FormFaults
 from services.gateway.pages import text
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.orders.fields import fields_of
 from services.gateway.pages.orders.form import OrderForm
-from services.results.scoring.text_metrics import OVERLAP_METRICS
 
 
 def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
@@ -60,9 +61,14 @@ def test_a_name_may_break_after_its_parts_and_stays_text() -> None:
     assert text.breakable("a/<b>_") == "a/<wbr>&lt;b&gt;_"
 
 
-def test_metrics_in_per_cent_are_those_of_results() -> None:
-    for name in OVERLAP_METRICS:
-        assert text.score(0.5, name) == ("50.0" if name.endswith("_acc") else "0.5"), name
+@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
+def test_a_figure_has_the_unit_of_the_catalogue_however_large_it_is(metric: Metric) -> None:
+    is_of_one = metric.unit in (Unit.SHARE, Unit.COEFFICIENT)
+    for name in (metric.name, f"{metric.name},strict"):
+        assert text.score(0.5, name) == ("50.0" if is_of_one else "0.5")
+        # An end of an interval may lie beyond 1.
+        assert text.score(1.02, name) == ("102.0" if is_of_one else "1.02")
+    assert text.score(0.5, "pass@8") == "50.0"
 
 
 @pytest.mark.parametrize(

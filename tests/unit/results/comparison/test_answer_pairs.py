@@ -16,7 +16,6 @@ from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import Average, CompiledMetric, ScoredMetric
 from services.results.scoring.score import UNREAD, ScoreValue
 from services.results.statistics.columns import Numbers
-from services.results.statistics.metric_names import has_numbers
 from services.results.statistics.paired.difference_estimate import EXACT_MCNEMAR, PAIRED_PERMUTATION
 from services.results.statistics.sample_scores import rows_of_majority
 
@@ -158,7 +157,7 @@ def test_without_pairs_nothing_is_known() -> None:
     for name in ("acc", "f1", "pearson", "spearman"):
         estimate = metric_difference(metric(name), [group(FAILED, said(1.0))])
         assert (estimate.pairs, estimate.difference, estimate.p_value) == (0, None, None)
-    assert [has_numbers(metric(name)) for name in ("acc", "squad_f1", "mcc", "spearman")] == [
+    assert [metric(name).has_numbers for name in ("acc", "squad_f1", "mcc", "spearman")] == [
         True,
         True,
         False,

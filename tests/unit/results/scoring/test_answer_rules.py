@@ -4,16 +4,16 @@ import json
 
 import pytest
 
+from proctor.values.metrics.names import is_right_or_wrong
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.answer_rules import RULE_OPTIONS
+from services.results.scoring.answer_rules import RULE_READERS
 from services.results.scoring.compiled_scoring import CompiledScoring, read_filters, read_metric
 from services.results.scoring.errors import InvalidScoring, ScoringImpossible
 from services.results.scoring.score import Score, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import check_target
 from services.results.scoring.timed_regex import SlowTime
-from services.results.statistics.metric_names import is_right_or_wrong
 
 ENDLESS = "(?:a|b|ab)*[cd]"
 
@@ -37,7 +37,7 @@ def unparsed(name: str) -> Score:
     return Score("", {name: 0.0}, is_unparsed=True)
 
 
-@pytest.mark.parametrize("metric", sorted(RULE_OPTIONS))
+@pytest.mark.parametrize("metric", sorted(RULE_READERS))
 def test_they_are_right_or_wrong(metric: str) -> None:
     assert is_right_or_wrong(metric)
 

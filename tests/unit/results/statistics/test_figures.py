@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from proctor.values.metrics.metric import ScoreKind
+from proctor.values.metrics.names import kind_of
 from services.results.statistics import figure as figure_module
 from services.results.statistics.columns import PairColumns
 from services.results.statistics.figure import Figure, figure_of
-from services.results.statistics.metric_names import is_label_metric, is_right_or_wrong
 from services.results.statistics.sample_scores import ScoreColumns
 
 GENERATOR = np.random.default_rng(7)
@@ -95,14 +96,20 @@ def test_scores_in_per_cent_that_happen_to_be_0_are_not_right_or_wrong() -> None
     assert figure.interval_method == "student-t"
 
 
-def test_a_metric_is_right_or_wrong_whatever_it_scored() -> None:
-    assert all(map(is_right_or_wrong, ["acc", "exact_match,strict", "rougeL_acc", "pass@4,strict"]))
-    assert not any(map(is_right_or_wrong, ["squad_f1", "bleu_diff", "rougeL_max", "f1", "pearson"]))
+@pytest.mark.parametrize("metric", ["acc", "squad_f1", "mc2", "reward", "pass@4", "squad_f1,strict"])
+def test_the_interval_of_a_share_lies_within_0_and_1(metric: str) -> None:
+    figure = figure_of(metric, ScoreColumns(scores(1.0, 1.0, 0.9)))
+    assert figure.is_fraction
+    assert figure.ci_high == 1.0
+    points = figure_of("bleu_max", ScoreColumns(scores(1.0, 1.0, 0.9)))
+    assert not points.is_fraction
+    assert points.ci_high is not None
+    assert points.ci_high > 1.0
 
 
 @pytest.mark.parametrize("metric", ["acc", "f1", "mcc"])
 def test_nothing_has_no_figure_and_one_sample_no_spread(metric: str) -> None:
-    if is_label_metric(metric):
+    if kind_of(metric) is ScoreKind.LABELS:
         nothing: ScoreColumns | PairColumns = PairColumns(numbers(), numbers())
         one: ScoreColumns | PairColumns = PairColumns(numbers(1), numbers(1))
     else:
@@ -259,8 +266,3 @@ def test_the_error_over_many_patterns_is_that_of_a_part_of_the_units(
     part = figure_of(metric, clustered)
     assert (part.mean, part.n) == (whole.mean, whole.n)
     assert part.stderr == pytest.approx(whole.stderr, rel=0.3)
-
-
-def test_the_metric_of_one_filter_is_known_by_its_first_part() -> None:
-    assert is_label_metric("f1,strict")
-    assert not is_label_metric("exact_match,strict")

@@ -41,7 +41,7 @@ def test_the_interval_of_a_share_is_that_of_statsmodels(right: int, count: int) 
 def test_the_interval_of_a_mean_is_that_of_scipy() -> None:
     values = np.random.default_rng(1).gamma(2.0, size=17)
     expected = stats.t.interval(0.95, 16, values.mean(), stats.sem(values))
-    assert interval("squad_f1", ScoreColumns(values)) == pytest.approx(expected, abs=1e-12)
+    assert interval("s", ScoreColumns(values)) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [[3] * 12, [1, 2, 9, 4, 4, 1, 1, 7]])

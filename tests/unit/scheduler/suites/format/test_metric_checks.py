@@ -7,7 +7,7 @@ import pytest
 from proctor.values.scoring import MetricUse
 from services.common.errors import ErrorKind
 from services.scheduler.suites.errors import InvalidMetric, UnknownDatasetMetric
-from services.scheduler.suites.format.metric_specs import (
+from services.scheduler.suites.format.metric_checks import (
     MAX_METRICS,
     resolve_dataset_metrics,
     supported_metrics,

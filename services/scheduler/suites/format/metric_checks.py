@@ -1,78 +1,24 @@
-"""The metrics: what each scores and which options it takes, and whether those of a task or an order fit."""
+"""Checks of the metrics of a task or an order: whether names and options fit, by the catalogue."""
 
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
-from proctor.values.scoring import SHORT_NAMES, MetricUse, OutputType
+from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.metric import Metric, ScoreKind
+from proctor.values.metrics.names import ALIASES, full_name, headline_first, ready_metrics
+from proctor.values.scoring import MetricUse, OutputType
 from services.scheduler.suites.errors import LISTED_CHARACTERS, InvalidMetric, UnknownDatasetMetric, listed
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 
-_CHOICE = frozenset({OutputType.MULTIPLE_CHOICE})
-_TEXT = frozenset({OutputType.GENERATE_UNTIL})
-_BOTH = _CHOICE | _TEXT
-_MATCH_OPTIONS = frozenset({"ignore_case", "ignore_punctuation", "ignore_numbers", "regexes_to_ignore"})
-_OVER_ANSWERS = {OutputType.MULTIPLE_CHOICE: "doc_to_answers"}
-_AGAINST_WRONG = {OutputType.GENERATE_UNTIL: "doc_to_wrong_target"}
-_OVERLAPS = ("bleu", "rouge1", "rouge2", "rougeL")
 Fields = Mapping[str, object]
 
 # Keys of a metric that are not options: they may only repeat what the metric is.
 NON_OPTION_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
 # Each metric is scored for each answer, and corrected for in each comparison.
 MAX_METRICS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
-    """`aggregation` is the name in lm-evaluation-harness. Higher is better for every metric.
-
-    `needs`: a key that the task must have, or `instead` of it. `is_single_label`: undefined if several
-    choices are right.
-    """
-
-    output_types: frozenset[OutputType]
-    aggregation: str = "mean"
-    options: frozenset[str] = frozenset()
-    needs: Mapping[OutputType, str] | None = None
-    is_single_label: bool = False
-    instead: str = ""
-
-    def required_key(self, output_type: OutputType) -> str:
-        return (self.needs or {}).get(output_type, "")
-
-
-METRICS: Mapping[str, MetricSpec] = {
-    "acc": MetricSpec(_CHOICE),
-    "acc_norm": MetricSpec(_CHOICE),
-    "acc_bytes": MetricSpec(_CHOICE),
-    "mc2": MetricSpec(_CHOICE),
-    "f1": MetricSpec(_CHOICE, "f1", frozenset({"average"}), is_single_label=True),
-    "mcc": MetricSpec(_CHOICE, "matthews_corrcoef", is_single_label=True),
-    "exact_match": MetricSpec(_BOTH, options=_MATCH_OPTIONS),
-    "contains": MetricSpec(_TEXT, options=_MATCH_OPTIONS),
-    "regex": MetricSpec(_TEXT, options=frozenset({"pattern", "ignore_case"})),
-    "numeric": MetricSpec(_TEXT, options=frozenset({"tolerance", "relative_tolerance"})),
-    "choice": MetricSpec(_TEXT, options=frozenset({"choices"})),
-    "squad_em": MetricSpec(_BOTH, needs=_OVER_ANSWERS),
-    "squad_f1": MetricSpec(_BOTH, needs=_OVER_ANSWERS),
-    "pass@1": MetricSpec(_TEXT, needs={OutputType.GENERATE_UNTIL: "code"}, instead="rollout"),
-    "reward": MetricSpec(_TEXT, needs={OutputType.GENERATE_UNTIL: "rollout"}),
-    "pearson": MetricSpec(_TEXT, "pearson"),
-    "spearman": MetricSpec(_TEXT, "spearman"),
-    **{f"{overlap}_max": MetricSpec(_TEXT) for overlap in _OVERLAPS},
-    **{f"{overlap}_acc": MetricSpec(_TEXT, needs=_AGAINST_WRONG) for overlap in _OVERLAPS},
-    **{f"{overlap}_diff": MetricSpec(_TEXT, needs=_AGAINST_WRONG) for overlap in _OVERLAPS},
-}
-
-
-def options_of(name: str, output_type: OutputType) -> frozenset[str]:
-    """Options of text comparison do not apply to choices."""
-    is_text_option = METRICS[name].options is _MATCH_OPTIONS
-    return frozenset() if is_text_option and output_type not in _TEXT else METRICS[name].options
 
 
 def option_problem(option: str, value: object) -> str:
@@ -99,18 +45,17 @@ def metric_faults(fields: Fields) -> Iterator[ValueFault]:
 
 def _use_faults(fields: Fields, use: Fields, path: KeyPath) -> Iterator[ValueFault]:
     output_type = OutputType(str(fields["output_type"]))
-    name = str(use["metric"])
-    metric = METRICS[name]
-    if output_type not in metric.output_types:
+    metric = METRICS[str(use["metric"])]
+    name = metric.name
+    if not metric.inputs_of(output_type):
         yield ValueFault((*path, "metric"), f"{name} does not fit output_type {output_type}")
         return
-    needed = metric.required_key(output_type)
-    if needed and needed not in fields and metric.instead not in fields:
-        keys = f"{needed} or {metric.instead}" if metric.instead else needed
-        yield ValueFault((*path, "metric"), f"{name} needs {keys}")
-    if metric.is_single_label and isinstance(fields["doc_to_target"], list):
+    needed = _missing_keys(metric, output_type, fields)
+    if needed:
+        yield ValueFault((*path, "metric"), f"{name} needs {' or '.join(needed)}")
+    if metric.kind is ScoreKind.LABELS and isinstance(fields["doc_to_target"], list):
         yield ValueFault((*path, "metric"), f"{name} has no figure where several choices are right")
-    for option in use.keys() - NON_OPTION_KEYS - options_of(name, output_type):
+    for option in use.keys() - NON_OPTION_KEYS - metric.options_of(output_type).keys():
         yield ValueFault((*path, option), f"{name} has no such option for {output_type}")
     problem = option_problem("choices", use["choices"]) if "choices" in use else ""
     if problem:
@@ -123,15 +68,16 @@ def _use_faults(fields: Fields, use: Fields, path: KeyPath) -> Iterator[ValueFau
         yield ValueFault((*path, "higher_is_better"), f"of {name} more is better")
 
 
+def _missing_keys(metric: Metric, output_type: OutputType, fields: Fields) -> Sequence[str]:
+    """The keys of which a task needs one for the metric and has none."""
+    keys = [each.task_key for each in metric.inputs_of(output_type)]
+    return () if any(not key or key in fields for key in keys) else keys
+
+
 def supported_metrics() -> tuple[str, ...]:
-    """Metrics that need only a row's target, the short names last."""
-    output = OutputType.GENERATE_UNTIL
-    fitting = [
-        name
-        for name, metric in METRICS.items()
-        if output in metric.output_types and not metric.required_key(output)
-    ]
-    return (*fitting, *SHORT_NAMES)
+    """Metrics that need only a row's target, their aliases last."""
+    names = [metric.name for metric in ready_metrics(OutputType.GENERATE_UNTIL)]
+    return (*names, *(alias for alias, name in ALIASES.items() if name in names))
 
 
 def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
@@ -148,14 +94,15 @@ def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
     for index, use in enumerate(resolved):
         if use.name in [one.name for one in resolved[:index]]:
             raise InvalidMetric(uses[index].name, f"{use.name} is there twice")
-    return tuple(resolved)
+    return headline_first(resolved)
 
 
 def _resolved(use: MetricUse, supported: Sequence[str]) -> MetricUse:
     if use.name not in supported:
         raise UnknownDatasetMetric(metric=use.name[:LISTED_CHARACTERS], supported=listed(supported))
-    name, options = SHORT_NAMES.get(use.name, use.name), _options(use)
-    known = options_of(name, OutputType.GENERATE_UNTIL)
+    output_type, options = OutputType.GENERATE_UNTIL, _options(use)
+    name = full_name(use.name, [metric.name for metric in ready_metrics(output_type)])
+    known = METRICS[name].options_of(output_type)
     for key, value in sorted(options.items()):
         advice = f"it has {', '.join(sorted(known))}" if known else "it has none"
         problem = option_problem(key, value) if key in known else f"there is no such option; {advice}"

@@ -1,0 +1,196 @@
+"""The metrics that there are. Suites, orders, scorers, statistics, pages and documents read them here.
+
+A new metric is an entry here and a scorer in `services/results/scoring`; `make docs` writes the rest.
+"""
+
+from collections.abc import Mapping
+
+from proctor.values.metrics.metric import Metric, MetricInput, ScoreKind, Unit
+from proctor.values.metrics.options import AVERAGE, CHOICES, MATCH_OPTIONS, NUMERIC_OPTIONS, REGEX_OPTIONS
+
+_CHOICE, _LOGPROBS, _TEXT = (MetricInput.CHOICE,), (MetricInput.LOGPROBS,), (MetricInput.TEXT,)
+_SQUAD = (MetricInput.CHOICE_TEXT, MetricInput.TEXT)
+_HARNESS, _RAJPURKAR, _SKLEARN = "lm-evaluation-harness", "Rajpurkar et al. 2016", "scikit-learn"
+_EMPTY = "it is empty"
+_NO_NUMBER = "it names no number, or more than one"
+
+_OF_CHOICES = (
+    Metric(
+        "acc",
+        _CHOICE,
+        "The chosen one is right, or one of the right ones.",
+        ScoreKind.JUDGED,
+        alias="accuracy",
+    ),
+    Metric(
+        "acc_norm",
+        _LOGPROBS,
+        "As `acc`, with log-probabilities per character of the choice.",
+        ScoreKind.JUDGED,
+        source=_HARNESS,
+    ),
+    Metric(
+        "acc_bytes",
+        _LOGPROBS,
+        "As `acc`, with log-probabilities per byte of the choice.",
+        ScoreKind.JUDGED,
+        source=_HARNESS,
+    ),
+    Metric(
+        "mc2", _LOGPROBS, "The share of probability on the right choices.", source="Lin, Hilton & Evans 2022"
+    ),
+    Metric(
+        "f1",
+        _CHOICE,
+        "F1 of labels.",
+        ScoreKind.LABELS,
+        options=(AVERAGE,),
+        aggregation="f1",
+        source=_SKLEARN,
+    ),
+    Metric(
+        "mcc",
+        _CHOICE,
+        "Matthews' correlation of any number of labels.",
+        ScoreKind.LABELS,
+        Unit.COEFFICIENT,
+        aggregation="matthews_corrcoef",
+        source=_SKLEARN,
+    ),
+)
+_OF_TEXTS = (
+    Metric(
+        "exact_match",
+        (MetricInput.CHOICE, MetricInput.TEXT),
+        "It equals an accepted text. Of choices, greedy decoding would give a right one; in words as `acc`.",
+        ScoreKind.JUDGED,
+        options=MATCH_OPTIONS,
+        unparsed=_EMPTY,
+        source=_HARNESS,
+    ),
+    Metric(
+        "contains",
+        _TEXT,
+        "It contains an accepted text.",
+        ScoreKind.JUDGED,
+        options=MATCH_OPTIONS,
+        unparsed=_EMPTY,
+    ),
+    Metric(
+        "regex",
+        _TEXT,
+        "The part that `pattern` finds equals an accepted text, or the target is a pattern and occurs.",
+        ScoreKind.JUDGED,
+        options=REGEX_OPTIONS,
+        unparsed="`pattern` is not found, or it is empty",
+    ),
+    Metric(
+        "numeric",
+        _TEXT,
+        "Its final number equals that of the target.",
+        ScoreKind.JUDGED,
+        options=NUMERIC_OPTIONS,
+        unparsed="it names no number, or an ambiguous one",
+    ),
+    Metric(
+        "choice",
+        _TEXT,
+        "The choice that it settles on is the target; both may be a text or a letter.",
+        ScoreKind.JUDGED,
+        options=(CHOICES,),
+        unparsed="it names no choice, several, or one in doubt",
+    ),
+    Metric(
+        "squad_em",
+        _SQUAD,
+        "Equals an accepted text (`doc_to_answers` of choices) but for case, punctuation and articles.",
+        ScoreKind.JUDGED,
+        unparsed=_EMPTY,
+        source=_RAJPURKAR,
+    ),
+    Metric(
+        "squad_f1",
+        _SQUAD,
+        "The overlap of its words with the best of the accepted texts.",
+        alias="f1",
+        unparsed=_EMPTY,
+        source=_RAJPURKAR,
+    ),
+    Metric(
+        "pearson",
+        _TEXT,
+        "Pearson's correlation of its number with that of the first target.",
+        ScoreKind.NUMBERS,
+        Unit.COEFFICIENT,
+        aggregation="pearson",
+        unparsed=_NO_NUMBER,
+        source="scipy",
+    ),
+    Metric(
+        "spearman",
+        _TEXT,
+        "Spearman's correlation of its number with that of the first target.",
+        ScoreKind.RANKS,
+        Unit.COEFFICIENT,
+        aggregation="spearman",
+        unparsed=_NO_NUMBER,
+        source="scipy",
+    ),
+)
+_EXECUTED = (
+    Metric(
+        "pass@1",
+        (MetricInput.CODE, MetricInput.ROLLOUT),
+        "The tests passed on the code of the answer; of a rollout: its score is 1.",
+        ScoreKind.JUDGED,
+        source="Chen et al. 2021",
+    ),
+    Metric("reward", (MetricInput.ROLLOUT,), "The score of a rollout.", source="Harbor"),
+)
+
+
+def _overlaps(measure: str, title: str, source: str, alias: str = "") -> tuple[Metric, ...]:
+    """Metrics of one measure of overlap, as in the task truthfulqa_gen of lm-evaluation-harness."""
+    wrong = (MetricInput.RIGHT_AND_WRONG_TEXT,)
+    return (
+        Metric(
+            f"{measure}_max",
+            _TEXT,
+            f"{title} against the best right text.",
+            unit=Unit.POINTS,
+            alias=alias,
+            unparsed=_EMPTY,
+            source=source,
+        ),
+        Metric(
+            f"{measure}_acc",
+            wrong,
+            f"{title} of right texts is above that of wrong ones.",
+            ScoreKind.JUDGED,
+            unparsed=_EMPTY,
+            source=source,
+        ),
+        Metric(
+            f"{measure}_diff",
+            wrong,
+            f"{title} of right texts less that of wrong ones.",
+            unit=Unit.POINTS_APART,
+            may_be_headline=False,
+            unparsed=_EMPTY,
+            source=source,
+        ),
+    )
+
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        *_OF_CHOICES,
+        *_OF_TEXTS,
+        *_EXECUTED,
+        *_overlaps("bleu", "BLEU", "sacrebleu"),
+        *_overlaps("rouge1", "ROUGE-1", "rouge-score"),
+        *_overlaps("rouge2", "ROUGE-2", "rouge-score"),
+        *_overlaps("rougeL", "ROUGE-L", "rouge-score", alias="rouge"),
+    )
+}
