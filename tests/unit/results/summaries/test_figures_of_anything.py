@@ -67,7 +67,7 @@ def keys(draw: st.DrawFn, rows: int) -> dict[str, Numbers | None]:
 @st.composite
 def columns(draw: st.DrawFn) -> tuple[str, Columns]:
     rows = draw(st.integers(0, 30))
-    metric = draw(st.sampled_from(["acc", "reward", "squad_f1", "f1", "mcc", "pearson", "spearman"]))
+    metric = draw(st.sampled_from(["acc", "reward", "bleu_max", "f1", "mcc", "pearson", "spearman"]))
     value = {"acc": st.sampled_from([0.0, 1.0]), "reward": st.floats(0, 1)}.get(metric, numbers)
     few = st.sampled_from(draw(st.lists(value, min_size=1, max_size=3)))
     listed = st.lists(few | value, min_size=rows, max_size=rows)

@@ -37,7 +37,7 @@ def right_of(right: int, count: int) -> Figure:
 
 
 def mean_of(values: NDArray[np.float64]) -> Figure:
-    return figure_of("squad_f1", ScoreColumns(values))
+    return figure_of("bleu_max", ScoreColumns(values))
 
 
 @pytest.mark.parametrize("right", [0, 10])
