@@ -10,6 +10,10 @@ class Priority(ContractEnum):
     NORMAL = "normal", 2
     LOW = "low", 3
 
+    def is_above(self, other: "Priority") -> bool:
+        """Whether runs of this priority start before those of the other."""
+        return self < other
+
     def limited_to(self, highest: "Priority") -> "Priority":
         """This priority, or `highest` where this one is above it."""
         return max(self, highest)
@@ -22,4 +26,4 @@ def default_priority(*, is_background: bool) -> Priority:
 
 def priority_note(priority: Priority | None) -> str:
     """The end of a sentence about a run: a priority below HIGH, which may be lower than ordered."""
-    return f", with priority {priority}" if priority and priority > Priority.HIGH else ""
+    return f", with priority {priority}" if priority and Priority.HIGH.is_above(priority) else ""

@@ -1,6 +1,8 @@
 """How a task is asked and scored: the choices of an order, and the scoring that is sent with a task."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from proctor.values.contract_enum import ContractEnum
 
@@ -74,6 +76,14 @@ class GroupMetric:
 
     metric: str
     is_weighted_by_size: bool = True
+
+
+Group = TypeVar("Group")
+
+
+def benchmark_group(groups: Sequence[Group]) -> Group | None:
+    """The group of all tasks, whose figures are those of the benchmark: the last one. None without groups."""
+    return groups[-1] if groups else None
 
 
 @dataclass(frozen=True, slots=True)

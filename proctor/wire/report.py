@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+from proctor.values.scoring import benchmark_group
 
 _REWARD, _SCORE = "reward", "score"
 
@@ -31,7 +32,8 @@ def figures_of(summary: summary_pb2.RunSummary) -> list[summary_pb2.MetricFigure
         by_name = {figure.metric: figure for figure in of_tasks}
         names = (_REWARD, "pass@1", *_largest(by_name, "pass@"), *_largest(by_name, "pass^"))
         return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
-    of_suite = list(summary.groups[-1].metrics) if summary.groups else []
+    benchmark = benchmark_group(summary.groups)
+    of_suite = list(benchmark.metrics) if benchmark else []
     score = [figure for figure in of_suite[1:] if figure.metric == _SCORE]
     return [*of_suite[:1], *score] or of_tasks[:2]
 

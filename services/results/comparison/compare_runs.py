@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
+from proctor.values.scoring import benchmark_group
 from services.common.checked_fields import invalid_field
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
@@ -165,7 +166,8 @@ class CompareRuns:
         """The score is the benchmark's own figure of what is compared first."""
         plan = record.plan
         summary = await self.summaries.find(plan.run_id, record.epoch)
-        figures = summary.groups[-1].figures if summary and summary.groups else {}
+        benchmark = benchmark_group(summary.groups) if summary else None
+        figures = benchmark.figures if benchmark else {}
         metrics = [each.metric for each in compared.of_benchmark]
         score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None
         return ComparedRun(plan.run_id, plan.facts.model, plan.scoring_method, plan.facts.limit, score)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.metrics.names import full_name
+from proctor.values.scoring import benchmark_group
 from services.common.checked_fields import invalid_field
 from services.results.comparison.errors import NothingToCompare
 from services.results.runs.run_plan import PlannedTask, RunPlan
@@ -92,7 +93,8 @@ def _benchmark_metric(
     having = {
         task: metric for task, metrics in by_task.items() if metric in [scored.key for scored in metrics]
     }
-    uses = plan.groups[-1].metrics if plan.groups else ()
+    benchmark = benchmark_group(plan.groups)
+    uses = benchmark.metrics if benchmark else ()
     rule = [use.is_weighted_by_size for use in uses if use.metric in (metric, metric.partition(",")[0])]
     return BenchmarkMetric(metric, having, is_weighted_by_size=rule[0] if rule else True)
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from proctor.values.scoring import OutputType
+from proctor.values.scoring import OutputType, benchmark_group
 from services.common.structured_logs import get_logger
 from services.results.comparison.ports import Calls
 from services.results.leaderboard.baseline import (
@@ -87,13 +87,14 @@ class AddBaselines:
 
     async def _of_benchmark(self, plan: RunPlan) -> BenchmarkBaselines:
         """Baselines that are defined for every task of the benchmark."""
-        if not plan.groups or all(scoring.is_unscored for scoring in plan.scorings):
+        benchmark = benchmark_group(plan.groups)
+        if benchmark is None or all(scoring.is_unscored for scoring in plan.scorings):
             return {}
         by_task = {task.task: await self._of_task(plan, task) for task in plan.tasks}
         found: dict[str, BenchmarkFigures] = {}
         for name in next(iter(by_task.values()), {}):
             figures = {task: baselines[name] for task, baselines in by_task.items()}
-            of_benchmark = benchmark_figures(group_summary(plan.groups[-1], figures), figures)
+            of_benchmark = benchmark_figures(group_summary(benchmark, figures), figures)
             found[name] = {metric: one for metric, one in of_benchmark.items() if one.figure.mean is not None}
         return found
 

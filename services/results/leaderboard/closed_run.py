@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunState
+from proctor.values.scoring import benchmark_group
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.figure import Figure
@@ -80,9 +81,9 @@ class ClosedRun:
 
 
 def benchmark_result(plan: RunPlan, summary: RunSummary) -> BenchmarkResult:
-    """The last group of a run is its benchmark."""
     by_task = {task.task: task.figures for task in summary.tasks}
-    figures = benchmark_figures(summary.groups[-1], by_task) if summary.groups else {}
+    benchmark = benchmark_group(summary.groups)
+    figures = benchmark_figures(benchmark, by_task) if benchmark else {}
     failing = tuple(task.task for task in summary.tasks if task.failed > plan.max_failed_share * task.total)
     return BenchmarkResult(
         conditions_of(plan),

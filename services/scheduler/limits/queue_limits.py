@@ -37,7 +37,8 @@ class QueueLimits:
 
     def allowed_priorities(self, user: str) -> tuple[Priority, ...]:
         """Priorities that the user may order, the highest first."""
-        return tuple(priority for priority in Priority if priority >= self.highest_priority(user))
+        highest = self.highest_priority(user)
+        return tuple(priority for priority in Priority if not priority.is_above(highest))
 
     def background_priority(self, user: str) -> Priority:
         """The priority of a batch or of rollouts: the default, or the highest of the user if it is lower."""

@@ -74,7 +74,7 @@ class Prefetch:
         # The models whose last pull brought something.
         self._flowing: dict[Priority, set[str | None]] = {priority: set() for priority in Priority}
         self._higher = {
-            priority: [self._flowing[other] for other in Priority if other < priority]
+            priority: [self._flowing[other] for other in Priority if other.is_above(priority)]
             for priority in Priority
         }
         # A condition of its own: thousands of samples finish in a second, and few waiters need to know.
@@ -171,7 +171,8 @@ class Prefetch:
     def _may_pull(self, priority: Priority) -> bool:
         """Whether neither samples that are held, nor rollouts, nor a higher priority stop it."""
         # Rollouts of a lower priority do not stop what is higher.
-        rollouts = sum(count for other, count in self._rollouts_in_flight.items() if other <= priority)
+        in_flight = self._rollouts_in_flight.items()
+        rollouts = sum(count for other, count in in_flight if not priority.is_above(other))
         is_within = self.held < self._limits.held and rollouts < self._limits.rollouts
         # While a higher priority brings shards, a lower one gets no room at all.
         return is_within and not any(self._higher[priority])

@@ -35,3 +35,9 @@ def test_a_priority_is_limited_to_the_highest_that_is_allowed() -> None:
 def test_data_sets_run_in_the_background_unless_the_order_says_otherwise() -> None:
     assert default_priority(is_background=False) is Priority.HIGH
     assert default_priority(is_background=True) is Priority.NORMAL
+
+
+def test_a_priority_is_above_those_whose_runs_start_later() -> None:
+    assert Priority.HIGH.is_above(Priority.NORMAL)
+    assert not Priority.NORMAL.is_above(Priority.NORMAL)
+    assert not Priority.LOW.is_above(Priority.HIGH)

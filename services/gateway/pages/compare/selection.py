@@ -11,6 +11,7 @@ from fastapi import Query
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
+from proctor.values.scoring import benchmark_group
 from proctor.wire.enums import word_of
 from services.gateway.http.presentation import moment, optional
 from services.gateway.pages.compare.address import CompareAddress
@@ -166,9 +167,9 @@ def _incomplete(address: CompareAddress, count: int) -> str:
 
 def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> ComparableRun:
     row = run_row(run)
-    of_suite = [figure for group in summary.groups[-1:] for figure in group.metrics]
+    benchmark = benchmark_group(summary.groups) or summary_pb2.GroupSummary()
     of_tasks = [figure for task in summary.tasks[:1] for figure in task.metrics]
-    figure = next(iter([*of_suite, *of_tasks]), summary_pb2.MetricFigure())
+    figure = next(iter([*benchmark.metrics, *of_tasks]), summary_pb2.MetricFigure())
     return ComparableRun(
         value=run.run_id,
         run_id=run.run_id,

@@ -45,7 +45,7 @@ class QueuedRuns:
 
         Where it would come behind the runs that are listed, the queue is the same.
         """
-        index = sum(each.run.order.priority <= run.order.priority for each in self.pending)
+        index = sum(not run.order.priority.is_above(each.run.order.priority) for each in self.pending)
         if index == len(self.pending) < self.pending_total:
             return self
         pending = [*self.pending[:index], PendingRun(run, run.created_at), *self.pending[index:]]

@@ -119,19 +119,22 @@ def _preemptible(
 
     For a request of equal priority that user must have more slots than the requesting one.
     """
-    least = max((slot.priority for slot in slots), default=request.priority)
+    # HIGH is the smallest.
+    lowest = max((slot.priority for slot in slots), default=request.priority)
+    if lowest.is_above(request.priority):
+        return ()
     # Below every share: a higher priority preempts whatever its user has already.
-    fewest = shares[request.user] if least == request.priority else -1
-    of_least = [slot for slot in slots if slot.priority == least >= request.priority]
-    most = max((shares[slot.user] for slot in of_least), default=0)
-    return [slot for slot in of_least if shares[slot.user] == most > fewest]
+    fewest = -1 if request.priority.is_above(lowest) else shares[request.user]
+    of_lowest = [slot for slot in slots if slot.priority is lowest]
+    most = max((shares[slot.user] for slot in of_lowest), default=0)
+    return [slot for slot in of_lowest if shares[slot.user] == most > fewest]
 
 
 def _seconds_left(
     slot: RunSlot, request: SlotRequest, limits: QueueLimits, now: datetime
 ) -> tuple[float, float]:
     """Soonest and latest: at once for a higher priority, after the minimum run time for an equal one."""
-    if request.priority < slot.priority:
+    if request.priority.is_above(slot.priority):
         return 0.0, 0.0
     shortest = max(limits.min_run_time, MIN_RUN_TIME)
     longest = shortest if slot.is_planned else max(shortest, MAX_PLANNING)
