@@ -86,8 +86,8 @@ assets: $(VENV)/.installed ## Fetch the vendored scripts of the pages again (nee
 	$(BIN)/python .ci/vendored_assets.py
 
 ##@ Tests
-.PHONY: test test-unit test-contract test-integration test-e2e test-chaos test-api bench
-test: test-without-vllm test-with-vllm ## All tests; they start what they need
+.PHONY: test test-thorough test-unit test-contract test-integration test-e2e test-chaos test-api bench
+test: test-without-vllm test-with-vllm ## All tests but the thorough ones; they start what they need
 report = $(if $(REPORTS),--junitxml="$(REPORTS)/$@.xml")
 # Building all images takes longer than all other tests: `make test-images`.
 without_images = --ignore=tests/e2e/deploy/test_images.py
@@ -96,11 +96,14 @@ files_at_a_time = --dist loadfile --no-loadscope-reorder -n
 .PHONY: test-without-vllm test-with-vllm
 test-without-vllm: $(VENV)/.installed
 # Tests of servers wait for their ends.
-	$(BIN)/pytest tests/contract tests/unit $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
+	$(BIN)/pytest -m "not thorough" tests/contract tests/unit $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
 
 test-with-vllm: $(VENV)/.installed vllm
 # They wait more than half of their time. The longest files come first, so that no core is idle at the end.
-	$(BIN)/pytest tests/chaos tests/e2e tests/integration $(without_images) $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
+	$(BIN)/pytest -m "not thorough" tests/chaos tests/e2e tests/integration $(without_images) $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
+
+test-thorough: $(VENV)/.installed ## The rest: escapes in every engine, pages in every look and width
+	$(BIN)/pytest -m thorough tests $(without_images) $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
 
 test-unit: $(VENV)/.installed ## Seconds, no servers
 	$(BIN)/pytest -q tests/unit

@@ -2,12 +2,13 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
@@ -31,7 +32,14 @@ class Look:
     has_scripts: bool = True
 
 
+Looks = Sequence[Look]
 EVERY_LOOK = tuple(Look(width, theme) for width in (1440, 390) for theme in ("light", "dark"))
+# Both widths and both themes.
+TWO_LOOKS = (Look(1440, "light"), Look(390, "dark"))
+# For `parametrize`.
+EACH_LOOK = tuple(
+    pytest.param(look, marks=[] if look in TWO_LOOKS else [pytest.mark.thorough]) for look in EVERY_LOOK
+)
 
 
 @dataclass

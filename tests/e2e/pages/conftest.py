@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
 from proctor.v1 import run_pb2
 from tests.e2e.harness.run_ends import completed
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.browser import EVERY_LOOK, chromium, tab
+from tests.harness.browser import EVERY_LOOK, TWO_LOOKS, Looks, chromium, tab
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import SUITE as STARTER
 
@@ -33,11 +34,11 @@ class Site:
     def url(self) -> str:
         return f"http://{self.stack.stack.gateway_http}"
 
-    async def check_in_every_look(self, path: str, name: str, *, until: str = "main h1") -> None:
-        """Light and dark, wide and narrow: no console error, no overflow, nothing that axe finds."""
+    async def check_in(self, looks: Looks, path: str, name: str, *, until: str = "main h1") -> None:
+        """No console error, no overflow, nothing that axe finds."""
         folder = os.environ.get("PROCTOR_PICTURES")
         async with tab(self.browser, self.url) as opened:
-            for look in EVERY_LOOK:
+            for look in looks:
                 await opened.look(look)
                 await opened.open(path)
                 await opened.page.locator(until).first.wait_for()
@@ -52,6 +53,15 @@ class Site:
         async with tab(self.browser, self.url, plain) as opened:
             await opened.open(path)
             return await opened.page.locator("main").inner_text()
+
+
+@pytest.fixture(
+    params=[TWO_LOOKS, pytest.param(EVERY_LOOK, marks=pytest.mark.thorough)], ids=["two looks", "every look"]
+)
+def looks(request: pytest.FixtureRequest) -> Looks:
+    """Light and dark, wide and narrow."""
+    chosen: Looks = request.param
+    return chosen
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

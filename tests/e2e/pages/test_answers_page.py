@@ -4,16 +4,16 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.pages.conftest import Site
-from tests.harness.browser import Look, tab
+from tests.harness.browser import Look, Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_answers_in_every_look(site: Site) -> None:
+async def test_answers_in_every_look(site: Site, looks: Looks) -> None:
     path = f"/runs/{site.runs[0]}/results"
-    await site.check_in_every_look(path, "answers", until="table.answers a")
-    await site.check_in_every_look(f"{path}?row=3.0&golden=&min_score=0", "answer", until="#detail pre")
-    await site.check_in_every_look(f"{path}?text=nowhere", "answers-empty", until="#found .empty")
+    await site.check_in(looks, path, "answers", until="table.answers a")
+    await site.check_in(looks, f"{path}?row=3.0&golden=&min_score=0", "answer", until="#detail pre")
+    await site.check_in(looks, f"{path}?text=nowhere", "answers-empty", until="#found .empty")
 
 
 async def test_answers_are_read_and_filtered_without_scripts(site: Site) -> None:
@@ -94,7 +94,7 @@ async def test_filter_is_in_the_address_and_back_restores_the_list(site: Site) -
         assert opened.errors == []
 
 
-async def test_a_column_sorts_the_list_and_a_second_click_turns_it(site: Site) -> None:
+async def test_a_column_sorts_the_list_and_a_second_click_turns_it(site: Site, looks: Looks) -> None:
     async with tab(site.browser, site.url) as opened:
         page = opened.page
         await opened.open(f"/runs/{site.runs[0]}/results?task=sentiment")
@@ -111,4 +111,4 @@ async def test_a_column_sorts_the_list_and_a_second_click_turns_it(site: Site) -
         await expect(page.locator("th[aria-sort='descending']")).to_contain_text("Time")
         assert opened.errors == []
     path = f"/runs/{site.runs[0]}/results?sort=-time"
-    await site.check_in_every_look(path, "answers-sorted", until="table.answers a")
+    await site.check_in(looks, path, "answers-sorted", until="table.answers a")

@@ -7,7 +7,7 @@ from playwright.async_api import expect
 
 from tests.e2e.pages.conftest import Site
 from tests.fakes.gateway.openai_client import openai_client
-from tests.harness.browser import tab
+from tests.harness.browser import Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -19,7 +19,7 @@ def line(number: int) -> str:
     )
 
 
-async def test_batch_and_its_files_in_every_look(site: Site) -> None:
+async def test_batch_and_its_files_in_every_look(site: Site, looks: Looks) -> None:
     async with openai_client(site.url) as client:
         content = "\n".join(line(number) for number in range(12)).encode()
         given = await client.files.create(file=("twelve.jsonl", content), purpose="batch")
@@ -45,5 +45,5 @@ async def test_batch_and_its_files_in_every_look(site: Site) -> None:
         (f"/batches/{batch.id}", "batch"),
         ("/batches/files", "files"),
     ):
-        await site.check_in_every_look(path_of, name)
+        await site.check_in(looks, path_of, name)
         assert "Batches" in await site.reads_without_scripts("/batches")

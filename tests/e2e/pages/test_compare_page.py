@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.pages.conftest import Site
-from tests.harness.browser import tab
+from tests.harness.browser import Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -13,9 +13,9 @@ def comparison(site: Site) -> str:
     return "/compare?" + "&".join(f"run={run_id}" for run_id in site.runs)
 
 
-async def test_comparison_in_every_look(site: Site) -> None:
-    await site.check_in_every_look("/compare", "compare-selection", until="table.candidates")
-    await site.check_in_every_look(f"{comparison(site)}&show=all", "compare", until="article.sample")
+async def test_comparison_in_every_look(site: Site, looks: Looks) -> None:
+    await site.check_in(looks, "/compare", "compare-selection", until="table.candidates")
+    await site.check_in(looks, f"{comparison(site)}&show=all", "compare", until="article.sample")
     text = await site.reads_without_scripts(comparison(site))
     assert "reference run" in text
 

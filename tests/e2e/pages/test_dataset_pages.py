@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.pages.conftest import MODELS, Site
-from tests.harness.browser import tab
+from tests.harness.browser import Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -55,15 +55,15 @@ async def test_file_is_refused_at_once_then_dropped_run_and_deleted(site: Site, 
         assert opened.errors == []
 
 
-async def test_data_sets_in_every_look(site: Site) -> None:
+async def test_data_sets_in_every_look(site: Site, looks: Looks) -> None:
     async with tab(site.browser, site.url) as opened:
         await opened.open("/datasets")
         await opened.page.evaluate(_DROP, ["\n".join(LINES[:12]), "kept.jsonl"])
         await opened.page.wait_for_url("**/datasets/ds_*")
         path = "/" + opened.page.url.removeprefix(site.url).lstrip("/")
-    await site.check_in_every_look(path, "dataset", until="#preview li")
-    await site.check_in_every_look("/datasets", "datasets", until="table.datasets")
-    await site.check_in_every_look("/datasets/runs", "dataset-runs")
+    await site.check_in(looks, path, "dataset", until="#preview li")
+    await site.check_in(looks, "/datasets", "datasets", until="table.datasets")
+    await site.check_in(looks, "/datasets/runs", "dataset-runs")
     assert "What is 3 and 3?" in await site.reads_without_scripts(path)
     async with tab(site.browser, site.url) as opened:
         await opened.open(path)

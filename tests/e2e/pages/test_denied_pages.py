@@ -13,7 +13,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.pages.conftest import Site
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.browser import EVERY_LOOK, Look, Tab, chromium, tab
+from tests.harness.browser import EACH_LOOK, Look, Looks, Tab, chromium, tab
 from tests.harness.stack_harness import StackOrder, keyed_order, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -49,7 +49,7 @@ async def check_problem(opened: Tab, status: int) -> None:
     await opened.check()
 
 
-@pytest.mark.parametrize("look", EVERY_LOOK)
+@pytest.mark.parametrize("look", EACH_LOOK)
 async def test_who_is_signed_out_signs_in_and_is_where_the_address_led(guarded: Site, look: Look) -> None:
     async with tab(guarded.browser, guarded.url, look) as opened:
         page = opened.page
@@ -68,7 +68,7 @@ async def test_who_is_signed_out_signs_in_and_is_where_the_address_led(guarded: 
         await opened.check()
 
 
-@pytest.mark.parametrize("look", EVERY_LOOK)
+@pytest.mark.parametrize("look", EACH_LOOK)
 async def test_a_user_is_offered_no_change_of_others_and_one_all_the_same_is_refused(
     guarded: Site, look: Look
 ) -> None:
@@ -90,7 +90,7 @@ async def test_a_user_is_offered_no_change_of_others_and_one_all_the_same_is_ref
         await page.wait_for_url(f"**{run}")
 
 
-@pytest.mark.parametrize("look", EVERY_LOOK)
+@pytest.mark.parametrize("look", EACH_LOOK)
 @pytest.mark.parametrize(
     ("path", "leads_to"),
     [
@@ -113,10 +113,12 @@ async def test_what_is_not_there_says_so_and_leads_to_what_is(
         await check_problem(opened, 404)
 
 
-async def test_a_service_that_hangs_is_a_page_that_says_when_to_try_again(guarded: Site) -> None:
+async def test_a_service_that_hangs_is_a_page_that_says_when_to_try_again(
+    guarded: Site, looks: Looks
+) -> None:
     results = guarded.stack.stack.child("results").pid
     assert results
-    for look in EVERY_LOOK:
+    for look in looks:
         async with tab(guarded.browser, guarded.url, look) as opened:
             await opened.open("/sign-in?next=/settings")
             await sign_in(opened, "bob")

@@ -1,6 +1,7 @@
 """Every page between the usual widths, and what a page shows that is not there or has nothing to show."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.harness.browser import Look, tab
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 WIDTHS = (320, 600, 768, 900, 1024, 1920, 2560)
+FEW_WIDTHS = (320, 768)
 # At these axe looks too.
 CHECKED = (768, 1920)
 NO_ID = "00000000-0000-4000-8000-000000000000"
@@ -55,8 +57,11 @@ NOT_THERE = {
 }
 
 
+@pytest.mark.parametrize(
+    "widths", [FEW_WIDTHS, pytest.param(WIDTHS, marks=pytest.mark.thorough)], ids=["few", "every"]
+)
 @pytest.mark.parametrize("name", [*PAGES, *NOT_THERE])
-async def test_page_fits_every_width(site: Site, name: str) -> None:
+async def test_page_fits_every_width(site: Site, name: str, widths: Sequence[int]) -> None:
     first, second = site.runs
     path = (PAGES | NOT_THERE)[name].format(run=first, other=second)
     folder = os.environ.get("PROCTOR_PICTURES")
@@ -68,12 +73,12 @@ async def test_page_fits_every_width(site: Site, name: str) -> None:
             assert all("404" in said for said in opened.errors)
             opened.errors.clear()
             assert await opened.page.locator("main a.button, main a:not([class])").count() > 0
-        for width in WIDTHS:
+        for width in widths:
             await opened.page.set_viewport_size({"width": width, "height": 900})
             assert await opened.overflow() <= 0, f"at {width} pixels"
             if width in CHECKED:
                 await opened.check()
-            if folder and width in (*CHECKED, WIDTHS[0]):
+            if folder and width in (*CHECKED, widths[0]):
                 await opened.take_picture(Path(folder) / f"every-{name}-{width}")
 
 

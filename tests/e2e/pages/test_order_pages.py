@@ -7,7 +7,7 @@ from playwright.async_api import expect
 
 from proctor.v1 import run_pb2
 from tests.e2e.pages.conftest import MODELS, Site
-from tests.harness.browser import tab
+from tests.harness.browser import Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
         ("/settings", "settings"),
     ],
 )
-async def test_page_in_every_look(site: Site, path: str, name: str) -> None:
-    await site.check_in_every_look(path, name)
+async def test_page_in_every_look(site: Site, looks: Looks, path: str, name: str) -> None:
+    await site.check_in(looks, path, name)
     assert await site.reads_without_scripts(path)
 
 

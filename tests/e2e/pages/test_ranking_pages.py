@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
 from tests.e2e.pages.conftest import MODELS, Site
-from tests.harness.browser import tab
+from tests.harness.browser import Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -36,8 +36,8 @@ async def ranked(site: Site) -> Site:
         ("/history", "history"),
     ],
 )
-async def test_page_in_every_look(ranked: Site, path: str, name: str) -> None:
-    await ranked.check_in_every_look(path, name)
+async def test_page_in_every_look(ranked: Site, looks: Looks, path: str, name: str) -> None:
+    await ranked.check_in(looks, path, name)
     text = await ranked.reads_without_scripts(path)
     assert all(model.partition("/")[2] in text for model in MODELS)
 

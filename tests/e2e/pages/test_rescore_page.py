@@ -4,12 +4,12 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.pages.conftest import Site
-from tests.harness.browser import tab
+from tests.harness.browser import Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_answers_are_scored_again_and_the_record_stays(site: Site) -> None:
+async def test_answers_are_scored_again_and_the_record_stays(site: Site, looks: Looks) -> None:
     run = site.runs[0]
     async with tab(site.browser, site.url) as opened:
         page = opened.page
@@ -29,5 +29,5 @@ async def test_answers_are_scored_again_and_the_record_stays(site: Site) -> None
         await expect(page.locator("#fault-options")).to_contain_text("not JSON")
         # The refusal of the form is its only error.
         assert all("422" in error for error in opened.errors)
-    await site.check_in_every_look(f"/runs/{run}/rescore?metric=acc", "rescore", until="#scoring")
+    await site.check_in(looks, f"/runs/{run}/rescore?metric=acc", "rescore", until="#scoring")
     assert "Score the answers again" in await site.reads_without_scripts(f"/runs/{run}/rescore")

@@ -9,7 +9,7 @@ from playwright.async_api import expect
 from proctor.v1 import rollout_pb2
 from tests.e2e.harness.run_ends import ended
 from tests.e2e.pages.conftest import MODELS, Site
-from tests.harness.browser import tab
+from tests.harness.browser import Looks, tab
 from tests.harness.rollout_orders import MEND, SPOIL, archive, harbor_tasks, rollouts_order
 from tests.harness.rollout_tasks import harbor_folder, tb_meta_folder
 
@@ -20,7 +20,9 @@ _MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 _HOSTILE = f"DO printf '{_MARKUP} \\342\\200\\256' > odd.html; cat odd.html\n"
 
 
-async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: Site, tmp_path: Path) -> None:
+async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(
+    site: Site, looks: Looks, tmp_path: Path
+) -> None:
     harbor_tasks(
         tmp_path, {"mend-a-function": MEND.replace("Mend it.\n", f"Mend it.\n{_HOSTILE}"), "spoil": SPOIL}
     )
@@ -60,12 +62,12 @@ async def test_an_order_is_watched_and_its_rollouts_are_read_step_by_step(site: 
         (f"/runs/{run}/rollouts/0/0", "rollout"),
         (f"/runs/{run}/rollouts/2/0", "rollout-failed"),
     ):
-        await site.check_in_every_look(path, name)
+        await site.check_in(looks, path, name)
     assert "mend-a-function" in await site.reads_without_scripts(f"/rollouts/{ordered.order_id}")
     assert "cat doubling.py" in await site.reads_without_scripts(f"/runs/{run}/rollouts/0/0")
 
 
-async def test_rubrics_are_shown_one_by_one(site: Site, tmp_path: Path) -> None:
+async def test_rubrics_are_shown_one_by_one(site: Site, looks: Looks, tmp_path: Path) -> None:
     tb_meta_folder(tmp_path / "judged")
     agent = rollout_pb2.RolloutAgent(kind=rollout_pb2.AGENT_KIND_NONE)
     ordered = await site.stack.client.rollouts.SubmitRollouts(
@@ -73,8 +75,8 @@ async def test_rubrics_are_shown_one_by_one(site: Site, tmp_path: Path) -> None:
     )
     run = ordered.runs[0].run_id
     await ended(site.stack, run)
-    await site.check_in_every_look(f"/runs/{run}/rollouts/0/0", "rollout-rubrics", until="#rubrics")
+    await site.check_in(looks, f"/runs/{run}/rollouts/0/0", "rollout-rubrics", until="#rubrics")
     # This run is complete, so the model has suites and rollouts side by side.
-    await site.check_in_every_look(f"/models/{MODELS[0]}", "model", until="table.models")
+    await site.check_in(looks, f"/models/{MODELS[0]}", "model", until="table.models")
     text = await site.reads_without_scripts(f"/runs/{run}/rollouts/0/0")
     assert all(word in text for word in ("passed", "failed", "Criterion"))

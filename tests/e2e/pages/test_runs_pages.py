@@ -10,25 +10,25 @@ from playwright.async_api import expect
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.pages.conftest import Site
 from tests.fakes.eventually import eventually
-from tests.harness.browser import tab, tab_in
+from tests.harness.browser import Looks, tab, tab_in
 from tests.harness.stack_harness import keyed_order
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_list_of_runs_in_every_look(site: Site) -> None:
-    await site.check_in_every_look("/runs", "runs", until="table.runs a")
+async def test_list_of_runs_in_every_look(site: Site, looks: Looks) -> None:
+    await site.check_in(looks, "/runs", "runs", until="table.runs a")
 
 
-async def test_ended_run_in_every_look(site: Site) -> None:
-    await site.check_in_every_look(f"/runs/{site.runs[0]}", "run-ended", until="table.figures")
+async def test_ended_run_in_every_look(site: Site, looks: Looks) -> None:
+    await site.check_in(looks, f"/runs/{site.runs[0]}", "run-ended", until="table.figures")
 
 
-async def test_live_run_in_every_look(site: Site) -> None:
+async def test_live_run_in_every_look(site: Site, looks: Looks) -> None:
     await site.stack.model_server.control(latency_seconds=0.3)
     run_id = await site.stack.submit(keyed_order())
     try:
-        await site.check_in_every_look(f"/runs/{run_id}", "run-live", until="#live tbody tr")
+        await site.check_in(looks, f"/runs/{run_id}", "run-live", until="#live tbody tr")
     finally:
         await site.stack.model_server.control(latency_seconds=0)
         await site.stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))

@@ -6,17 +6,17 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.pages.conftest import Site
-from tests.harness.browser import tab
+from tests.harness.browser import Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CITIES = "city,country\nLyon,France\nTurin,Italy\n"
 
 
-async def test_suites_in_every_look(site: Site) -> None:
-    await site.check_in_every_look("/suites", "suites", until="table.suites")
-    await site.check_in_every_look("/suites/starter?num_fewshot=2", "suite", until="#sample pre")
-    await site.check_in_every_look("/suites/new", "suite-new", until="#checked .fault")
+async def test_suites_in_every_look(site: Site, looks: Looks) -> None:
+    await site.check_in(looks, "/suites", "suites", until="table.suites")
+    await site.check_in(looks, "/suites/starter?num_fewshot=2", "suite", until="#sample pre")
+    await site.check_in(looks, "/suites/new", "suite-new", until="#checked .fault")
     assert "Sentiment" in await site.reads_without_scripts("/suites/starter")
 
 

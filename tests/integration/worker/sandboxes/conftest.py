@@ -6,9 +6,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes_asyncio.client import Configuration
@@ -21,6 +22,7 @@ from services.worker.sandboxes.modal.engine import ModalEngine, ModalSettings
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec
 from tests.fakes.worker.modal_cloud import ModalCloud, fake_cloud
+from tests.integration.worker.sandboxes.attempts import files, kernel, network, processes
 from tests.integration.worker.sandboxes.cluster import Cluster, fake_cluster
 from tests.integration.worker.sandboxes.podman import BASE_IMAGE, Podman, podman_service, problem
 
@@ -71,6 +73,32 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "engine" in metafunc.fixturenames and not any(mark.args[0] == "engine" for mark in marks):
         module = metafunc.module.__name__.rpartition(".")[2]
         metafunc.parametrize("engine", _ENGINES_OF.get(module, ENGINES), indirect=True)
+
+
+# `make test` makes all their attempts in the first engine, and in each other one of every kind.
+_ATTEMPTED = ("test_escapes", "test_abuse", "test_hostile_files", "test_verifier_cheats")
+_KINDS = {
+    attempt.name: module.__name__
+    for module in (files, kernel, network, processes)
+    for attempt in module.ATTEMPTS
+}
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Leaves the other attempts in the other engines to `make test-thorough`."""
+    tried: set[tuple[str, str, str]] = set()
+    for item in items:
+        if item.path.parent != Path(__file__).parent or item.path.stem not in _ATTEMPTED:
+            continue
+        parameters: dict[str, Any] = item.callspec.params if hasattr(item, "callspec") else {}
+        is_of_one_engine = any(mark.args[0] == "engine" for mark in item.iter_markers("parametrize"))
+        engine = parameters.get("engine", ENGINES[0])
+        if is_of_one_engine or engine == ENGINES[0]:
+            continue
+        kind = item.path.stem, engine, _KINDS.get(getattr(parameters.get("attempt"), "name", ""), "")
+        if kind in tried:
+            item.add_marker(pytest.mark.thorough)
+        tried.add(kind)
 
 
 def kubernetes_engine(cluster: Cluster, image: str = BASE_IMAGE) -> KubernetesEngine:
