@@ -1,4 +1,4 @@
--- The schema of results, by topic. `schema.sql` beside this folder is what later migrations make of it.
+-- The schema of results in 0.1.0, by topic. `schema.sql` beside this folder shows what all migrations make.
 
 -- == samples ==
 
@@ -272,7 +272,8 @@ CREATE TABLE run_summaries (
     PRIMARY KEY (run_id, epoch)
 );
 
--- Which replica computes the figures of a closed epoch, and how far it is. A lease that is not renewed ends by the clock of Postgres.
+-- Which replica computes the figures of a closed epoch, and how far it is. A lease that is not renewed ends by the clock
+-- of Postgres.
 CREATE TABLE close_leases (
     run_id uuid PRIMARY KEY REFERENCES run_records ON DELETE CASCADE,
     epoch integer NOT NULL,
@@ -335,8 +336,8 @@ CREATE TABLE history_entries (
 CREATE INDEX history_entries_of_run ON history_entries (run_id);
 
 -- The leaderboards that a completed run is part of: for each metric that of its project and, under an empty name, that of all
--- projects. `conditions` is empty for runs that cannot be ranked. The latest run of each model and conditions is the end of a range of
--- the key, so a leaderboard is read in as many steps as it has models and conditions, however many runs there are.
+-- projects. `conditions` is empty for runs that cannot be ranked. The latest run of each model and conditions is the end of a range
+-- of the key, so a leaderboard is read in as many steps as it has models and conditions, however many runs there are.
 CREATE TABLE leaderboard_entries (
     benchmark text NOT NULL,
     -- A text: it is empty for the leaderboard of all projects.

@@ -1,4 +1,4 @@
--- The schema of the scheduler, by topic. `schema.sql` beside this folder is what later migrations make of it.
+-- The schema of the scheduler in 0.1.0, by topic. `schema.sql` beside this folder shows what all migrations make.
 
 -- == leadership ==
 
@@ -140,7 +140,8 @@ LEFT JOIN dataset_contents USING (digest, format);
 
 -- == uploads.task_sets ==
 
--- Tasks for rollouts. Their files are in the object store; a prefix is in unreferenced_prefixes before its first object is stored.
+-- Tasks for rollouts. Their files are in the object store; a prefix is in unreferenced_prefixes before its first object
+-- is stored.
 CREATE TABLE task_sets (
     -- SHA-256 of the tasks, which name their files by digest.
     digest text PRIMARY KEY,
@@ -157,7 +158,8 @@ CREATE TABLE task_bundles (
 
 CREATE INDEX task_bundles_of_digest ON task_bundles (digest);
 
--- A user who uploaded a set, or a suite that was written of one. `suite_digest` is that of the version of the suite, "" for an upload.
+-- A user who uploaded a set, or a suite that was written of one. `suite_digest` is that of the version of the suite, "" for
+-- an upload.
 CREATE TABLE task_set_uses (
     tasks_digest text NOT NULL REFERENCES task_sets,
     username text NOT NULL,
@@ -253,8 +255,8 @@ CREATE TABLE runs (
     price jsonb,
     -- What results had counted when the run was closed.
     final_counts jsonb,
-    -- The batch that the run was made for: such a run is not retried, since the files of a batch are written once. Here, so that no
-    -- statement about runs reads the tables of batches.
+    -- The batch that the run was made for: such a run is not retried, since the files of a batch are written once. Here, so that
+    -- no statement about runs reads the tables of batches.
     batch_id text,
     -- The files of the batch are still to be written from what results recorded, so the run is not deleted.
     has_unwritten_files boolean NOT NULL DEFAULT false,
@@ -397,8 +399,8 @@ CREATE INDEX batches_newest ON batches (created_at DESC, batch_id DESC);
 CREATE INDEX batches_of_file ON batches (input_file_id);
 CREATE INDEX batches_to_finalize ON batches (run_id) WHERE finalized_at IS NULL AND run_id IS NOT NULL;
 
--- Batches with their runs, under column names that both can have. The columns of a view are those that it had when it was made: after
--- a change of run_rows this one is replaced too.
+-- Batches with their runs, under column names that both can have. The columns of a view are those that it had when it was made:
+-- after a change of run_rows this one is replaced too.
 CREATE VIEW batch_rows AS
 SELECT batch_id, batches.username AS batch_username, input_file_id, endpoint, completion_window, metadata,
        batches.created_at AS batch_created_at, batches.total AS batch_total, errors, finalized_at, output_file_id,
