@@ -1,13 +1,13 @@
 """The Dockerfile builds, and its images complete a run as Kubernetes starts them: on read-only roots.
 
-Needs root, buildah and runc, and a base to build on: a Debian with this Python, which debootstrap makes, or
-an image of buildah's store that PROCTOR_BASE_IMAGE names. It takes minutes: `make test-images`.
+Needs root, buildah and runc, and a base to build on: the Debian that the Dockerfile names, which debootstrap
+makes, or an image of buildah's store that PROCTOR_BASE_IMAGE names. It takes minutes: `make test-images`.
 """
 
 import asyncio
 import json
 import os
-import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +43,7 @@ SERVICES = {
     "gateway": "fastapi",
     "worker": "kubernetes_asyncio",
 }
+BODY = {"model": "openai/fake", "messages": [{"role": "user", "content": "1 + 1 ="}]}
 EXTRAS = "gateway,scheduler,results,worker,hub,kubernetes"
 Roots = Mapping[str, Path]
 
@@ -82,9 +83,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield BASE
         return
     image, folder = f"localhost/proctor-base:{uuid.uuid4().hex}", tmp_path_factory.mktemp("debian")
-    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
     parts = "--include=python3,python3-venv,ca-certificates"
-    ran("debootstrap", "--variant=minbase", parts, release, str(folder))
+    ran("debootstrap", "--variant=minbase", parts, _release(), str(folder))
     shutil.rmtree(folder / "var/cache/apt/archives")
     with container("scratch") as name:
         buildah("add", "--quiet", name, str(folder), "/")
@@ -93,9 +93,23 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     buildah("rmi", image)
 
 
+def _release() -> str:
+    """The Debian that the Dockerfile names."""
+    [base] = re.findall(r"^ARG BASE=python:\S+-slim-(\w+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    return str(base)
+
+
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The committed files, and a wheelhouse: a build reaches no index."""
+def python_of_base(base: str) -> str:
+    """The version of Python in it, such as 3.13."""
+    with container(base) as name:
+        asked = "import sys; print(*sys.version_info[:2], sep='.')"
+        return buildah("run", "--isolation", "chroot", name, "--", "python3", "-c", asked)
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory, python_of_base: str) -> Path:
+    """The committed files, and a wheelhouse for the Python of the base: a build reaches no index."""
     folder = tmp_path_factory.mktemp("context")
     archive = subprocess.run(
         ("git", "archive", "HEAD"), cwd=ROOT, capture_output=True, check=True, timeout=60
@@ -103,8 +117,16 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
         files.extractall(folder, filter="data")
     needs = (f".[{EXTRAS}]", "hatchling>=1.27", "cyclonedx-bom>=7,<8")
-    wheels = (sys.executable, "-m", "pip", "wheel", "--quiet", "-c", "constraints.txt", "-w", "wheelhouse")
-    ran(*wheels, *needs, folder=folder)
+    pip = (sys.executable, "-m", "pip", "--quiet")
+    # pip builds wheels for its own Python only. Those without compiled parts, some of which the index has as
+    # sources only, fit any; the others are fetched for that of the base.
+    ran(*pip, "wheel", "-c", "constraints.txt", "-w", "built", *needs, folder=folder)
+    (folder / "wheelhouse").mkdir()
+    for wheel in folder.glob("built/*-none-any.whl"):
+        wheel.rename(folder / "wheelhouse" / wheel.name)
+    shutil.rmtree(folder / "built")
+    of_base = ("--python-version", python_of_base, "--only-binary=:all:", "--find-links", "wheelhouse")
+    ran(*pip, "download", *of_base, "-c", "constraints.txt", "-d", "wheelhouse", *needs, folder=folder)
     for wheel in folder.glob("wheelhouse/proctor-*.whl"):
         wheel.unlink()
     return folder
@@ -180,6 +202,23 @@ async def test_images_complete_a_run_as_another_user_on_read_only_roots(roots: R
         url = f"http://{addresses['http']}"
         await eventually(lambda: http_answers(f"{url}/readyz"), "the gateway is ready", 60)
         assert (await finished_run(url))["status"] == "completed"
+        await upload_rows_and_a_batch_file(url)
+
+
+async def upload_rows_and_a_batch_file(url: str) -> None:
+    """Uploads are checked in a process of its own, whose ways differ between versions of Python."""
+    rows = aiohttp.FormData()
+    rows.add_field("file", b'{"prompt": "1 + 1 ="}\n{"prompt": "2 + 2 ="}\n', filename="rows.jsonl")
+    line = {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": BODY}
+    lines = aiohttp.FormData({"purpose": "batch"})
+    lines.add_field("file", json.dumps(line).encode(), filename="batch.jsonl")
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/admin/datasets/upload", data=rows) as response:
+            assert response.status == 200, await response.text()
+            assert (await response.json())["count"] == 2
+        async with session.post(f"{url}/v1/files", data=lines) as response:
+            assert response.status == 200, await response.text()
+            assert (await response.json())["purpose"] == "batch"
 
 
 async def finished_run(url: str) -> dict[str, Any]:
