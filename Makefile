@@ -120,6 +120,23 @@ test-e2e: $(VENV)/.installed vllm ## The whole flow
 test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 	$(BIN)/pytest -q tests/chaos
 
+# An environment of its own for each Python, beside that of `make install`.
+OTHER := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
+# One upload, run, comparison and rollout, and a batch.
+whole_flow = tests/e2e/datasets/test_batches.py tests/e2e/datasets/test_dataset_runs.py \
+	tests/e2e/runs/test_rollouts.py tests/e2e/scoring/test_compared_models.py
+
+.PHONY: test-python
+test-python: $(OTHER)/.installed ## Unit and contract tests and the whole flow, on another Python: PYTHON=/usr/bin/python3
+	$(OTHER)/bin/pytest -q tests/unit tests/contract/scheduler tests/contract/worker $(files_at_a_time) 2 $(PYTEST_ARGS)
+	$(OTHER)/bin/pytest -q $(whole_flow) $(files_at_a_time) 2 $(PYTEST_ARGS)
+
+$(OTHER)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(OTHER)
+	$(OTHER)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt pip
+	$(OTHER)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
 .PHONY: test-escapes test-cluster test-images images
 test-escapes: $(VENV)/.installed ## Attempts to escape, to abuse and to cheat, as a table by engine
 	$(BIN)/python -m tests.integration.worker.sandboxes.attempt_table
@@ -157,8 +174,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 vllm: $(VENV)/.installed ## vLLM's virtual environment and the small model
 	@$(BIN)/python -m proctor.stack.vllm
 
-clean: ## Remove both virtual environments (data of runs stays in .proctor)
-	rm -rf $(VENV) .venv-vllm
+clean: ## Remove the virtual environments (data of runs stays in .proctor)
+	rm -rf $(VENV) .venv-*
 
 help: ## This text
 	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
