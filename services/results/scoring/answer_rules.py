@@ -11,8 +11,9 @@ from services.results.scoring.answer_text import final_answer
 from services.results.scoring.choice_options import options_of
 from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.stated_number import stated_number
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
-from services.results.scoring.written_numbers import WrittenNumber, last_number
+from services.results.scoring.written_numbers import WrittenNumber
 
 _WITHOUT_CASE = "(?i)"
 # A whole number, so that fractions stay exact.
@@ -95,7 +96,7 @@ def case_pattern(text: str, *, ignore_case: bool, slow_time: SlowTime | None) ->
 
 @dataclass(frozen=True, slots=True)
 class SameNumber:
-    """The answer's last number is the target's, or no farther from it than one of the tolerances allows.
+    """The number that the answer states is the target's, or within one of the tolerances of it.
 
     Computed exactly: 0.1 is a tenth. Where one of the two has a percent sign, it may stand for a hundredth or
     for nothing: 80 % is 80, and 0.8.
@@ -109,7 +110,7 @@ class SameNumber:
 
     def judge(self, answer: str, targets: Sequence[str]) -> Judgement:
         numbers = _numbers_of(targets)
-        named = last_number(final_answer(answer))
+        named = stated_number(final_answer(answer))
         if named is None:
             return Judgement(None)
         return Judgement(named.text, any(self._is_near(named, number) for number in numbers))
@@ -127,7 +128,7 @@ class SameNumber:
 
 
 def _numbers_of(targets: Sequence[str]) -> Sequence[WrittenNumber]:
-    numbers = [number for text in targets if (number := last_number(text)) is not None]
+    numbers = [number for text in targets if (number := stated_number(text)) is not None]
     if not numbers:
         raise ScoringImpossible(f"the target {shown_targets(targets)} names no number")
     return numbers

@@ -46,7 +46,7 @@ def test_they_are_right_or_wrong(metric: str) -> None:
     ("answer", "target", "expected"),
     [
         ("The answer is 42.", "42", right("numeric", "42")),
-        ("It was 40, and is 41", "42", wrong("numeric", "41")),
+        ("First it was 40. Now it is 41.", "42", wrong("numeric", "41")),
         ("<think>1, 2, 3</think>So it is 42", "42", right("numeric", "42")),
         ("<think>It must be 42", "42", unparsed("numeric")),
         ("Forty-two", "42", unparsed("numeric")),

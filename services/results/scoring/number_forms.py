@@ -1,0 +1,139 @@
+"""One form of the many in which people and LaTeX write numbers, so that few patterns read them.
+
+Digits of all scripts become those of ASCII, LaTeX's commands become signs, and marks of emphasis go.
+"""
+
+import re
+import sys
+import unicodedata
+
+# A sign for what LaTeX computes with: the number beside it is a part of an expression.
+_COMMANDS = {
+    "times": "×",
+    "cdot": "·",
+    "div": "÷",
+    "pm": "±",
+    "mp": "±",
+    "pi": "π",
+    "sqrt": "√",
+    "infty": "∞",
+    "le": "≤",
+    "leq": "≤",
+    "ge": "≥",
+    "geq": "≥",
+    "lt": "<",
+    "gt": ">",
+    "ne": "≠",
+    "neq": "≠",
+    "approx": "≈",
+    "sim": "≈",
+    "cup": "∪",
+    "degree": "°",
+    "circ": "°",
+    "ldots": "...",
+    "dots": "...",
+    "cdots": "...",
+}
+_SPACING = frozenset(
+    {"quad", "qquad", "left", "right", "displaystyle", "bf", "rm", "it", "big", "Big", "large", "Large"}
+)
+_STYLED = re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|mbox|operatorname)\s*\{([^{}]*)\}")
+_FRACTION = re.compile(
+    r"\\[dtc]?frac\s*(?:\{\s*([^{}]*?)\s*\}|(\d))\s*(?:\{\s*([^{}]*?)\s*\}|(\d))", re.IGNORECASE
+)
+_DEGREE = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)")
+_PLAIN_PART = re.compile(r"-?[\d.,]+")
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_SPACES = re.compile(r"(?<=\d)(?:[\u00a0\u2009\u202f]|\\[,;: ]|\{,\})(?=\d{3}(?!\d))")
+_LATEX_SPACE = re.compile(r"\\[,;: ]|~")
+_VULGAR_FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e]")
+_RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]+")
+_MINUS = str.maketrans(dict.fromkeys("\u2010\u2011\u2212\ufe63\uff0d", "-"))
+_ARROW = re.compile("[-=]{1,3}>")
+_STARS = re.compile(r"\*{1,3}")
+_OTHER_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)|`+")
+_CURRENCY_WORD = re.compile(r"\b(?:Rs|Tk|Fr|Kč|kr)\.?\s?(?=\d)", re.IGNORECASE)
+_GROUPED_DIGITS = re.compile("(?<=[0-9])\uff0c(?=[0-9])")
+
+
+def _digits() -> dict[int, str]:
+    """Each decimal digit outside of ASCII, and the separators that are written between such digits."""
+    found = {
+        code: str(unicodedata.decimal(chr(code)))
+        for code in range(128, sys.maxunicode + 1)
+        if unicodedata.category(chr(code)) == "Nd"
+    }
+    return found | {
+        0x2044: "/",
+        0x066B: ".",
+        0x066C: ",",
+        0xFF0E: ".",
+        0x066A: "%",
+        0xFF05: "%",
+        0xFF0B: "+",
+        0xFF1D: "=",
+    }
+
+
+_DIGITS = _digits()
+
+
+def in_one_form(text: str) -> str:
+    """Lines stay lines. What LaTeX sets as a fraction of two numbers is written 3/4, with its sign before."""
+    if not text.isascii():
+        text = _GROUPED_DIGITS.sub(",", _SPACES.sub(",", text).translate(_MINUS).translate(_DIGITS))
+        text = _VULGAR_FRACTION.sub(lambda one: " " + _decomposed(one[0]).replace("\u2044", "/"), text)
+        text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
+    if "\\" in text or "{" in text:
+        text = _without_latex(text)
+    text = _ARROW.sub("⇒", text) if ">" in text else text
+    text = _STARS.sub(_unless_computed_with, text) if "*" in text else text
+    return _CURRENCY_WORD.sub("$", _OTHER_EMPHASIS.sub("", text))
+
+
+def _unless_computed_with(found: re.Match[str]) -> str:
+    """Bold and italics go, but neither `2**3`, `2 * 3` nor `2 *3`."""
+    before, after = (
+        found.string[max(0, found.start() - 3) : found.start()],
+        found.string[found.end() : found.end() + 1],
+    )
+    is_factor = before.rstrip()[-1:].isdigit() or before.rstrip().endswith((")", "]", "}"))
+    if len(found[0]) == 1:
+        return found[0] if is_factor and after not in ("", "\n", ".", ",") else ""
+    is_before_factor = after.isalnum() or (bool(after) and after in "({-")
+    return found[0] if is_factor and is_before_factor and not before.endswith(" ") else ""
+
+
+def _without_latex(text: str) -> str:
+    text = text.replace("\\!", "").replace("\\$", "$").replace("\\%", "%").replace("\\\\", "\n")
+    text = _SPACES.sub(",", text)
+    text = _LATEX_SPACE.sub(" ", _STYLED.sub(r" \1 ", _DEGREE.sub("°", text)))
+    text = _FRACTION.sub(_divided, text)
+    return (
+        _COMMAND.sub(_sign, text)
+        .replace("\\(", " ")
+        .replace("\\)", " ")
+        .replace("\\[", " ")
+        .replace("\\]", " ")
+    )
+
+
+def _divided(found: re.Match[str]) -> str:
+    top, bottom = (found[1] or found[2] or "").strip(), (found[3] or found[4] or "").strip()
+    if _PLAIN_PART.fullmatch(top) and _PLAIN_PART.fullmatch(bottom) and not bottom.startswith("-"):
+        # A space keeps the whole number of a mixed one apart: 1\frac{1}{2}.
+        is_mixed = found.string[found.start() - 1 : found.start()].isdigit()
+        return f"{' ' if is_mixed else ''}{top}/{bottom} "
+    return f"({top})÷({bottom})"
+
+
+def _sign(found: re.Match[str]) -> str:
+    name = found[1]
+    if name in _SPACING:
+        return " "
+    # Another command stands for a name: a variable or a function.
+    return _COMMANDS.get(name, "π" if len(name) > 1 else name)
+
+
+def _decomposed(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
