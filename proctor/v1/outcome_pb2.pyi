@@ -215,35 +215,55 @@ Global___ChoiceScore: _TypeAlias = ChoiceScore  # noqa: Y015
 
 @_typing.final
 class CodeResult(_message.Message):
-    """Result of executing the code of an answer, or of judging the files that an agent left."""
+    """Result of executing the code of an answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     IS_PASSED_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
-    SCORE_FIELD_NUMBER: _builtins.int
     is_passed: _builtins.bool
-    """Its tests ran to their end without an exception; for a rollout, its score is 1."""
+    """Its tests ran to their end without an exception."""
     detail: _builtins.str
     """"passed", or in one line how it failed."""
-    score: _builtins.float
-    """Score of a rollout, from 0 to 1; unset for code."""
     def __init__(
         self,
         *,
         is_passed: _builtins.bool = ...,
         detail: _builtins.str = ...,
-        score: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "score", b"score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "detail", b"detail", "is_passed", b"is_passed", "score", b"score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "is_passed", b"is_passed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
-    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CodeResult: _TypeAlias = CodeResult  # noqa: Y015
+
+@_typing.final
+class RolloutVerdict(_message.Message):
+    """Verdict of the verifier on the files that an agent left."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCORE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """From 0 to 1; a rollout passed when it is 1."""
+    detail: _builtins.str
+    """In one line what the verifier counted, for example "3 of 4 tests passed"."""
+    def __init__(
+        self,
+        *,
+        score: _builtins.float = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RolloutVerdict: _TypeAlias = RolloutVerdict  # noqa: Y015
 
 @_typing.final
 class Answer(_message.Message):
@@ -256,6 +276,7 @@ class Answer(_message.Message):
     CHOICES_FIELD_NUMBER: _builtins.int
     BODY_JSON_FIELD_NUMBER: _builtins.int
     CODE_RESULT_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Generated text; empty for log-likelihood requests. Of a rollout the last message of the agent."""
     finish_reason: _builtins.str
@@ -270,7 +291,11 @@ class Answer(_message.Message):
 
     @_builtins.property
     def code_result(self) -> Global___CodeResult:
-        """Set when the worker executed the answer or judged the rollout. Stored as score and prediction only."""
+        """Set when the worker executed the code of the answer. Stored as score and prediction only."""
+
+    @_builtins.property
+    def verdict(self) -> Global___RolloutVerdict:
+        """Set when the worker judged the rollout. Stored as score and prediction only."""
 
     def __init__(
         self,
@@ -280,10 +305,11 @@ class Answer(_message.Message):
         choices: _abc.Iterable[Global___ChoiceScore] | None = ...,
         body_json: _builtins.str = ...,
         code_result: Global___CodeResult | None = ...,
+        verdict: Global___RolloutVerdict | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["code_result", b"code_result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["code_result", b"code_result", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_json", b"body_json", "choices", b"choices", "code_result", b"code_result", "finish_reason", b"finish_reason", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_json", b"body_json", "choices", b"choices", "code_result", b"code_result", "finish_reason", b"finish_reason", "text", b"text", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -39,11 +39,14 @@ class CodeCheck:
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """`detail`: "passed", or how it failed, in one line. `score`, from 0 to 1, is that of a rollout."""
+    """`detail`: "passed", or how it failed, in one line."""
 
     is_passed: bool
     detail: str = ""
-    score: float | None = None
+
+    @property
+    def score(self) -> float:
+        return float(self.is_passed)
 
 
 def code_in(answer: str, part: CodeAnswer) -> str:

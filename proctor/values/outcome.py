@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from proctor.values.code import CodeResult
 from proctor.values.contract_enum import ContractEnum
+from proctor.values.rollout import RolloutVerdict
 from proctor.values.usage import Timing, TokenUsage
 
 # Answers of a run that are marked in one call.
@@ -48,7 +49,7 @@ class ChoiceScore:
 class Answer:
     """The answer of the model: a text, or a score for each choice.
 
-    `code_result`: of its code, where a worker executed that.
+    A worker that executed its code or judged its rollout adds `code_result` or `verdict`.
 
     `body_json` is the provider's whole answer in the form of the OpenAI protocol, where a row asked for more
     than a text; "" otherwise.
@@ -59,6 +60,7 @@ class Answer:
     choices: tuple[ChoiceScore, ...] = ()
     body_json: str = ""
     code_result: CodeResult | None = None
+    verdict: RolloutVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,18 @@ class Rubric:
 
 
 @dataclass(frozen=True, slots=True)
+class RolloutVerdict:
+    """The verifier on the files that an agent left: `score` from 0 to 1, `detail` in one line."""
+
+    score: float
+    detail: str = ""
+
+    @property
+    def is_passed(self) -> bool:
+        return self.score >= 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutLimits:
     """Limits of a sandbox, and the seconds that agent and verifier have."""
 

@@ -52,7 +52,7 @@ def score_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) 
 
 
 def _read_text(pipeline: FilterPipeline, target: ScoringTarget, answer: Answer) -> ReadText:
-    return ReadText(target, read_answer(pipeline, answer.text), answer.code_result)
+    return ReadText(target, read_answer(pipeline, answer.text), answer.code_result, answer.verdict)
 
 
 def score_generated_choice(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from proctor.values.code import CodeResult
 from proctor.values.metrics.metric import ScoreKind
+from proctor.values.rollout import RolloutVerdict
 from services.results.scoring.answer_rules import AnswerRule, shown_targets
 from services.results.scoring.compiled_scoring import CompiledMetric
 from services.results.scoring.errors import ScoringImpossible
@@ -141,12 +142,13 @@ MATCH_METRICS: Mapping[str, Callable[[CompiledMetric, str, str], float]] = {
 class ReadText:
     """`prediction`: the answer as filtered; None where the filter found nothing, which matches no text.
 
-    `code_result` is set where a worker executed the answer.
+    `code_result` is set where a worker executed the answer, `verdict` where it judged a rollout.
     """
 
     target: ScoringTarget
     prediction: str | None
     code_result: CodeResult | None = None
+    verdict: RolloutVerdict | None = None
 
     def score(self, metric: CompiledMetric) -> MetricResult:
         if metric.rule:
@@ -167,11 +169,12 @@ class ReadText:
         return MetricResult(value, None if value is None else self.prediction, _vote(self.prediction))
 
     def _executed(self, *, is_graded: bool) -> MetricResult:
-        if self.code_result is None:
+        """The verdict on a rollout, else the result of the answer's code: its score, or whether it passed."""
+        judged = self.verdict or self.code_result
+        if judged is None:
             raise ScoringImpossible("its code was not executed with it; retry the run instead")
-        result, detail = self.code_result, self.code_result.detail
-        value = result.score if is_graded and result.score is not None else float(result.is_passed)
-        return MetricResult(value, detail, _vote(detail))
+        value = judged.score if is_graded else float(judged.is_passed)
+        return MetricResult(value, judged.detail, _vote(judged.detail))
 
     def _judged(self, rule: AnswerRule) -> MetricResult:
         judged = rule.judge(self.prediction or "", self.target.texts)

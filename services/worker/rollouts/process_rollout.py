@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from proctor.values.code import CodeResult
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.plain import Json
+from proctor.values.rollout import RolloutVerdict
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
 from services.common.structured_logs import get_logger
@@ -137,9 +137,7 @@ def _response(rollout_result: RolloutResult) -> EngineResponse:
         text=rollout_result.trajectory.last_message,
         finish_reason=rollout_result.end.value,
         body_json=_printable(rollout_result.record_json),
-        code_result=CodeResult(
-            result.is_passed, cut(_printable(result.detail), _MAX_DETAIL_CHARACTERS), result.score
-        ),
+        verdict=RolloutVerdict(result.score, cut(_printable(result.detail), _MAX_DETAIL_CHARACTERS)),
     )
     return EngineResponse(answer, rollout_result.usage, Timing(rollout_result.seconds))
 

@@ -42,10 +42,6 @@ class VerifierResult:
     suspicions: tuple[str, ...] = ()
     scripts: tuple[ScriptResult, ...] = ()
 
-    @property
-    def is_passed(self) -> bool:
-        return self.score >= 1.0
-
 
 def weighted(rubrics: tuple[RubricScore, ...]) -> float:
     """Σ weight · score ÷ Σ weight, where a rubric without scripts scores 0 and its weight counts."""

@@ -119,7 +119,7 @@ def rollouts_of(engine: BubblewrapEngine, folder: Path) -> Action:
         rollout_result = await executing.execute(
             RolloutExecution(rollout_spec, uuid.uuid4().hex, "openai/fake", Script())
         )
-        assert rollout_result.result.is_passed, rollout_result.result
+        assert rollout_result.result.score == 1.0, rollout_result.result
 
     return one
 

@@ -116,9 +116,10 @@ async def outcome_of(sandboxes: Sandboxes) -> Outcome:
 async def test_names_and_rewards_that_are_no_unicode_leave_the_score() -> None:
     result = (await outcome_of(Sandboxes())).result
     assert isinstance(result, Answer)
-    assert result.code_result is not None
-    assert result.code_result.score == 1.0
-    (result.body_json + result.code_result.detail).encode()
+    assert result.code_result is None
+    assert result.verdict is not None
+    assert (result.verdict.score, result.verdict.is_passed) == (1.0, True)
+    (result.body_json + result.verdict.detail).encode()
     assert "+++ b/\ufffd" in result.body_json
 
 
