@@ -2,9 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,8 +19,9 @@ from services.common.errors import (
     UnstorableText,
 )
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
-from services.common.postgres_servers import PostgresServers
 from services.common.shared_settings import DEFAULT_RETRY_SECONDS
+from services.common.sql.queries import Query
+from services.common.sql.servers import PostgresServers
 from services.common.structured_logs import get_logger
 
 T = TypeVar("T")
@@ -69,7 +69,6 @@ _CONNECT_RETRY_SECONDS = 20.0
 _CLOSE_SECONDS = 5.0
 _UNREADABLE = "an address that cannot be read"
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)?(?::\d+)?")
-_NAME_LINE = re.compile(r"^-- name:\s*(?P<name>\w+)\b.*$", re.MULTILINE)
 
 
 async def retrying(
@@ -167,30 +166,16 @@ async def close_pool(pool: asyncpg.Pool) -> None:
         pool.terminate()
 
 
-def load_queries(*paths: Path) -> Mapping[str, str]:
-    """The statements of `queries.sql` files by the name in their `-- name: purpose` line.
-
-    Raises ValueError for a name that occurs twice.
-    """
-    queries: dict[str, str] = {}
-    for path in paths:
-        text = path.read_text(encoding="utf-8")
-        marks = list(_NAME_LINE.finditer(text))
-        ends = [mark.start() for mark in marks[1:]] + [len(text)]
-        for mark, end in zip(marks, ends, strict=True):
-            if mark["name"] in queries:
-                raise ValueError(f"{path}: another query is named {mark['name']} as well")
-            queries[mark["name"]] = text[mark.end() : end].strip()
-    return queries
-
-
 class PostgresSession:
-    """A service's queries on its pool, repeated over an outage: each must be safe to repeat."""
+    """A service's queries on its pool, repeated over an outage: each must be safe to repeat.
+
+    A value goes to the parameter of its name; a missing or unknown name raises TypeError.
+    """
 
     def __init__(
         self,
         pool: asyncpg.Pool,
-        queries: Mapping[str, str],
+        queries: Mapping[str, Query],
         *,
         retry_seconds: float = DEFAULT_RETRY_SECONDS,
     ) -> None:
@@ -198,21 +183,25 @@ class PostgresSession:
         self._retry_seconds = retry_seconds
         self.queries = queries
 
-    async def fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
+    async def fetch(self, query: str, /, **values: object) -> list[asyncpg.Record]:
         """The rows of a query."""
-        return await self.repeat(lambda: self._pool.fetch(self.queries[name], *arguments))
+        call = self.queries[query].call(values)
+        return await self.repeat(lambda: self._pool.fetch(*call))
 
-    async def fetchrow(self, name: str, *arguments: object) -> asyncpg.Record | None:
+    async def fetchrow(self, query: str, /, **values: object) -> asyncpg.Record | None:
         """The first row of a query; None where it has none."""
-        return await self.repeat(lambda: self._pool.fetchrow(self.queries[name], *arguments))
+        call = self.queries[query].call(values)
+        return await self.repeat(lambda: self._pool.fetchrow(*call))
 
-    async def fetchval(self, name: str, *arguments: object) -> Any:
+    async def fetchval(self, query: str, /, **values: object) -> Any:
         """The first column of the first row of a query; None where it has none."""
-        return await self.repeat(lambda: self._pool.fetchval(self.queries[name], *arguments))
+        call = self.queries[query].call(values)
+        return await self.repeat(lambda: self._pool.fetchval(*call))
 
-    async def execute(self, name: str, *arguments: object) -> None:
+    async def execute(self, query: str, /, **values: object) -> None:
         """A query without rows."""
-        await self.repeat(lambda: self._pool.execute(self.queries[name], *arguments))
+        call = self.queries[query].call(values)
+        await self.repeat(lambda: self._pool.execute(*call))
 
     async def run(self, operation: "Callable[[PostgresTransaction], Awaitable[T]]") -> T:
         """An operation in a transaction of its own."""
@@ -256,31 +245,36 @@ class PostgresSession:
 class PostgresTransaction:
     """A transaction with the service's queries."""
 
-    def __init__(self, connection: Connection, queries: Mapping[str, str]) -> None:
+    def __init__(self, connection: Connection, queries: Mapping[str, Query]) -> None:
         self.connection = connection
         self.queries = queries
 
-    async def fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
+    async def fetch(self, query: str, /, **values: object) -> list[asyncpg.Record]:
         """The rows of a query."""
-        rows: list[asyncpg.Record] = await self.connection.fetch(self.queries[name], *arguments)
+        call = self.queries[query].call(values)
+        rows: list[asyncpg.Record] = await self.connection.fetch(*call)
         return rows
 
-    async def fetchrow(self, name: str, *arguments: object) -> asyncpg.Record | None:
+    async def fetchrow(self, query: str, /, **values: object) -> asyncpg.Record | None:
         """The first row of a query; None where it has none."""
-        row: asyncpg.Record | None = await self.connection.fetchrow(self.queries[name], *arguments)
+        call = self.queries[query].call(values)
+        row: asyncpg.Record | None = await self.connection.fetchrow(*call)
         return row
 
-    async def fetchval(self, name: str, *arguments: object) -> Any:
+    async def fetchval(self, query: str, /, **values: object) -> Any:
         """The first column of the first row of a query; None where it has none."""
-        return await self.connection.fetchval(self.queries[name], *arguments)
+        call = self.queries[query].call(values)
+        return await self.connection.fetchval(*call)
 
-    async def execute(self, name: str, *arguments: object) -> None:
+    async def execute(self, query: str, /, **values: object) -> None:
         """A query without rows."""
-        await self.connection.execute(self.queries[name], *arguments)
+        call = self.queries[query].call(values)
+        await self.connection.execute(*call)
 
-    async def executemany(self, name: str, arguments: Iterable[Sequence[object]]) -> None:
-        """A query once for each row of arguments."""
-        await self.connection.executemany(self.queries[name], arguments)
+    async def executemany(self, query: str, rows: Iterable[Mapping[str, object]]) -> None:
+        """A query once for each row of values."""
+        found = self.queries[query]
+        await self.connection.executemany(found.statement, [found.arguments(row) for row in rows])
 
 
 def storable(text: str) -> str:

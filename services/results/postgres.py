@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from services.common.postgres import load_queries
+from services.common.sql.queries import load_queries
 
 SCHEMA = "results"
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -7,7 +7,8 @@ import grpc
 
 from services.common.clock import Clock
 from services.common.nats.jetstream import JetStream
-from services.common.postgres import PostgresSession, load_queries
+from services.common.postgres import PostgresSession
+from services.common.sql.queries import load_queries
 
 ROOT = Path(__file__).parent
 SCHEMA = "scheduler"

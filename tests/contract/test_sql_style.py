@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from services.common.migrations import migrate
-from services.common.postgres import load_queries
+from services.common.sql.queries import load_queries
 from services.results import postgres as results
 from services.scheduler import postgres as scheduler
 from tests.harness.servers import postgres_server
@@ -20,7 +20,8 @@ from tests.harness.servers import postgres_server
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "services").rglob("queries.sql"))
 MAX_COLUMNS = 130
-STRING_OR_COMMENT = re.compile(r"'[^']*'|--.*")
+HEADER = re.compile(r"-- name: [a-z]+(_[a-z]+)+: [A-Z].*[^.]")
+NO_CODE = re.compile(r"'[^']*'|--.*|:\w+")
 # Other names of tables are written small as well, and this is one.
 PSEUDO_TABLE = re.compile(r"\bEXCLUDED\b")
 KEYWORD = re.compile(
@@ -37,9 +38,9 @@ CONDITION = re.compile(r"(AND|OR)\b")
 
 def faults(text: str) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("-- name: "):
-            continue
-        code = STRING_OR_COMMENT.sub("", line)
+        if line.startswith("-- name") and not HEADER.fullmatch(line):
+            yield f"{number}: a header is `-- name: read_run: Purpose`"
+        code = NO_CODE.sub("", line)
         if len(line) > MAX_COLUMNS:
             yield f"{number}: {len(line)} columns, more than {MAX_COLUMNS}"
         if (len(line) - len(line.lstrip(" "))) % 4:
@@ -76,14 +77,17 @@ def test_a_query_of_several_rows_is_a_list() -> None:
         "UPDATE t SET a = EXCLUDED.a;",
         "SELECT a from t;",
         f"SELECT {'a' * MAX_COLUMNS};",
+        "-- name: find_one",
+        "-- name: find_one: one row",
+        f"-- name: find_one: Return {'a' * MAX_COLUMNS}",
     ],
 )
 def test_other_styles_are_found(line: str) -> None:
     assert len(list(faults(line))) >= 1
 
 
-def test_texts_and_comments_are_not_code() -> None:
-    assert list(faults("-- and so on, from EXCLUDED\nSELECT 'and from' FROM t;")) == []
+def test_texts_comments_and_parameters_are_not_code() -> None:
+    assert list(faults("-- and so on, from EXCLUDED\nSELECT 'and from' FROM t LIMIT :limit;")) == []
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -124,7 +128,7 @@ async def test_no_parameter_is_cast_to_the_type_that_it_has_anyway(dsn: str, fil
         found = {
             name: casts
             for name, query in load_queries(file).items()
-            if (casts := await needless_casts(connection, query))
+            if (casts := await needless_casts(connection, query.statement))
         }
     finally:
         await connection.close()

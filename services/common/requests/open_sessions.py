@@ -9,6 +9,7 @@ import asyncpg
 
 from services.common.postgres import PostgresSession, close_pool, connect_pool, watch_pool
 from services.common.requests.read_session import ReadLimits, ReadSession
+from services.common.sql.queries import Query
 
 
 class SessionSettings(Protocol):
@@ -40,7 +41,7 @@ class SessionOpener:
 
     settings: SessionSettings
     schema: str
-    queries: Mapping[str, str]
+    queries: Mapping[str, Query]
     opened: AsyncExitStack
 
     async def session(self, purpose: str, connections: int) -> PostgresSession:

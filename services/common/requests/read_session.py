@@ -10,6 +10,7 @@ import asyncpg
 
 from services.common.errors import ReadTooSlow, TooManyReads
 from services.common.postgres import PostgresSession
+from services.common.sql.queries import Query
 
 # A client that repeats at once would only wait for the same slots again.
 RETRY_AFTER_SECONDS = 2
@@ -34,7 +35,7 @@ class ReadSession(PostgresSession):
         self,
         *,
         pool: asyncpg.Pool,
-        queries: Mapping[str, str],
+        queries: Mapping[str, Query],
         limits: ReadLimits,
         retry_seconds: float,
     ) -> None:

@@ -12,7 +12,7 @@ from services.results.answers.outcome_filter import OutcomeMatch
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.answers.side_by_side import PositionedSample, SamePosition, called
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
-from services.results.outcomes.postgres import scored_outcome
+from services.results.outcomes.postgres import after_key, scored_outcome
 from services.results.runs.errors import RecordNotFound
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import sample_from_row
@@ -32,31 +32,35 @@ class PostgresAnswers:
 
     async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
         rows = await self._session.fetch(
-            _KEYS[scan.mark], scan.run_id, *scan.after, scan.before_sample, scan.limit
+            _KEYS[scan.mark],
+            run_id=scan.run_id,
+            **after_key(scan.after),
+            before_sample=scan.before_sample,
+            limit=scan.limit,
         )
         return [(row["sample"], row["rollout"]) for row in rows]
 
     async def sorted_keys(self, scan: SortedScan, wanted: OutcomeMatch) -> list[SortedKey]:
-        chosen, (value, key) = wanted.filter, scan.after or (-math.inf, (0, 0))
+        chosen, (value, after) = wanted.filter, scan.after or (-math.inf, (0, 0))
         rows = await self._session.fetch(
             "sort_outcomes",
-            scan.run_id,
-            scan.samples.start,
-            scan.samples.stop,
-            scan.sort.value,
-            -1.0 if scan.sort.is_descending else 1.0,
-            value,
-            *key,
-            scan.limit,
-            wanted.status,
-            chosen.failure_class,
-            wanted.metrics,
-            chosen.min_score,
-            chosen.max_score,
-            chosen.min_characters,
-            chosen.max_characters,
-            chosen.is_golden,
-            chosen.is_marked_wrong,
+            run_id=scan.run_id,
+            first_sample=scan.samples.start,
+            end_sample=scan.samples.stop,
+            sort=scan.sort.value,
+            sign=-1.0 if scan.sort.is_descending else 1.0,
+            after_value=value,
+            **after_key(after),
+            limit=scan.limit,
+            status=wanted.status,
+            failure_class=chosen.failure_class,
+            metrics=wanted.metrics,
+            min_score=chosen.min_score,
+            max_score=chosen.max_score,
+            min_characters=chosen.min_characters,
+            max_characters=chosen.max_characters,
+            is_golden=chosen.is_golden,
+            is_marked_wrong=chosen.is_marked_wrong,
         )
         return [(row["value"], (row["sample"], row["rollout"])) for row in rows]
 
@@ -66,42 +70,42 @@ class PostgresAnswers:
         chosen = wanted.filter
         row = await self._session.fetchrow(
             "match_outcomes",
-            run_id,
-            *key_columns(keys),
-            max_bytes,
-            wanted.status,
-            chosen.row_id,
-            chosen.text,
-            wanted.metrics,
-            chosen.min_score,
-            chosen.max_score,
-            chosen.min_characters,
-            chosen.max_characters,
-            chosen.is_golden,
-            chosen.failure_class,
-            chosen.is_marked_wrong,
+            run_id=run_id,
+            **key_columns(keys),
+            max_bytes=max_bytes,
+            status=wanted.status,
+            row_id=chosen.row_id,
+            text=chosen.text,
+            metrics=wanted.metrics,
+            min_score=chosen.min_score,
+            max_score=chosen.max_score,
+            min_characters=chosen.min_characters,
+            max_characters=chosen.max_characters,
+            is_golden=chosen.is_golden,
+            failure_class=chosen.failure_class,
+            is_marked_wrong=chosen.is_marked_wrong,
         )
         return Matched(row["indexes"], row["judged"]) if row else Matched((), 0)
 
     async def weights(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, int]:
-        rows = await self._session.fetch("weigh_outcomes", run_id, *key_columns(keys))
+        rows = await self._session.fetch("weigh_outcomes", run_id=run_id, **key_columns(keys))
         return {(row["sample"], row["rollout"]): row["bytes"] for row in rows}
 
     async def read(
         self, run_id: str, keys: Sequence[OutcomeKey], *, is_brief: bool = False
     ) -> list[ScoredOutcome]:
         if is_brief:
-            briefs = await self._session.fetch("list_brief_outcomes", run_id, *key_columns(keys))
+            briefs = await self._session.fetch("list_brief_outcomes", run_id=run_id, **key_columns(keys))
             return [scored_outcome(run_id, row) for row in briefs]
-        rows = await self._session.fetch("list_whole_outcomes", run_id, *key_columns(keys))
+        rows = await self._session.fetch("list_whole_outcomes", run_id=run_id, **key_columns(keys))
         return [scored_outcome(run_id, row["outcome"]) for row in rows]
 
     async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
-        rows = await self._session.fetch("digest_answers", run_id, samples)
+        rows = await self._session.fetch("digest_answers", run_id=run_id, samples=samples)
         return {row["sample"]: called(row["body_json"]) or row["digest"] for row in rows}
 
     async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
-        rows = await self._session.fetch("list_marks", run_id, *key_columns(keys))
+        rows = await self._session.fetch("list_marks", run_id=run_id, **key_columns(keys))
         return {
             (row["sample"], row["rollout"]): Mark.GOLDEN if row["is_golden"] else Mark.WRONG for row in rows
         }
@@ -114,7 +118,13 @@ class PostgresSameSamples:
     async def at_same_position(
         self, sample_set_id: str, other_id: str, window: range
     ) -> Mapping[int, SamePosition]:
-        rows = await self._session.fetch("list_same_rows", sample_set_id, other_id, window.start, window.stop)
+        rows = await self._session.fetch(
+            "list_same_rows",
+            sample_set_id=sample_set_id,
+            other_id=other_id,
+            first_position=window.start,
+            end_position=window.stop,
+        )
         return {
             row["position"]: SamePosition(row["digest"], row["is_same_sample"], row["is_same_row"])
             for row in rows
@@ -123,17 +133,18 @@ class PostgresSameSamples:
     async def by_digest(
         self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int
     ) -> list[PositionedSample]:
-        rows = await self._session.fetch("list_by_digest", sample_set_id, digests, max_of_each)
+        rows = await self._session.fetch(
+            "list_by_digest", sample_set_id=sample_set_id, digests=digests, max_of_each=max_of_each
+        )
         return [PositionedSample(row["position"], row["digest"], row["name"]) for row in rows]
 
     async def has_any(self, sample_set_id: str, other_id: str) -> bool:
-        row = await self._session.fetchrow("has_same_sample", sample_set_id, other_id)
+        row = await self._session.fetchrow("has_same_sample", sample_set_id=sample_set_id, other_id=other_id)
         return bool(row and row["is_found"])
 
 
-def key_columns(keys: Sequence[OutcomeKey]) -> tuple[list[int], list[int]]:
-    """Samples and rollouts."""
-    return [sample for sample, _ in keys], [rollout for _, rollout in keys]
+def key_columns(keys: Sequence[OutcomeKey]) -> dict[str, list[int]]:
+    return {"samples": [sample for sample, _ in keys], "rollouts": [rollout for _, rollout in keys]}
 
 
 class PostgresMarks:
@@ -141,7 +152,7 @@ class PostgresMarks:
         self._session = session
 
     async def positions(self, sample_set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
-        rows = await self._session.fetch("list_row_positions", sample_set_id, row_ids)
+        rows = await self._session.fetch("list_row_positions", sample_set_id=sample_set_id, row_ids=row_ids)
         return {row["row_id"]: row["position"] for row in rows}
 
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
@@ -151,10 +162,12 @@ class PostgresMarks:
             async with self._session.transaction() as transaction:
                 await _check(transaction, run_id, keys, are_marked=mark is not None)
                 if mark is None:
-                    await transaction.execute("delete_marks", run_id, *key_columns(keys), user)
+                    await transaction.execute(
+                        "delete_marks", run_id=run_id, **key_columns(keys), username=user
+                    )
                 else:
-                    await transaction.execute(_CLEAR_OTHER[mark], run_id, *key_columns(keys))
-                    await transaction.execute(_ADD[mark], run_id, *key_columns(keys), user)
+                    await transaction.execute(_CLEAR_OTHER[mark], run_id=run_id, **key_columns(keys))
+                    await transaction.execute(_ADD[mark], run_id=run_id, **key_columns(keys), username=user)
                 return await _count(transaction, run_id)
 
         try:
@@ -163,7 +176,9 @@ class PostgresMarks:
             raise RecordNotFound(run_id=run_id) from error
 
     async def changes(self, run_id: str, size: int, before: int | None) -> list[MarkChange]:
-        rows = await self._session.fetch("list_mark_changes", run_id, before, size)
+        rows = await self._session.fetch(
+            "list_mark_changes", run_id=run_id, before_change_id=before, limit=size
+        )
         return [
             MarkChange(
                 row["change_id"],
@@ -176,7 +191,9 @@ class PostgresMarks:
         ]
 
     async def golden_page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
-        rows = await self._session.fetch("list_golden_answers", run_id, *after, limit)
+        rows = await self._session.fetch(
+            "list_golden_answers", run_id=run_id, **after_key(after), limit=limit
+        )
         return [
             GoldenAnswer((row["sample"], row["rollout"]), row["marked_at"], row["digest"], row["name"])
             for row in rows
@@ -187,7 +204,7 @@ async def _check(
     transaction: PostgresTransaction, run_id: str, keys: Sequence[OutcomeKey], *, are_marked: bool
 ) -> None:
     """A mark may be taken off whatever was marked."""
-    row = await transaction.fetchrow("find_unmarkable", run_id, *key_columns(keys))
+    row = await transaction.fetchrow("find_unmarkable", run_id=run_id, **key_columns(keys))
     if row is None or (row["is_failure"] and not are_marked):
         return
     error = FailureNotMarked if row["is_failure"] else OutcomeNotFound
@@ -195,7 +212,7 @@ async def _check(
 
 
 async def _count(transaction: PostgresTransaction, run_id: str) -> MarkCounts:
-    row = await transaction.fetchrow("count_marks", run_id)
+    row = await transaction.fetchrow("count_marks", run_id=run_id)
     assert row
     return MarkCounts(row["golden"], row["wrong"])
 
@@ -215,14 +232,14 @@ class PostgresListedOutcomes:
         while True:
             rows = await self._session.fetch(
                 "export_outcomes",
-                plan.run_id,
-                *after,
-                task.sample_set_id,
-                task.first_sample,
-                task.end_sample,
-                size,
-                has_docs,
-                CHUNK_BYTES,
+                run_id=plan.run_id,
+                **after_key(after),
+                sample_set_id=task.sample_set_id,
+                first_sample=task.first_sample,
+                end_sample=task.end_sample,
+                limit=size,
+                has_docs=has_docs,
+                max_bytes=CHUNK_BYTES,
             )
             if not rows:
                 return

@@ -35,11 +35,11 @@ class PostgresPairs:
         wanted = [(index, metric) for index, task in enumerate(tasks, start=1) for metric in metrics[task]]
         rows = await self._fetch(
             "read_pairs",
-            first.run_id,
-            second.run_id,
-            *_task_columns(first, second, tasks),
-            [index for index, _ in wanted],
-            [metric for _, metric in wanted],
+            first_run_id=first.run_id,
+            second_run_id=second.run_id,
+            **_task_columns(first, second, tasks),
+            task_numbers=[index for index, _ in wanted],
+            metrics=[metric for _, metric in wanted],
         )
         # Seconds for large runs, in which the service goes on.
         named = [(tasks[index - 1], metric) for index, metric in wanted]
@@ -49,40 +49,41 @@ class PostgresPairs:
         first, second = query.tasks
         rows = await self._fetch(
             "list_flips",
-            *query.run_ids,
-            first.first_sample,
-            second.first_sample,
-            first.end_sample,
-            second.end_sample,
-            first.sample_set_id,
-            second.sample_set_id,
-            query.metric,
-            query.after_sample,
-            query.limit,
+            first_run_id=query.run_ids[0],
+            second_run_id=query.run_ids[1],
+            first_start=first.first_sample,
+            second_start=second.first_sample,
+            first_end=first.end_sample,
+            second_end=second.end_sample,
+            first_set_id=first.sample_set_id,
+            second_set_id=second.sample_set_id,
+            metric=query.metric,
+            after_sample=query.after_sample,
+            limit=query.limit,
         )
         return [_found_flip(row) for row in rows]
 
-    async def _fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
+    async def _fetch(self, query: str, /, **arguments: object) -> list[asyncpg.Record]:
         async def once() -> list[asyncpg.Record]:
             async with self._session.transaction() as transaction:
                 # Settings of this transaction: the pairing of large runs needs other plans.
                 await transaction.execute("join_by_hash")
-                return await transaction.fetch(query, *arguments)
+                return await transaction.fetch(query, **arguments)
 
         return await self._session.repeat(once)
 
 
-def _task_columns(first: RunPlan, second: RunPlan, tasks: Sequence[str]) -> list[list[object]]:
-    """Columns in the order of `read_pairs`."""
+def _task_columns(first: RunPlan, second: RunPlan, tasks: Sequence[str]) -> Mapping[str, list[object]]:
+    """Parameters of `read_pairs`."""
     planned = [(task_named(first, task), task_named(second, task)) for task in tasks]
-    return [
-        [task_index(first, task) for task in tasks],
-        [task_index(second, task) for task in tasks],
-        [one.first_sample for one, _ in planned],
-        [other.first_sample for _, other in planned],
-        [one.sample_set_id for one, _ in planned],
-        [other.sample_set_id for _, other in planned],
-    ]
+    return {
+        "first_indexes": [task_index(first, task) for task in tasks],
+        "second_indexes": [task_index(second, task) for task in tasks],
+        "first_starts": [one.first_sample for one, _ in planned],
+        "second_starts": [other.first_sample for _, other in planned],
+        "first_set_ids": [one.sample_set_id for one, _ in planned],
+        "second_set_ids": [other.sample_set_id for _, other in planned],
+    }
 
 
 def _grouped(rows: Sequence[asyncpg.Record], wanted: Sequence[tuple[str, str]]) -> PairsByMetric:
@@ -124,7 +125,7 @@ class PostgresComparisons:
     async def of_runs(
         self, run_ids: Sequence[str], metric: str
     ) -> Mapping[tuple[str, str], StoredDifference]:
-        rows = await self._session.fetch("list_comparisons", list(run_ids), metric)
+        rows = await self._session.fetch("list_comparisons", run_ids=list(run_ids), metric=metric)
         indexes = {run_id: index for index, run_id in enumerate(run_ids)}
         found = [StoredDifference(**row) for row in rows]
         in_order = [
@@ -133,7 +134,7 @@ class PostgresComparisons:
         return {(one.first_run_id, one.second_run_id): one for one in in_order}
 
     async def p_values(self, run_ids: Sequence[str], metric: str) -> Mapping[tuple[int, int], float | None]:
-        row = await self._session.fetchrow("read_p_values", list(run_ids), metric)
+        row = await self._session.fetchrow("read_p_values", run_ids=list(run_ids), metric=metric)
         assert row is not None
         pairs = zip(row["first_indexes"], row["second_indexes"], row["p_values"], strict=True)
         return {(min(first, second), max(first, second)): p_value for first, second, p_value in pairs}
@@ -143,24 +144,23 @@ class PostgresComparisons:
         return {other for other in others if (run_id, other) in kept}
 
     async def store(self, first: RunRecord, second: RunRecord, differences: Sequence[Difference]) -> None:
-        runs = first.plan.run_id, second.plan.run_id, first.epoch, second.epoch
-        columns = zip(*map(_row, differences), strict=True)
+        estimates = [one.estimate for one in differences]
         # One of the two may have been deleted meanwhile.
         with suppress(asyncpg.ForeignKeyViolationError):
-            await self._session.fetch("store_comparison", *runs, *columns)
-
-
-def _row(difference: Difference) -> tuple[object, ...]:
-    """Values in the order of the columns of `store_comparison`. The verdict is on this difference alone."""
-    estimate = difference.estimate
-    return (
-        difference.task,
-        difference.metric,
-        estimate.difference,
-        estimate.ci_low,
-        estimate.ci_high,
-        estimate.p_value,
-        verdict_of(estimate, estimate.p_value),
-        estimate.pairs,
-        estimate.test,
-    )
+            await self._session.fetch(
+                "store_comparison",
+                first_run_id=first.plan.run_id,
+                second_run_id=second.plan.run_id,
+                first_epoch=first.epoch,
+                second_epoch=second.epoch,
+                tasks=[one.task for one in differences],
+                metrics=[one.metric for one in differences],
+                differences=[one.difference for one in estimates],
+                ci_lows=[one.ci_low for one in estimates],
+                ci_highs=[one.ci_high for one in estimates],
+                p_values=[one.p_value for one in estimates],
+                # Each on its difference alone.
+                verdicts=[verdict_of(one, one.p_value) for one in estimates],
+                pairs=[one.pairs for one in estimates],
+                tests=[one.test for one in estimates],
+            )

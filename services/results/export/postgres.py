@@ -13,6 +13,7 @@ from services.results.export.errors import RunChanged
 from services.results.export.exported_run import ResumableFile, ResumePoint, RowKind, RowQuery
 from services.results.export.ports import RowChunk
 from services.results.outcomes.outcome import OutcomeKey
+from services.results.outcomes.postgres import after_key
 from services.results.runs.run_plan import PlannedTask
 
 _QUERIES = {
@@ -40,24 +41,31 @@ class PostgresResumePoints:
         self._session = session
 
     async def end(self, file: ResumableFile) -> ResumePoint | None:
-        row = await self._session.fetchrow("read_export_end", file.run_id, file.epoch, file.tag)
+        row = await self._session.fetchrow(
+            "read_export_end", run_id=file.run_id, epoch=file.epoch, tag=file.tag
+        )
         return None if row is None else _point(row, is_end=True)
 
     async def last(self, file: ResumableFile, up_to_byte: int | None) -> ResumePoint:
         row = await self._session.fetchrow(
-            "read_last_resume_point", file.run_id, file.epoch, file.tag, up_to_byte
+            "read_last_resume_point",
+            run_id=file.run_id,
+            epoch=file.epoch,
+            tag=file.tag,
+            up_to_byte=up_to_byte,
         )
         return ResumePoint() if row is None else _point(row)
 
     async def add(self, file: ResumableFile, point: ResumePoint) -> None:
         await self._session.fetchrow(
             "add_resume_point",
-            file.run_id,
-            file.epoch,
-            file.tag,
-            point.first_byte,
-            *point.after,
-            point.is_end,
+            run_id=file.run_id,
+            epoch=file.epoch,
+            tag=file.tag,
+            first_byte=point.first_byte,
+            sample=point.after[0],
+            rollout=point.after[1],
+            is_end=point.is_end,
         )
 
 
@@ -146,12 +154,19 @@ class PostgresExportRows:
     async def _rows(self, reading: _Reading, after: OutcomeKey, end: int) -> list[asyncpg.Record]:
         query, task = reading.query, reading.task
         run_id, epoch = query.record.plan.run_id, query.record.epoch
-        of_set = (task.sample_set_id, task.first_sample) if query.kind is RowKind.BATCH_ERROR else ()
+        # Samples without an answer are found by the set alone.
+        of_set = {"sample_set_id": task.sample_set_id, "first_sample": task.first_sample}
         rows = await self._session.fetch(
-            _QUERIES[query.kind], run_id, epoch, *after, end, MAX_CHUNK_BYTES, *of_set
+            _QUERIES[query.kind],
+            run_id=run_id,
+            epoch=epoch,
+            **after_key(after),
+            end_sample=end,
+            max_bytes=MAX_CHUNK_BYTES,
+            **(of_set if query.kind is RowKind.BATCH_ERROR else {}),
         )
         # Asked after the rows were read: an epoch that is over never comes back, so they are of this one.
-        record = await self._session.fetchrow("read_epoch", run_id)
+        record = await self._session.fetchrow("read_epoch", run_id=run_id)
         if record is None or record["epoch"] != epoch:
             raise RunChanged(run_id=run_id)
         return rows

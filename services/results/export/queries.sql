@@ -1,8 +1,8 @@
--- `r.*` reads the view outcome_records, which lists its columns (migrations/0012_answered_records.sql). Postgres computes only
--- those that a query uses. `sample >= $3` follows from the comparison of pairs, but the planner estimates the number of rows
--- from it. From that comparison alone it expects half of the run, and starts parallel workers for each chunk.
+-- `r.*` reads the view outcome_records, which lists its columns (schema.sql). Postgres computes only
+-- those that a query uses. `sample >= :after_sample` follows from the comparison of pairs, but the planner estimates the number
+-- of rows from it. From that comparison alone it expects half of the run, and starts parallel workers for each chunk.
 
--- name: export_lines: Return the outcomes of a run that count in an epoch, an object of JSON each, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
+-- name: export_lines: Return the outcomes of a run that count in an epoch, an object of JSON each, up to some bytes
 -- `size_bytes` sums the texts up to each row. JSON_SCALAR writes what to_json would, and looks up no type for each value:
 -- row_to_json takes 17 µs of Postgres for a row that takes 9 here, and writes whole times without a point. A field is also
 -- listed in export_columns and in table_formats.py, in the same order.
@@ -36,17 +36,17 @@ SELECT
 FROM (
     SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records AS r
-    WHERE run_id = $1
-        AND (sample, rollout) > ($3, $4)
-        AND sample >= $3
-        AND sample < $5
-        AND (status <> 'failed' OR epoch = $2)
+    WHERE run_id = :run_id
+        AND (sample, rollout) > (:after_sample, :after_rollout)
+        AND sample >= :after_sample
+        AND sample < :end_sample
+        AND (status <> 'failed' OR epoch = :epoch)
 ) AS measured
 -- The row that passes the bytes is still returned: one that is larger than all of them makes a chunk.
-WHERE size_bytes - bytes < $6
+WHERE size_bytes - bytes < :max_bytes
 ORDER BY sample, rollout;
 
--- name: export_columns: Return what export_lines does, the fields as columns in the same order, behind the key ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
+-- name: export_columns: Return what export_lines does, the fields as columns in the same order, behind the key
 SELECT
     sample, size_bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason,
     choice_logprobs, body, failure_class, failure_message, scores, (usage).*, total_seconds, queue_seconds,
@@ -54,16 +54,16 @@ SELECT
 FROM (
     SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records AS r
-    WHERE run_id = $1
-        AND (sample, rollout) > ($3, $4)
-        AND sample >= $3
-        AND sample < $5
-        AND (status <> 'failed' OR epoch = $2)
+    WHERE run_id = :run_id
+        AND (sample, rollout) > (:after_sample, :after_rollout)
+        AND sample >= :after_sample
+        AND sample < :end_sample
+        AND (status <> 'failed' OR epoch = :epoch)
 ) AS measured
-WHERE size_bytes - bytes < $6
+WHERE size_bytes - bytes < :max_bytes
 ORDER BY sample, rollout;
 
--- name: export_batch_answers: Return the answers of a batch, without prompts, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly)
+-- name: export_batch_answers: Return the answers of a batch, without prompts, up to some bytes
 SELECT
     sample, rollout, size_bytes, row_name(row_id, doc_id) AS custom_id, is_chat, answer, finish_reason, body, recorded_at,
     (usage).*
@@ -72,22 +72,22 @@ FROM (
         sample, bytes, rollout, row_id, doc_id, is_chat, answer, finish_reason, body, recorded_at, usage,
         sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records
-    WHERE run_id = $1
-        AND (sample, rollout) > ($3, $4)
-        AND sample >= $3
-        AND sample < $5
+    WHERE run_id = :run_id
+        AND (sample, rollout) > (:after_sample, :after_rollout)
+        AND sample >= :after_sample
+        AND sample < :end_sample
         AND rollout = 0
         AND is_answered
-        AND (status <> 'failed' OR epoch = $2)
+        AND (status <> 'failed' OR epoch = :epoch)
 ) AS measured
-WHERE size_bytes - bytes < $6
+WHERE size_bytes - bytes < :max_bytes
 ORDER BY sample;
 
--- name: export_batch_errors: Return the samples of a batch without an answer in an epoch, up to some bytes ($1 run, $2 epoch, $3 after sample, $4 after rollout, $5 end, exclusive, $6 bytes, nearly, $7 set, $8 its first sample)
+-- name: export_batch_errors: Return the samples of a batch without an answer in an epoch, up to some bytes
 SELECT sample, rollout, size_bytes, custom_id, failure_class, failure_message
 FROM (
     SELECT
-        s.position + $8 AS sample, 0 AS rollout, row_name(s.row_id, s.doc_id) AS custom_id, o.failure_class,
+        s.position + :first_sample AS sample, 0 AS rollout, row_name(s.row_id, s.doc_id) AS custom_id, o.failure_class,
         o.failure_message, coalesce(octet_length(o.failure_message), 0) AS bytes,
         sum(coalesce(octet_length(o.failure_message), 0))
             OVER (ORDER BY s.position ROWS UNBOUNDED PRECEDING) AS size_bytes
@@ -95,44 +95,44 @@ FROM (
     LEFT JOIN LATERAL (
         SELECT failure_class, failure_message, is_answered
         FROM outcome_records
-        WHERE run_id = $1
-            AND sample = s.position + $8::bigint
+        WHERE run_id = :run_id
+            AND sample = s.position + :first_sample::bigint
             AND rollout = 0
-            AND (status <> 'failed' OR epoch = $2)
+            AND (status <> 'failed' OR epoch = :epoch)
         LIMIT 1
     ) AS o ON true
-    WHERE s.sample_set_id = $7
-        AND s.position >= $3 - $8
-        AND (s.position + $8, 0) > ($3, $4)
-        AND s.position < $5 - $8
+    WHERE s.sample_set_id = :sample_set_id
+        AND s.position >= :after_sample - :first_sample
+        AND (s.position + :first_sample, 0) > (:after_sample, :after_rollout)
+        AND s.position < :end_sample - :first_sample
         AND o.is_answered IS NOT TRUE
 ) AS measured
-WHERE size_bytes - bytes < $6
+WHERE size_bytes - bytes < :max_bytes
 ORDER BY sample;
 
--- name: read_epoch: Return the epoch of a run ($1 run)
-SELECT epoch FROM run_records WHERE run_id = $1;
+-- name: read_epoch: Return the epoch of a run
+SELECT epoch FROM run_records WHERE run_id = :run_id;
 
--- name: read_export_end: Return the end of the file of a frozen run ($1 run, $2 epoch, $3 tag)
+-- name: read_export_end: Return the end of the file of a frozen run
 SELECT first_byte, sample, rollout
 FROM resume_points
-WHERE run_id = $1 AND epoch = $2 AND tag = $3 AND is_end
+WHERE run_id = :run_id AND epoch = :epoch AND tag = :tag AND is_end
 LIMIT 1;
 
--- name: read_last_resume_point: Return the point from which the file of a frozen run can be resumed ($1 run, $2 epoch, $3 tag, $4 at or before this byte, null for all)
+-- name: read_last_resume_point: Return the point from which the file of a frozen run can be resumed
 SELECT first_byte, sample, rollout
 FROM resume_points
-WHERE run_id = $1
-    AND epoch = $2
-    AND tag = $3
+WHERE run_id = :run_id
+    AND epoch = :epoch
+    AND tag = :tag
     AND NOT is_end
-    AND first_byte <= coalesce($4, 9223372036854775807)
+    AND first_byte <= coalesce(:up_to_byte, 9223372036854775807)
 ORDER BY first_byte DESC
 LIMIT 1;
 
--- name: add_resume_point: Store a point of a file of a run that still exists ($1 run, $2 epoch, $3 tag, $4 first byte, $5 sample, $6 rollout, $7 whether it is the end)
+-- name: add_resume_point: Store a point of a file of a run that still exists
 INSERT INTO resume_points (run_id, epoch, tag, first_byte, sample, rollout, is_end)
-SELECT $1, $2, $3, $4, $5, $6, $7
-WHERE EXISTS (SELECT FROM run_records WHERE run_id = $1 AND epoch = $2 AND is_frozen)
+SELECT :run_id, :epoch, :tag, :first_byte, :sample, :rollout, :is_end
+WHERE EXISTS (SELECT FROM run_records WHERE run_id = :run_id AND epoch = :epoch AND is_frozen)
 -- Two downloads of the same file store the same points.
 ON CONFLICT DO NOTHING;

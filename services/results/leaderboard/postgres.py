@@ -39,18 +39,21 @@ CANNOT_BE_RANKED = ""
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
     """Lists a run as it was closed just now, unless it is listed with its epoch already."""
     run_id, result = plan.run_id, benchmark_result(plan, summary)
-    await transaction.execute("delete_earlier_close", run_id, summary.epoch)
-    if await transaction.fetchrow("add_closed_run", run_id, RESULT.dump_json(result).decode()) is None:
+    await transaction.execute("delete_earlier_close", run_id=run_id, epoch=summary.epoch)
+    if (
+        await transaction.fetchrow("add_closed_run", run_id=run_id, result=RESULT.dump_json(result).decode())
+        is None
+    ):
         return
-    await transaction.execute("add_history_entries", run_id)
+    await transaction.execute("add_history_entries", run_id=run_id)
     means = [one.figure.mean for one in result.figures.values()]
     await transaction.execute(
         "add_leaderboard_entries",
-        run_id,
-        [_conditions_key(result, metric) for metric in result.figures],
-        list(result.figures),
-        [-math.inf if mean is None else mean for mean in means],
-        result.is_limited,
+        run_id=run_id,
+        conditions=[_conditions_key(result, metric) for metric in result.figures],
+        metrics=list(result.figures),
+        means=[-math.inf if mean is None else mean for mean in means],
+        is_limited=result.is_limited,
     )
 
 
@@ -64,42 +67,61 @@ class PostgresLeaderboard:
         self._session = session
 
     async def latest_runs(self, benchmark: str, models: Sequence[str]) -> Mapping[str, str]:
-        rows = await self._session.fetch("list_latest_runs", benchmark, list(models))
+        rows = await self._session.fetch("list_latest_runs", benchmark=benchmark, models=list(models))
         return {row["model"]: row["run_id"] for row in rows}
 
     async def metrics(self, benchmark: str, project_id: int | None) -> list[str]:
-        rows = await self._session.fetch("list_leaderboard_metrics", benchmark, _project(project_id))
+        rows = await self._session.fetch(
+            "list_leaderboard_metrics", benchmark=benchmark, project_id=_project(project_id)
+        )
         return [row["metric"] for row in rows]
 
     async def candidates(
         self, benchmark: str, metric: str, project_id: int | None, *, is_best: bool
     ) -> list[Candidate]:
-        rows = await self._session.fetch("list_entries", benchmark, _project(project_id), metric, is_best)
+        rows = await self._session.fetch(
+            "list_entries",
+            benchmark=benchmark,
+            project_id=_project(project_id),
+            metric=metric,
+            is_best=is_best,
+        )
         return [
             Candidate(_closed_run(row), metric, row["previous_run_id"] or "", row["is_latest"])
             for row in rows
         ]
 
     async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:
-        row = await self._session.fetchrow("read_newest_baselines", run_ids)
+        row = await self._session.fetchrow("read_newest_baselines", run_ids=run_ids)
         return {} if row is None else BENCHMARK_BASELINES.validate_json(row["baselines"])
 
     async def page(self, page: HistoryRange) -> list[ClosedRun]:
         closed_at, run_id = page.after
         rows = await self._session.fetch(
             "list_history",
-            *(_history(page), page.model, page.since),
-            *(closed_at, run_id, page.page_size, page.state or ""),
+            benchmark=_history(page),
+            model=page.model,
+            since=page.since,
+            before_closed_at=closed_at,
+            before_run_id=run_id,
+            limit=page.page_size,
+            state=page.state or "",
         )
         return [_closed_run(row) for row in rows]
 
     async def count(self, page: HistoryRange) -> int:
-        row = await self._session.fetchrow("count_history", _history(page), page.model, page.since)
+        row = await self._session.fetchrow(
+            "count_history", benchmark=_history(page), model=page.model, since=page.since
+        )
         return 0 if row is None else int(row["runs"])
 
     async def totals(self, page: HistoryRange) -> HistoryTotals:
         row = await self._session.fetchrow(
-            "sum_history", _history(page), page.model, page.state or "", page.since
+            "sum_history",
+            benchmark=_history(page),
+            model=page.model,
+            state=page.state or "",
+            since=page.since,
         )
         assert row
         return HistoryTotals(**row)
@@ -140,12 +162,16 @@ class PostgresPeers:
     async def previous_run(self, run: RunPlan) -> str | None:
         facts, conditions = run.facts, conditions_of(run).of_metric(SCORE)
         row = await self._session.fetchrow(
-            "find_previous_run", run.run_id, facts.benchmark, facts.model, conditions.text
+            "find_previous_run",
+            run_id=run.run_id,
+            benchmark=facts.benchmark,
+            model=facts.model,
+            conditions=conditions.text,
         )
         return None if row is None else str(row["run_id"])
 
     async def mark_compared(self, run: RunRecord) -> None:
-        await self._session.fetch("mark_compared", run.plan.run_id, run.epoch)
+        await self._session.fetch("mark_compared", run_id=run.plan.run_id, epoch=run.epoch)
 
 
 class PostgresLeases:
@@ -153,17 +179,17 @@ class PostgresLeases:
         self._session = session
 
     async def acquire(self, work: Work, seconds: float) -> Lease | None:
-        row = await self._session.fetchrow("lease_run", work, seconds)
+        row = await self._session.fetchrow("lease_run", work=work, seconds=seconds)
         return None if row is None else Lease(row["run_id"], work, row["starts"])
 
     async def renew(self, lease: Lease, seconds: float) -> None:
-        await self._session.fetch("renew_lease", lease.run_id, lease.work, seconds)
+        await self._session.fetch("renew_lease", run_id=lease.run_id, work=lease.work, seconds=seconds)
 
     async def release(self, lease: Lease, *, counts: bool) -> None:
-        await self._session.fetch("release_lease", lease.run_id, lease.work, counts)
+        await self._session.fetch("release_lease", run_id=lease.run_id, work=lease.work, counts=counts)
 
     async def delete(self, lease: Lease) -> None:
-        await self._session.fetch("delete_lease", lease.run_id, lease.work)
+        await self._session.fetch("delete_lease", run_id=lease.run_id, work=lease.work)
 
 
 class PostgresBaselines:
@@ -172,20 +198,25 @@ class PostgresBaselines:
 
     async def keep_for_run(self, run_id: str, baselines: BenchmarkBaselines) -> None:
         await self._session.fetch(
-            "store_run_baselines", run_id, BENCHMARK_BASELINES.dump_json(baselines).decode()
+            "store_run_baselines", run_id=run_id, baselines=BENCHMARK_BASELINES.dump_json(baselines).decode()
         )
 
     async def find(self, task: PlannedTask, method: ScoringMethod | None) -> TaskBaselines | None:
-        key = (task.sample_set_id, _scoring_digest(task, method))
-        row = await self._session.fetchrow("read_task_baselines", *key)
+        row = await self._session.fetchrow(
+            "read_task_baselines",
+            sample_set_id=task.sample_set_id,
+            scoring_digest=_scoring_digest(task, method),
+        )
         return None if row is None else TASK_BASELINES.validate_json(row["baselines"])
 
     async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
-        key = (task.sample_set_id, _scoring_digest(task, method))
         # The set may have gone with its last run meanwhile.
         with suppress(asyncpg.ForeignKeyViolationError):
             await self._session.fetch(
-                "add_task_baselines", *key, TASK_BASELINES.dump_json(baselines).decode()
+                "add_task_baselines",
+                sample_set_id=task.sample_set_id,
+                scoring_digest=_scoring_digest(task, method),
+                baselines=TASK_BASELINES.dump_json(baselines).decode(),
             )
 
 

@@ -1,17 +1,17 @@
--- name: delete_earlier_close: Delete the entry of an earlier close: a run is listed in its last state ($1 run, $2 epoch)
+-- name: delete_earlier_close: Delete the entry of an earlier close: a run is listed in its last state
 DELETE FROM closed_runs AS c
 USING run_records AS r
-WHERE c.run_id = $1 AND r.run_id = c.run_id AND (c.epoch < $2 OR c.state IS DISTINCT FROM r.state);
+WHERE c.run_id = :run_id AND r.run_id = c.run_id AND (c.epoch < :epoch OR c.state IS DISTINCT FROM r.state);
 
--- name: add_closed_run: List a run that names its benchmark and model, once per epoch ($1 run, $2 result)
+-- name: add_closed_run: List a run that names its benchmark and model, once per epoch
 INSERT INTO closed_runs (run_id, epoch, benchmark, model, project_id, state, closed_at, result)
-SELECT run_id, epoch, benchmark, model, project_id, state, now(), $2
+SELECT run_id, epoch, benchmark, model, project_id, state, now(), :result
 FROM run_records
-WHERE run_id = $1 AND benchmark <> '' AND model <> ''
+WHERE run_id = :run_id AND benchmark <> '' AND model <> ''
 ON CONFLICT (run_id) DO NOTHING
 RETURNING run_id::text AS run_id;
 
--- name: add_history_entries: Store the histories of a closed run ($1 run)
+-- name: add_history_entries: Store the histories of a closed run
 INSERT INTO history_entries (benchmark, model, closed_at, run_id)
 SELECT benchmarks.benchmark, models.model, c.closed_at, c.run_id
 FROM closed_runs AS c
@@ -21,25 +21,25 @@ CROSS JOIN LATERAL (
     VALUES (c.benchmark), (CASE WHEN r.dataset_name = '' THEN '*suite' ELSE '*dataset' END), ('')
 ) AS benchmarks (benchmark)
 CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
-WHERE c.run_id = $1;
+WHERE c.run_id = :run_id;
 
--- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it has completed ($1 run, $2 conditions of each figure, $3 metrics, $4 figures, $5 whether only a limit keeps it from being ranked)
+-- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it has completed
 INSERT INTO leaderboard_entries (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean, is_limited)
 SELECT
     c.benchmark, projects.project_id, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean,
-    $5
+    :is_limited
 FROM closed_runs AS c
 -- One row for the project and one for the leaderboard of all projects.
 CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project_id)
-CROSS JOIN unnest($2::text[], $3::text[], $4::double precision[]) AS figures (conditions, metric, mean)
-WHERE c.run_id = $1 AND c.state = 'completed';
+CROSS JOIN unnest(:conditions::text[], :metrics::text[], :means::double precision[]) AS figures (conditions, metric, mean)
+WHERE c.run_id = :run_id AND c.state = 'completed';
 
--- name: list_leaderboard_metrics: Return the metrics of a leaderboard, one step in the key for each ($1 benchmark, $2 project, empty for all)
+-- name: list_leaderboard_metrics: Return the metrics of a leaderboard, one step in the key for each
 WITH RECURSIVE found AS (
     (
         SELECT metric
         FROM leaderboard_entries
-        WHERE benchmark = $1 AND project_id = $2
+        WHERE benchmark = :benchmark AND project_id = :project_id
         ORDER BY metric
         LIMIT 1
     )
@@ -49,19 +49,19 @@ WITH RECURSIVE found AS (
     CROSS JOIN LATERAL (
         SELECT metric
         FROM leaderboard_entries
-        WHERE benchmark = $1 AND project_id = $2 AND metric > found.metric
+        WHERE benchmark = :benchmark AND project_id = :project_id AND metric > found.metric
         ORDER BY metric
         LIMIT 1
     ) AS next
 )
 SELECT metric FROM found;
 
--- name: list_entries: Return the latest run of each model and conditions, or the best, some steps in the keys for each ($1 benchmark, $2 project, empty for all, $3 metric, $4 whether the best)
+-- name: list_entries: Return the latest run of each model and conditions, or the best, some steps in the keys for each
 WITH RECURSIVE listed AS (
     (
         SELECT model, conditions
         FROM leaderboard_entries
-        WHERE benchmark = $1 AND project_id = $2 AND metric = $3
+        WHERE benchmark = :benchmark AND project_id = :project_id AND metric = :metric
         ORDER BY model DESC, conditions DESC
         LIMIT 1
     )
@@ -71,7 +71,7 @@ WITH RECURSIVE listed AS (
     CROSS JOIN LATERAL (
         SELECT model, conditions
         FROM leaderboard_entries
-        WHERE benchmark = $1 AND project_id = $2 AND metric = $3
+        WHERE benchmark = :benchmark AND project_id = :project_id AND metric = :metric
             AND (model, conditions) < (listed.model, listed.conditions)
         ORDER BY model DESC, conditions DESC
         LIMIT 1
@@ -84,18 +84,18 @@ FROM listed
 CROSS JOIN LATERAL (
     SELECT e.closed_at, e.run_id
     FROM leaderboard_entries AS e
-    WHERE e.benchmark = $1 AND e.project_id = $2 AND e.metric = $3
+    WHERE e.benchmark = :benchmark AND e.project_id = :project_id AND e.metric = :metric
         AND e.model = listed.model AND e.conditions = listed.conditions
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
 ) AS latest
 CROSS JOIN LATERAL (
-    SELECT latest.closed_at, latest.run_id WHERE NOT $4
+    SELECT latest.closed_at, latest.run_id WHERE NOT :is_best
     UNION ALL
     (
         SELECT e.closed_at, e.run_id
         FROM leaderboard_entries AS e
-        WHERE $4 AND e.benchmark = $1 AND e.project_id = $2 AND e.metric = $3
+        WHERE :is_best AND e.benchmark = :benchmark AND e.project_id = :project_id AND e.metric = :metric
             AND e.model = listed.model AND e.conditions = listed.conditions
         ORDER BY e.mean DESC, e.closed_at DESC, e.run_id DESC
         LIMIT 1
@@ -111,38 +111,38 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT e.run_id
     FROM leaderboard_entries AS e
-    WHERE e.benchmark = $1 AND e.project_id = '' AND e.metric = $3
+    WHERE e.benchmark = :benchmark AND e.project_id = '' AND e.metric = :metric
         AND e.model = listed.model AND e.conditions = listed.conditions
         AND (e.closed_at, e.run_id) < (chosen.closed_at, chosen.run_id)
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
 ) AS previous ON true;
 
--- name: read_newest_baselines: Return the baselines of the newest of some runs that has any ($1 runs)
+-- name: read_newest_baselines: Return the baselines of the newest of some runs that has any
 SELECT baselines
 FROM closed_runs
-WHERE run_id = ANY ($1) AND baselines IS NOT NULL
+WHERE run_id = ANY (:run_ids) AND baselines IS NOT NULL
 ORDER BY closed_at DESC, run_id DESC
 LIMIT 1;
 
--- name: list_history: Return closed runs since a moment that come after a key, newest first ($1 benchmark, $2 model, each empty for all, $3 since, $4 closed before, $5 run, $6 rows, $7 state, empty for all)
+-- name: list_history: Return closed runs since a moment that come after a key, newest first
 SELECT
     c.run_id::text AS run_id, c.benchmark, c.model, c.project_id, c.state, c.closed_at, c.result
 FROM history_entries AS h
 JOIN closed_runs AS c USING (run_id)
-WHERE h.benchmark = $1 AND h.model = $2
-    AND h.closed_at >= $3
-    AND (h.closed_at, h.run_id) < ($4, $5)
-    AND $7 IN ('', c.state)
+WHERE h.benchmark = :benchmark AND h.model = :model
+    AND h.closed_at >= :since
+    AND (h.closed_at, h.run_id) < (:before_closed_at, :before_run_id)
+    AND :state IN ('', c.state)
 ORDER BY h.closed_at DESC, h.run_id DESC
-LIMIT $6::integer;
+LIMIT :limit::integer;
 
--- name: count_history: Count closed runs since a moment; reads nothing but the key ($1 benchmark, $2 model, each empty for all, $3 since)
+-- name: count_history: Count closed runs since a moment; reads nothing but the key
 SELECT count(*) AS runs
 FROM history_entries
-WHERE benchmark = $1 AND model = $2 AND closed_at >= $3;
+WHERE benchmark = :benchmark AND model = :model AND closed_at >= :since;
 
--- name: sum_history: Sum up closed runs since a moment ($1 benchmark, $2 model, $3 state, each empty for all, $4 since)
+-- name: sum_history: Sum up closed runs since a moment
 SELECT
     count(*) AS runs,
     count(*) FILTER (WHERE c.state = 'completed') AS completed_runs,
@@ -150,19 +150,19 @@ SELECT
     coalesce(sum(c.failed), 0)::bigint AS failed
 FROM history_entries AS h
 JOIN closed_runs AS c USING (run_id)
-WHERE h.benchmark = $1 AND h.model = $2 AND $3 IN ('', c.state) AND h.closed_at >= $4;
+WHERE h.benchmark = :benchmark AND h.model = :model AND :state IN ('', c.state) AND h.closed_at >= :since;
 
--- name: lease_run: Lease a completed run that waits for a work; those whose work was started less often come first ($1 comparison or baselines, $2 seconds)
+-- name: lease_run: Lease a completed run that waits for a work; those whose work was started less often come first
 -- Two replicas may find the same run: the second one gets no row.
 INSERT INTO closed_run_leases AS held (run_id, work, epoch, starts, leased_until)
-SELECT waiting.run_id, $1, waiting.epoch, 1, now() + make_interval(secs => $2)
+SELECT waiting.run_id, :work, waiting.epoch, 1, now() + make_interval(secs => :seconds)
 FROM (
     (
         -- A run with a lease of this epoch is left to the third part, which knows how often it was started.
         SELECT run_id, epoch, 0 AS starts
         FROM run_records AS r
-        WHERE $1 = 'comparison' AND state = 'completed' AND compared_epoch < epoch
-            AND NOT EXISTS (SELECT FROM closed_run_leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, $1, r.epoch))
+        WHERE :work = 'comparison' AND state = 'completed' AND compared_epoch < epoch
+            AND NOT EXISTS (SELECT FROM closed_run_leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, :work, r.epoch))
         ORDER BY frozen_at
         LIMIT 1
     )
@@ -170,8 +170,8 @@ FROM (
     (
         SELECT run_id, epoch, 0
         FROM closed_runs AS r
-        WHERE $1 = 'baselines' AND state = 'completed' AND baselines IS NULL
-            AND NOT EXISTS (SELECT FROM closed_run_leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, $1, r.epoch))
+        WHERE :work = 'baselines' AND state = 'completed' AND baselines IS NULL
+            AND NOT EXISTS (SELECT FROM closed_run_leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, :work, r.epoch))
         ORDER BY closed_at
         LIMIT 1
     )
@@ -180,7 +180,7 @@ FROM (
         SELECT run_id, epoch, l.starts
         FROM closed_run_leases AS l
         JOIN run_records AS r USING (run_id, epoch)
-        WHERE l.work = $1 AND l.leased_until <= now() AND r.state = 'completed'
+        WHERE l.work = :work AND l.leased_until <= now() AND r.state = 'completed'
         ORDER BY l.starts, r.frozen_at
         LIMIT 1
     )
@@ -194,48 +194,49 @@ ON CONFLICT (run_id, work) DO UPDATE SET
 WHERE held.leased_until <= now() OR held.epoch < excluded.epoch
 RETURNING run_id::text AS run_id, starts;
 
--- name: renew_lease: Hold a lease for some more seconds ($1 run, $2 work, $3 seconds)
+-- name: renew_lease: Hold a lease for some more seconds
 UPDATE closed_run_leases
-SET leased_until = now() + make_interval(secs => $3)
-WHERE run_id = $1 AND work = $2;
+SET leased_until = now() + make_interval(secs => :seconds)
+WHERE run_id = :run_id AND work = :work;
 
--- name: release_lease: End a lease; its start counts, or not ($1 run, $2 work, $3 whether it counts)
+-- name: release_lease: End a lease; its start counts, or not
 UPDATE closed_run_leases
-SET leased_until = now(), starts = starts - CASE WHEN $3 THEN 0 ELSE 1 END
-WHERE run_id = $1 AND work = $2;
+SET leased_until = now(), starts = starts - CASE WHEN :counts THEN 0 ELSE 1 END
+WHERE run_id = :run_id AND work = :work;
 
--- name: delete_lease: Delete a lease ($1 run, $2 work)
-DELETE FROM closed_run_leases WHERE run_id = $1 AND work = $2;
+-- name: delete_lease: Delete a lease
+DELETE FROM closed_run_leases WHERE run_id = :run_id AND work = :work;
 
--- name: store_run_baselines: Store the baselines of a run's benchmark ($1 run, $2 baselines)
-UPDATE closed_runs SET baselines = $2 WHERE run_id = $1;
+-- name: store_run_baselines: Store the baselines of a run's benchmark
+UPDATE closed_runs SET baselines = :baselines WHERE run_id = :run_id;
 
--- name: read_task_baselines: Return the baselines of a sample set ($1 set, $2 digest of how it is scored)
-SELECT baselines FROM task_baselines WHERE sample_set_id = $1 AND scoring_digest = $2;
+-- name: read_task_baselines: Return the baselines of a sample set
+SELECT baselines FROM task_baselines WHERE sample_set_id = :sample_set_id AND scoring_digest = :scoring_digest;
 
--- name: add_task_baselines: Store the baselines of a sample set; the first ones stay ($1 set, $2 digest of how it is scored, $3 baselines)
+-- name: add_task_baselines: Store the baselines of a sample set; the first ones stay
 INSERT INTO task_baselines (sample_set_id, scoring_digest, baselines)
-VALUES ($1, $2, $3)
+VALUES (:sample_set_id, :scoring_digest, :baselines)
 ON CONFLICT (sample_set_id, scoring_digest) DO NOTHING;
 
--- name: find_previous_run: Return the completed run of a model under the same conditions before some run ($1 run, $2 benchmark, $3 model, $4 conditions)
+-- name: find_previous_run: Return the completed run of a model under the same conditions before some run
 SELECT e.run_id::text AS run_id
 FROM leaderboard_entries AS e
-WHERE e.benchmark = $2 AND e.project_id = '' AND e.metric = 'score' AND e.model = $3 AND e.conditions = $4
-    AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = $1)
+WHERE e.benchmark = :benchmark AND e.project_id = '' AND e.metric = 'score' AND e.model = :model AND e.conditions = :conditions
+    AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = :run_id)
 ORDER BY e.closed_at DESC, e.run_id DESC
 LIMIT 1;
 
--- name: mark_compared: Note that a run of an epoch was compared with the runs beside it ($1 run, $2 epoch)
-UPDATE run_records SET compared_epoch = $2 WHERE run_id = $1 AND compared_epoch < $2;
+-- name: mark_compared: Note that a run of an epoch was compared with the runs beside it
+UPDATE run_records SET compared_epoch = :epoch WHERE run_id = :run_id AND compared_epoch < :epoch;
 
--- name: list_latest_runs: Return the latest completed run of each of some models on a benchmark, one that can be ranked where there is one ($1 benchmark, $2 models)
+-- name: list_latest_runs: Return the latest completed run of each of some models on a benchmark
+-- A run that can be ranked comes before later ones that cannot.
 SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
 FROM history_entries AS h
 JOIN run_records AS r USING (run_id)
 LEFT JOIN leaderboard_entries AS e
     ON e.run_id = h.run_id AND e.benchmark = h.benchmark AND e.project_id = '' AND e.metric = 'score' AND e.model = h.model
-WHERE h.benchmark = $1 AND h.model = ANY ($2) AND r.state = 'completed'
+WHERE h.benchmark = :benchmark AND h.model = ANY (:models) AND r.state = 'completed'
 ORDER BY
     h.model, (e.conditions <> '' AND NOT e.is_limited) IS TRUE DESC,
     h.closed_at DESC, h.run_id DESC;

@@ -13,7 +13,7 @@ from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, O
 from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
-from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
+from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey, ScoredOutcome
 from services.results.outcomes.ports import MAX_SOURCES, AnswerSource, OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.run_plan import RunRecord
@@ -38,42 +38,56 @@ class PostgresOutcomes:
 
     async def record(self, outcomes: Sequence[ScoredOutcome]) -> int:
         runs = sorted({(one.run_id, one.epoch) for one in outcomes})
-        run_ids, epochs = [run_id for run_id, _ in runs], [epoch for _, epoch in runs]
         now = self._clock.now()
-        rows = [_row(one, now) for one in outcomes]
         on_gpus = [one for one in outcomes if one.outcome.gpu_seconds]
-        used = (
-            [one.run_id for one in on_gpus],
-            [one.outcome.sample for one in on_gpus],
-            [one.outcome.rollout for one in on_gpus],
-            [one.outcome.gpu_seconds for one in on_gpus],
+        written: int = await self._session.fetchval(
+            "record_outcomes",
+            run_ids=[run_id for run_id, _ in runs],
+            epochs=[epoch for _, epoch in runs],
+            outcomes=[_row(one, now) for one in outcomes],
+            gpu_run_ids=[one.run_id for one in on_gpus],
+            gpu_samples=[one.outcome.sample for one in on_gpus],
+            gpu_rollouts=[one.outcome.rollout for one in on_gpus],
+            gpu_seconds=[one.outcome.gpu_seconds for one in on_gpus],
         )
-        written: int = await self._session.fetchval("record_outcomes", run_ids, epochs, rows, *used)
         return written
 
     async def delete(self, run_id: str) -> None:
         after: tuple[int, int] | None = BEFORE_ALL
         while after is not None:
-            row = await self._session.fetchrow("delete_outcomes", run_id, *after, DELETED_AT_A_TIME)
+            row = await self._session.fetchrow(
+                "delete_outcomes", run_id=run_id, **after_key(after), limit=DELETED_AT_A_TIME
+            )
             after = None if row is None else (row["sample"], row["rollout"])
 
     async def missing(self, run: RunRecord, rollout: int, window: range) -> list[int]:
         rows = await self._session.fetch(
-            "list_missing", run.plan.run_id, run.epoch, rollout, window.start, window.stop
+            "list_missing",
+            run_id=run.plan.run_id,
+            epoch=run.epoch,
+            rollout=rollout,
+            first_sample=window.start,
+            end_sample=window.stop,
         )
         return [row["sample"] for row in rows]
 
     async def page(self, page: OutcomePage) -> list[tuple[int, int]]:
-        arguments = (page.run_id, *page.after, page.before_sample, page.page_size)
-        if page.status is None:
-            rows = await self._session.fetch("list_outcomes", *arguments)
-        else:
-            rows = await self._session.fetch("list_outcomes_of_status", *arguments, page.status)
+        query = "list_outcomes" if page.status is None else "list_outcomes_of_status"
+        rows = await self._session.fetch(
+            query,
+            run_id=page.run_id,
+            **after_key(page.after),
+            before_sample=page.before_sample,
+            limit=page.page_size,
+            **({} if page.status is None else {"status": page.status}),
+        )
         return [(row["sample"], row["rollout"]) for row in rows]
 
     async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
         async for start, end in self._parts(run_id, window):
-            rows = await self._session.fetch("list_scores", run_id, start, end, metrics)
+            rows = await self._session.fetch(
+                "list_scores", run_id=run_id, first_sample=start, end_sample=end, metrics=metrics
+            )
             if not rows or not rows[0]["samples"]:
                 continue
             yield ScoreChunk(
@@ -84,30 +98,37 @@ class PostgresOutcomes:
             )
 
     async def count_reused(self, run_id: str) -> int:
-        reused: int = await self._session.fetchval("count_reused", run_id)
+        reused: int = await self._session.fetchval("count_reused", run_id=run_id)
         return reused
 
     async def gpu_seconds(self, run_id: str) -> float:
-        seconds: float | None = await self._session.fetchval("read_gpu_seconds", run_id)
+        seconds: float | None = await self._session.fetchval("read_gpu_seconds", run_id=run_id)
         return seconds or 0.0
 
     async def time_buckets(
         self, run_id: str, window: range, width: float
     ) -> AsyncIterator[Sequence[TimeBucket]]:
         async for start, end in self._parts(run_id, window):
-            rows = await self._session.fetch("count_times", run_id, start, end, width)
+            rows = await self._session.fetch(
+                "count_times", run_id=run_id, first_sample=start, end_sample=end, width=width
+            )
             yield [TimeBucket(*row) for row in rows]
 
     async def _parts(self, run_id: str, window: range) -> AsyncIterator[tuple[int, int]]:
         """Windows of samples with some `CHUNK_OUTCOMES` outcomes each, so that statements are short."""
-        rollouts = await self._session.fetchval("read_rollouts", run_id) or 1
+        rollouts = await self._session.fetchval("read_rollouts", run_id=run_id) or 1
         step = max(CHUNK_OUTCOMES // rollouts, 1)
         for start in range(window.start, window.stop, step):
             yield start, min(start + step, window.stop)
 
     async def timing(self, run_id: str) -> TimingSummary:
-        rows = await self._session.fetch("summarize_timing", run_id)
+        rows = await self._session.fetch("summarize_timing", run_id=run_id)
         return TimingSummary(**{row["name"]: _percentiles(row) for row in rows})
+
+
+def after_key(key: OutcomeKey) -> dict[str, int]:
+    """Parameters of queries that go on behind an outcome."""
+    return {"after_sample": key[0], "after_rollout": key[1]}
 
 
 def _row(scored: ScoredOutcome, recorded_at: datetime) -> Mapping[str, object]:
@@ -196,15 +217,26 @@ class PostgresReuse:
     async def sources(
         self, run_id: str, task_index: int, environment: Mapping[str, str]
     ) -> Sequence[AnswerSource]:
-        columns = list(environment), list(environment.values())
-        rows = await self._session.fetch("list_same_requests", run_id, task_index, *columns, MAX_SOURCES)
+        rows = await self._session.fetch(
+            "list_same_requests",
+            run_id=run_id,
+            task_index=task_index,
+            names=list(environment),
+            values=list(environment.values()),
+            limit=MAX_SOURCES,
+        )
         return [AnswerSource(row["run_id"], row["task_index"]) for row in rows]
 
     async def reuse(self, run_id: str, epoch: int, task_index: int, source: AnswerSource) -> int:
         async def reuse(transaction: PostgresTransaction) -> int:
             await transaction.execute("join_by_hash")
             reused: int = await transaction.fetchval(
-                "reuse_answers", run_id, epoch, task_index, source.run_id, source.task_index
+                "reuse_answers",
+                run_id=run_id,
+                epoch=epoch,
+                task_index=task_index,
+                source_run_id=source.run_id,
+                source_task_index=source.task_index,
             )
             return reused
 

@@ -1,26 +1,26 @@
--- name: delete_outcomes: Delete some outcomes of a run whose record is gone; returns the last one ($1 run, $2 after sample, $3 after rollout, $4 rows)
+-- name: delete_outcomes: Delete some outcomes of a run whose record is gone; returns the last one
 WITH chunk AS (
     SELECT o.sample, o.rollout
     FROM outcomes AS o
-    WHERE o.run_id = $1
-        AND (o.sample, o.rollout) > ($2, $3)
-        AND NOT EXISTS (SELECT FROM run_records AS r WHERE r.run_id = $1)
+    WHERE o.run_id = :run_id
+        AND (o.sample, o.rollout) > (:after_sample, :after_rollout)
+        AND NOT EXISTS (SELECT FROM run_records AS r WHERE r.run_id = :run_id)
     ORDER BY o.sample, o.rollout
-    LIMIT $4::integer
+    LIMIT :limit::integer
 ), deleted AS (
     DELETE FROM outcomes AS o
     USING chunk
-    WHERE o.run_id = $1 AND o.sample = chunk.sample AND o.rollout = chunk.rollout
+    WHERE o.run_id = :run_id AND o.sample = chunk.sample AND o.rollout = chunk.rollout
 )
 -- Where the next call begins: dead rows before it need not be read again.
 SELECT sample, rollout FROM chunk ORDER BY sample DESC, rollout DESC LIMIT 1;
 
--- name: record_outcomes: Store and count a batch of outcomes of several runs ($1 runs, $2 their epochs, $3 whole rows, $4 to $7 run, sample, rollout and GPU seconds of outcomes that took any)
+-- name: record_outcomes: Store and count a batch of outcomes of several runs
 -- The share lock makes freezing a run wait for batches under way, and a batch see that the run was frozen. Every statement
 -- takes its locks in the order of the keys, so that two of them cannot lock each other out.
 WITH open_runs AS (
     SELECT r.run_id, r.epoch
-    FROM unnest($1::uuid[], $2::integer[]) AS wanted (run_id, epoch)
+    FROM unnest(:run_ids::uuid[], :epochs::integer[]) AS wanted (run_id, epoch)
     JOIN run_records AS r ON r.run_id = wanted.run_id AND r.epoch = wanted.epoch
     WHERE NOT r.is_frozen
     ORDER BY r.run_id
@@ -28,7 +28,7 @@ WITH open_runs AS (
 ), written AS (
     INSERT INTO outcomes AS stored
     SELECT incoming.*
-    FROM unnest($3::outcomes[]) AS incoming
+    FROM unnest(:outcomes::outcomes[]) AS incoming
     JOIN open_runs USING (run_id, epoch)
     ORDER BY incoming.run_id, incoming.sample, incoming.rollout
     ON CONFLICT (run_id, sample, rollout) DO UPDATE SET
@@ -98,7 +98,9 @@ WITH open_runs AS (
 ), counted_gpus AS (
     INSERT INTO run_gpu_seconds AS counted (run_id, seconds)
     SELECT run_id, sum(used.seconds)
-    FROM unnest($4::uuid[], $5::bigint[], $6::integer[], $7::double precision[]) AS used (run_id, sample, rollout, seconds)
+    FROM unnest(
+        :gpu_run_ids::uuid[], :gpu_samples::bigint[], :gpu_rollouts::integer[], :gpu_seconds::double precision[]
+    ) AS used (run_id, sample, rollout, seconds)
     JOIN written USING (run_id, sample, rollout)
     GROUP BY run_id
     ORDER BY run_id
@@ -106,57 +108,57 @@ WITH open_runs AS (
 )
 SELECT count(*) AS written FROM written;
 
--- name: read_gpu_seconds: Return the GPU seconds of a run ($1 run)
-SELECT seconds FROM run_gpu_seconds WHERE run_id = $1;
+-- name: read_gpu_seconds: Return the GPU seconds of a run
+SELECT seconds FROM run_gpu_seconds WHERE run_id = :run_id;
 
--- name: list_missing: Return sample numbers of a rollout without a final outcome in the epoch ($1 run, $2 epoch, $3 rollout, $4 from, $5 to, exclusive)
+-- name: list_missing: Return sample numbers of a rollout without a final outcome in the epoch
 SELECT wanted.sample
 FROM run_tasks AS t
 CROSS JOIN LATERAL generate_series(
-    greatest(t.first_sample, $4), least(t.first_sample + t.sample_count, $5) - 1
+    greatest(t.first_sample, :first_sample), least(t.first_sample + t.sample_count, :end_sample) - 1
 ) AS wanted (sample)
-WHERE t.run_id = $1
+WHERE t.run_id = :run_id
     -- Keys are never null, so NOT IN is safe, and Postgres reads the window once into a hash for it.
     AND wanted.sample NOT IN (
         SELECT o.sample
         FROM outcomes AS o
-        WHERE o.run_id = $1
-            AND o.sample >= $4
-            AND o.sample < $5
-            AND o.rollout = $3
-            AND (o.status <> 'failed' OR o.epoch = $2)
+        WHERE o.run_id = :run_id
+            AND o.sample >= :first_sample
+            AND o.sample < :end_sample
+            AND o.rollout = :rollout
+            AND (o.status <> 'failed' OR o.epoch = :epoch)
     )
 ORDER BY wanted.sample;
 
--- name: list_outcomes: Return the outcomes that count in the present epoch, by sample and rollout ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows)
+-- name: list_outcomes: Return the outcomes that count in the present epoch, by sample and rollout
 SELECT sample, rollout
 FROM current_outcomes
-WHERE run_id = $1
-    AND (sample, rollout) > ($2, $3)
-    AND sample < $4
+WHERE run_id = :run_id
+    AND (sample, rollout) > (:after_sample, :after_rollout)
+    AND sample < :before_sample
 ORDER BY sample, rollout
-LIMIT $5::integer;
+LIMIT :limit::integer;
 
--- name: list_outcomes_of_status: Return what list_outcomes does, of one status ($1 run, $2 after sample, $3 after rollout, $4 before sample, $5 rows, $6 status)
+-- name: list_outcomes_of_status: Return what list_outcomes does, of one status
 SELECT sample, rollout
 FROM current_outcomes
-WHERE run_id = $1
-    AND status = $6
-    AND (sample, rollout) > ($2, $3)
-    AND sample < $4
+WHERE run_id = :run_id
+    AND status = :status
+    AND (sample, rollout) > (:after_sample, :after_rollout)
+    AND sample < :before_sample
 ORDER BY sample, rollout
-LIMIT $5::integer;
+LIMIT :limit::integer;
 
--- name: list_scores: Return the scores of the answers to some samples, a row of columns for each metric ($1 run, $2 first sample, $3 end, exclusive, $4 metrics)
+-- name: list_scores: Return the scores of the answers to some samples, a row of columns for each metric
 -- The aggregates take the rows in the order of the common table.
 WITH answers AS MATERIALIZED (
     SELECT sample, rollout, scores
     FROM outcomes
-    WHERE run_id = $1 AND sample >= $2 AND sample < $3 AND status <> 'failed'
+    WHERE run_id = :run_id AND sample >= :first_sample AND sample < :end_sample AND status <> 'failed'
     ORDER BY sample, rollout
 )
 SELECT wanted.metric, columns.samples, columns.rollouts, columns.firsts, columns.seconds
-FROM unnest($4::text[]) WITH ORDINALITY AS wanted (metric, ordinal)
+FROM unnest(:metrics::text[]) WITH ORDINALITY AS wanted (metric, ordinal)
 CROSS JOIN LATERAL (
     SELECT
         -- Sample numbers are the same for all metrics, so only the first row carries them.
@@ -168,64 +170,64 @@ CROSS JOIN LATERAL (
 ) AS columns
 ORDER BY wanted.ordinal;
 
--- name: read_rollouts: Return how often each sample of a run is answered ($1 run)
-SELECT rollouts FROM run_records WHERE run_id = $1;
+-- name: read_rollouts: Return how often each sample of a run is answered
+SELECT rollouts FROM run_records WHERE run_id = :run_id;
 
--- name: count_times: Count the times of summarize_timing by the logarithm of each ($1 run, $2 first sample, $3 end, exclusive, $4 width of a bucket)
+-- name: count_times: Count the times of summarize_timing by the logarithm of each
 SELECT
     reported.name,
     -- Zero has no logarithm: it gets the lowest bucket that an integer can name.
-    CASE WHEN reported.value > 0 THEN floor(ln(reported.value) / $4)::integer ELSE -2147483648 END AS bucket,
+    CASE WHEN reported.value > 0 THEN floor(ln(reported.value) / :width)::integer ELSE -2147483648 END AS bucket,
     count(*) AS n, sum(reported.value) AS total
 FROM outcomes AS o
 CROSS JOIN LATERAL reported_times(o) AS reported
-WHERE o.run_id = $1 AND o.sample >= $2 AND o.sample < $3 AND o.status <> 'failed' AND NOT o.is_reused
+WHERE o.run_id = :run_id AND o.sample >= :first_sample AND o.sample < :end_sample AND o.status <> 'failed' AND NOT o.is_reused
     AND reported.value IS NOT NULL
 GROUP BY 1, 2;
 
--- name: summarize_timing: Return mean, deviation and percentiles of each time that answers report ($1 run)
+-- name: summarize_timing: Return mean, deviation and percentiles of each time that answers report
 -- In one pass over the rows. Between two answers percentiles are interpolated, as numpy does.
 SELECT
     reported.name, count(*) AS n, avg(reported.value) AS mean, stddev_pop(reported.value) AS std,
     percentile_cont(ARRAY[0.5, 0.9, 0.95, 0.99]) WITHIN GROUP (ORDER BY reported.value) AS percentiles
 FROM outcomes AS o
 CROSS JOIN LATERAL reported_times(o) AS reported
-WHERE o.run_id = $1 AND o.status <> 'failed' AND NOT o.is_reused AND reported.value IS NOT NULL
+WHERE o.run_id = :run_id AND o.status <> 'failed' AND NOT o.is_reused AND reported.value IS NOT NULL
 GROUP BY reported.name;
 
--- name: list_same_requests: Return tasks of earlier runs that sent the same requests as a task, latest first ($1 run, $2 task, $3, $4 names and values of its environment, $5 rows)
+-- name: list_same_requests: Return tasks of earlier runs that sent the same requests as a task, latest first
 SELECT theirs.run_id::text AS run_id, theirs.task_index
 FROM run_tasks AS mine
 JOIN run_tasks AS theirs USING (request_digest, scoring)
 JOIN run_records AS r ON r.run_id = theirs.run_id
-WHERE mine.run_id = $1
-    AND mine.task_index = $2
+WHERE mine.run_id = :run_id
+    AND mine.task_index = :task_index
     AND theirs.run_id <> mine.run_id
     -- A run that reported no engine may have had any.
     AND EXISTS (SELECT FROM run_environments AS reported WHERE reported.run_id = theirs.run_id)
     AND NOT EXISTS (
         SELECT
         FROM run_environments AS reported
-        JOIN unnest($3::text[], $4::text[]) AS wanted (name, value) ON wanted.name = reported.name
+        JOIN unnest(:names::text[], :values::text[]) AS wanted (name, value) ON wanted.name = reported.name
         WHERE reported.run_id = theirs.run_id AND reported.value <> wanted.value
     )
 ORDER BY r.opened_at DESC, r.run_id, theirs.task_index <> mine.task_index, theirs.task_index
-LIMIT $5::integer;
+LIMIT :limit::integer;
 
--- name: reuse_answers: Copy answers that a task lacks from another run's task, matched by the digest of their samples ($1 run, $2 epoch, $3 task, $4 other run, $5 its task)
+-- name: reuse_answers: Copy answers that a task lacks from another run's task, matched by the digest of their samples
 -- The n-th of equal samples has the n-th answer. Where that one failed, or there are fewer, it has one for which this task has
 -- no n-th sample: no answer is reused twice, and a repeated call reuses the same. Shard -1: no shard of the run contains them.
 WITH open_run AS (
     SELECT run_id, epoch, rollouts
     FROM run_records
-    WHERE run_id = $1 AND epoch = $2 AND NOT is_frozen
+    WHERE run_id = :run_id AND epoch = :epoch AND NOT is_frozen
     FOR SHARE
 ), mine AS (
-    SELECT sample_set_id, first_sample FROM run_tasks WHERE run_id = $1 AND task_index = $3
+    SELECT sample_set_id, first_sample FROM run_tasks WHERE run_id = :run_id AND task_index = :task_index
 ), theirs AS (
     SELECT sample_set_id, first_sample, first_sample + sample_count AS end_sample
     FROM run_tasks
-    WHERE run_id = $4 AND task_index = $5
+    WHERE run_id = :source_run_id AND task_index = :source_task_index
 ), wanted AS (
     SELECT
         (SELECT first_sample FROM mine) + s.position AS sample, r.rollout, s.digest,
@@ -243,7 +245,7 @@ WITH open_run AS (
         WHERE sample_set_id = (SELECT sample_set_id FROM theirs)
     ) AS s
     JOIN outcomes AS o ON o.sample = (SELECT first_sample FROM theirs) + s.position
-    WHERE o.run_id = $4
+    WHERE o.run_id = :source_run_id
         AND o.sample >= (SELECT first_sample FROM theirs)
         AND o.sample < (SELECT end_sample FROM theirs)
         AND o.status <> 'failed'
@@ -268,13 +270,13 @@ WITH open_run AS (
         cached_tokens, reasoning_tokens, total_seconds, is_reused, body_json
     )
     SELECT
-        open_run.run_id, pairs.sample, o.rollout, $3, -1, open_run.epoch, 0, o.status, '',
+        open_run.run_id, pairs.sample, o.rollout, :task_index, -1, open_run.epoch, 0, o.status, '',
         o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
         o.cached_tokens, o.reasoning_tokens, 0, true, o.body_json
     FROM pairs
     CROSS JOIN open_run
     JOIN outcomes AS o ON o.sample = pairs.other_sample AND o.rollout = pairs.rollout
-    WHERE o.run_id = $4
+    WHERE o.run_id = :source_run_id
         AND o.sample >= (SELECT first_sample FROM theirs)
         AND o.sample < (SELECT end_sample FROM theirs)
     ORDER BY pairs.sample, o.rollout
@@ -291,10 +293,11 @@ WITH open_run AS (
 )
 SELECT count(*) AS taken FROM taken;
 
--- name: count_reused: Count the answers of a run that were copied from others ($1 run)
-SELECT count(*) AS reused FROM outcomes WHERE run_id = $1 AND is_reused;
+-- name: count_reused: Count the answers of a run that were copied from others
+SELECT count(*) AS reused FROM outcomes WHERE run_id = :run_id AND is_reused;
 
--- name: join_by_hash: Join by hashing only, for one transaction: a run closed just now has no statistics, and other joins of 100,000 pairs would take hours
+-- name: join_by_hash: Join by hashing only, for one transaction
+-- A run closed just now has no statistics, and other joins of 100,000 pairs would take hours.
 SELECT
     set_config('plan_cache_mode', 'force_custom_plan', true),
     set_config('enable_nestloop', 'off', true),

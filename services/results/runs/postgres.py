@@ -54,21 +54,23 @@ class PostgresRunRecords:
         return record
 
     async def find(self, run_id: str) -> RunRecord | None:
-        row = await self._session.fetchrow("read_run_record", run_id)
+        row = await self._session.fetchrow("read_run_record", run_id=run_id)
         if row is None:
             return None
-        return _record(run_id, row, await self._session.fetch("list_run_tasks", run_id))
+        return _record(run_id, row, await self._session.fetch("list_run_tasks", run_id=run_id))
 
     async def counts(self, runs: Sequence[RunPlan], shards: Sequence[ShardOfRun]) -> list[RecordedProgress]:
-        wanted = [run_id for run_id, _ in shards], [shard for _, shard in shards]
-        rows = await self._session.fetch("list_shard_counts", *wanted) if shards else []
         by_run: dict[str, dict[int, int]] = defaultdict(dict)
+        run_ids, numbers = [run_id for run_id, _ in shards], [shard for _, shard in shards]
+        rows = (
+            await self._session.fetch("list_shard_counts", run_ids=run_ids, shards=numbers) if shards else []
+        )
         for row in rows:
             by_run[row["run_id"]][row["shard"]] = row["recorded"]
         return await self._progress(runs, by_run)
 
     async def all_counts(self, run: RunPlan) -> RecordedProgress:
-        rows = await self._session.fetch("list_all_shard_counts", run.run_id)
+        rows = await self._session.fetch("list_all_shard_counts", run_id=run.run_id)
         found = await self._progress([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
         if not found:
             raise RecordNotFound(run_id=run.run_id)
@@ -78,10 +80,10 @@ class PostgresRunRecords:
         async def freeze(transaction: PostgresTransaction) -> None:
             await _lock(transaction, plan.run_id, epoch, is_later_allowed=False)
             # The lock has waited for recorders under way; this statement sees what they committed.
-            missing = plan.total - await transaction.fetchval("count_recorded", plan.run_id)
+            missing = plan.total - await transaction.fetchval("count_recorded", run_id=plan.run_id)
             if missing and not allow_partial:
                 raise RunIncomplete(run_id=plan.run_id, missing=missing)
-            await transaction.execute("freeze_run", plan.run_id, state)
+            await transaction.execute("freeze_run", run_id=plan.run_id, state=state)
 
         await self._session.run(freeze)
 
@@ -90,27 +92,34 @@ class PostgresRunRecords:
         values = [storable(value) for value in environment.values()]
         # The run may be deleted at this moment: then there is nothing to keep.
         with suppress(asyncpg.ForeignKeyViolationError):
-            await self._session.execute("add_environment", run_id, names, values)
+            await self._session.execute("add_environment", run_id=run_id, names=names, values=values)
 
     async def delete(self, run_id: str) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
-            await transaction.execute("delete_run_record", run_id)
-            await transaction.execute("delete_task_counts", run_id)
-            await transaction.execute("delete_shard_counts", run_id)
+            await transaction.execute("delete_run_record", run_id=run_id)
+            await transaction.execute("delete_task_counts", run_id=run_id)
+            await transaction.execute("delete_shard_counts", run_id=run_id)
 
         await self._session.run(delete)
 
     async def delete_unused_sets(self, touched_before: datetime) -> int:
-        unused = await self._session.fetch("list_unused_sets", touched_before, SETS_AT_A_TIME)
+        unused = await self._session.fetch(
+            "list_unused_sets", touched_before=touched_before, limit=SETS_AT_A_TIME
+        )
         return sum([await self._delete_unused(row["sample_set_id"], touched_before) for row in unused])
 
     async def _delete_unused(self, sample_set_id: str, touched_before: datetime) -> bool:
         """Locks first: the second statement sees runs that were opened with the set before."""
 
         async def delete(transaction: PostgresTransaction) -> bool:
-            if await transaction.fetchrow("lock_unused_set", sample_set_id, touched_before) is None:
+            if (
+                await transaction.fetchrow(
+                    "lock_unused_set", sample_set_id=sample_set_id, touched_before=touched_before
+                )
+                is None
+            ):
                 return False
-            return await transaction.fetchrow("delete_sample_set", sample_set_id) is not None
+            return await transaction.fetchrow("delete_sample_set", sample_set_id=sample_set_id) is not None
 
         return await self._session.run(delete)
 
@@ -118,7 +127,7 @@ class PostgresRunRecords:
         self, runs: Sequence[RunPlan], shards: Mapping[str, dict[int, int]]
     ) -> list[RecordedProgress]:
         rows_by_run: dict[str, list[asyncpg.Record]] = defaultdict(list)
-        for row in await self._session.fetch("list_task_counts", [run.run_id for run in runs]):
+        for row in await self._session.fetch("list_task_counts", run_ids=[run.run_id for run in runs]):
             rows_by_run[row["run_id"]].append(row)
         return [
             RecordedProgress(run.run_id, _counts(run, rows), shards.get(run.run_id, {}))
@@ -132,41 +141,41 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
     facts = plan.facts
     added = await transaction.fetchval(
         "add_run_record",
-        plan.run_id,
-        epoch,
-        plan.rollouts,
-        plan.scoring_method,
-        plan.is_truncated_left,
-        facts.benchmark,
-        facts.suite_version,
-        facts.model,
-        facts.project_id,
-        facts.user,
-        facts.created_at,
-        facts.limit,
-        facts.num_fewshot,
-        facts.missing_tasks,
-        GROUPS.dump_json(plan.groups).decode(),
-        PRICE.dump_json(facts.price).decode(),
-        storable(facts.dataset_name),
-        plan.max_failed_share,
+        run_id=plan.run_id,
+        epoch=epoch,
+        rollouts=plan.rollouts,
+        scoring_method=plan.scoring_method,
+        is_truncated_left=plan.is_truncated_left,
+        benchmark=facts.benchmark,
+        suite_version=facts.suite_version,
+        model=facts.model,
+        project_id=facts.project_id,
+        username=facts.user,
+        created_at=facts.created_at,
+        row_limit=facts.limit,
+        num_fewshot=facts.num_fewshot,
+        missing_tasks=facts.missing_tasks,
+        groups=GROUPS.dump_json(plan.groups).decode(),
+        price=PRICE.dump_json(facts.price).decode(),
+        dataset_name=storable(facts.dataset_name),
+        max_failed_share=plan.max_failed_share,
     )
     if added is None:
         return False
     for index, task in enumerate(plan.tasks):
-        if await transaction.fetchrow("lock_readable_set", task.sample_set_id) is None:
+        if await transaction.fetchrow("lock_readable_set", sample_set_id=task.sample_set_id) is None:
             raise SampleSetNotFound(sample_set_id=task.sample_set_id)
         await transaction.execute(
             "add_run_task",
-            plan.run_id,
-            index,
-            task.task,
-            task.sample_set_id,
-            task.first_sample,
-            task.sample_count,
-            SCORING.dump_json(task.scoring).decode(),
-            PROVENANCE.dump_json(task.provenance).decode(),
-            task.request_digest or None,
+            run_id=plan.run_id,
+            task_index=index,
+            task=task.task,
+            sample_set_id=task.sample_set_id,
+            first_sample=task.first_sample,
+            sample_count=task.sample_count,
+            scoring=SCORING.dump_json(task.scoring).decode(),
+            provenance=PROVENANCE.dump_json(task.provenance).decode(),
+            request_digest=task.request_digest or None,
         )
     return True
 
@@ -174,14 +183,14 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
 async def _open_epoch(transaction: PostgresTransaction, run_id: str, epoch: int) -> None:
     current = await _lock(transaction, run_id, epoch, is_later_allowed=True)
     if epoch > current:
-        await transaction.execute("open_epoch", run_id, epoch)
-        await transaction.execute("uncount_failures", run_id)
-        await transaction.execute("uncount_shards", run_id)
+        await transaction.execute("open_epoch", run_id=run_id, epoch=epoch)
+        await transaction.execute("uncount_failures", run_id=run_id)
+        await transaction.execute("uncount_shards", run_id=run_id)
 
 
 async def _lock(transaction: PostgresTransaction, run_id: str, epoch: int, *, is_later_allowed: bool) -> int:
     """The present epoch of a run, held until the transaction ends."""
-    row = await transaction.fetchrow("lock_run_record", run_id)
+    row = await transaction.fetchrow("lock_run_record", run_id=run_id)
     if row is None:
         raise RecordNotFound(run_id=run_id)
     current: int = row["epoch"]

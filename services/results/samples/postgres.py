@@ -31,11 +31,13 @@ class PostgresSampleSets:
         rows = [_row(staging_id, sample) for sample in samples]
 
         async def stage(transaction: PostgresTransaction) -> None:
-            await transaction.execute("stage_sample_set", staging_id)
+            await transaction.execute("stage_sample_set", sample_set_id=staging_id)
             if await _lock(transaction, staging_id) is not None:
                 raise SampleSetCommitted(sample_set_id=staging_id)
             # COPY knows no conflict: what a repeated chunk replaces is deleted before.
-            await transaction.execute("unstage_samples", staging_id, [one.position for one in samples])
+            await transaction.execute(
+                "unstage_samples", sample_set_id=staging_id, positions=[one.position for one in samples]
+            )
             await transaction.connection.copy_records_to_table(
                 "samples", columns=rows[0].keys(), records=[tuple(row.values()) for row in rows]
             )
@@ -53,73 +55,76 @@ class PostgresSampleSets:
         return await self._session.run(commit)
 
     async def read(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, StoredSample]:
-        rows = await self._session.fetch("list_samples", sample_set_id, positions)
+        rows = await self._session.fetch("list_samples", sample_set_id=sample_set_id, positions=positions)
         if positions and not rows:
             raise SampleSetNotFound(sample_set_id=sample_set_id)
         return {row["position"]: sample_from_row(row) for row in rows}
 
     async def weights(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, int]:
-        rows = await self._session.fetch("weigh_samples", sample_set_id, positions)
+        rows = await self._session.fetch("weigh_samples", sample_set_id=sample_set_id, positions=positions)
         return {row["position"]: row["bytes"] for row in rows}
 
     async def targets(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
-        rows = await self._session.fetch("list_targets", sample_set_id, positions)
+        rows = await self._session.fetch("list_targets", sample_set_id=sample_set_id, positions=positions)
         return {row["position"]: _target(row) for row in rows}
 
     async def clusters(self, sample_set_id: str) -> Mapping[int, str]:
-        rows = await self._session.fetch("list_clusters", sample_set_id)
+        rows = await self._session.fetch("list_clusters", sample_set_id=sample_set_id)
         return {row["position"]: row["cluster"] for row in rows}
 
     async def label_count(self, sample_set_id: str) -> int:
-        return await self._session.fetchval("read_label_count", sample_set_id) or 0
+        return await self._session.fetchval("read_label_count", sample_set_id=sample_set_id) or 0
 
     async def delete_staged(self, touched_before: datetime) -> int:
-        deleted: int = await self._session.fetchval("delete_staged_sets", touched_before)
+        deleted: int = await self._session.fetchval("delete_staged_sets", touched_before=touched_before)
         await self._delete_samples_of_deleted_sets()
         return deleted
 
     async def _delete_samples_of_deleted_sets(self) -> None:
         """Completes earlier garbage collections that were killed, too."""
-        for row in await self._session.fetch("list_deleted_sets", SETS_AT_A_TIME):
+        for row in await self._session.fetch("list_deleted_sets", limit=SETS_AT_A_TIME):
             sample_set_id: str = row["sample_set_id"]
             after: int | None = -1
             while after is not None:
                 after = await self._session.fetchval(
-                    "delete_set_samples", sample_set_id, after, SAMPLES_AT_A_TIME
+                    "delete_set_samples",
+                    sample_set_id=sample_set_id,
+                    after_position=after,
+                    limit=SAMPLES_AT_A_TIME,
                 )
-            await self._session.execute("delete_deleted_set", sample_set_id)
+            await self._session.execute("delete_deleted_set", sample_set_id=sample_set_id)
 
 
 async def _lock(transaction: PostgresTransaction, sample_set_id: str) -> SampleSet | None:
     """The committed set that an id stands for; None while it is staged."""
-    row = await transaction.fetchrow("lock_sample_set", sample_set_id)
+    row = await transaction.fetchrow("lock_sample_set", sample_set_id=sample_set_id)
     if row is None:
         raise SampleSetNotFound(sample_set_id=sample_set_id)
     if row["same_as"] is None and row["digest"] is None:
         return None
     if row["same_as"] is None:
-        await transaction.execute("touch_sample_set", sample_set_id)
+        await transaction.execute("touch_sample_set", sample_set_id=sample_set_id)
         return SampleSet(sample_set_id, row["digest"])
-    kept = await transaction.fetchrow("touch_sample_set", row["same_as"])
+    kept = await transaction.fetchrow("touch_sample_set", sample_set_id=row["same_as"])
     assert kept is not None
     return SampleSet(row["same_as"], kept["digest"])
 
 
 async def _commit(transaction: PostgresTransaction, staging_id: str, sample_count: int) -> SampleSet:
-    staged = await transaction.fetchrow("measure_samples", staging_id)
+    staged = await transaction.fetchrow("measure_samples", sample_set_id=staging_id)
     assert staged is not None
     if not staged["staged"] == staged["end_position"] == sample_count:
         raise SampleSetIncomplete(
             sample_set_id=staging_id, staged=staged["staged"], sample_count=sample_count
         )
     digest: bytes = staged["digest"]
-    await transaction.execute("lock_digest", digest)
-    same = await transaction.fetchrow("touch_digest", digest)
+    await transaction.execute("lock_digest", digest=digest)
+    same = await transaction.fetchrow("touch_digest", digest=digest)
     if same is None:
-        await transaction.execute("commit_sample_set", staging_id, digest)
+        await transaction.execute("commit_sample_set", sample_set_id=staging_id, digest=digest)
         return SampleSet(staging_id, digest)
-    await transaction.execute("alias_sample_set", staging_id, same["sample_set_id"])
-    await transaction.execute("delete_samples", staging_id)
+    await transaction.execute("alias_sample_set", sample_set_id=staging_id, same_as=same["sample_set_id"])
+    await transaction.execute("delete_samples", sample_set_id=staging_id)
     return SampleSet(same["sample_set_id"], digest)
 
 
@@ -190,7 +195,9 @@ class PostgresSampleMessages:
         self._session = session
 
     async def read(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
-        rows = await self._session.fetch("list_sample_messages", sample_set_id, positions)
+        rows = await self._session.fetch(
+            "list_sample_messages", sample_set_id=sample_set_id, positions=positions
+        )
         if positions and not rows:
             raise SampleSetNotFound(sample_set_id=sample_set_id)
         return {row["position"]: _message_from_row(row) for row in rows}

@@ -1,14 +1,15 @@
--- name: stage_sample_set: Store the row of a set that is being staged, or note that it still is ($1 set)
+-- name: stage_sample_set: Store the row of a set that is being staged, or note that it still is
 -- The touch keeps a set that is still being staged from the sweep.
-INSERT INTO sample_sets (sample_set_id) VALUES ($1) ON CONFLICT (sample_set_id) DO UPDATE SET touched_at = now();
+INSERT INTO sample_sets (sample_set_id) VALUES (:sample_set_id) ON CONFLICT (sample_set_id) DO UPDATE SET touched_at = now();
 
--- name: lock_sample_set: Return whether a set is still staged; calls for the same set wait for each other ($1 set)
-SELECT digest, same_as::text AS same_as FROM sample_sets WHERE sample_set_id = $1 FOR UPDATE;
+-- name: lock_sample_set: Return whether a set is still staged; calls for the same set wait for each other
+SELECT digest, same_as::text AS same_as FROM sample_sets WHERE sample_set_id = :sample_set_id FOR UPDATE;
 
--- name: unstage_samples: Delete the samples that a repeated chunk replaces ($1 set, $2 positions)
-DELETE FROM samples WHERE sample_set_id = $1 AND position = ANY ($2);
+-- name: unstage_samples: Delete the samples that a repeated chunk replaces
+DELETE FROM samples WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
--- name: measure_samples: Return the count of staged samples, the range of their positions, and the digest over digests, passages and named rows ($1 set)
+-- name: measure_samples: Return the count of staged samples, the range of their positions, and a digest
+-- The digest covers their digests, passages and named rows.
 SELECT
     count(*) AS staged,
     coalesce(max(position), -1) + 1 AS end_position,
@@ -19,93 +20,93 @@ SELECT
         ''::bytea ORDER BY position
     ), ''::bytea)) AS digest
 FROM samples
-WHERE sample_set_id = $1;
+WHERE sample_set_id = :sample_set_id;
 
--- name: lock_digest: Let commits of equal sets wait for each other until their transactions end ($1 digest)
+-- name: lock_digest: Let commits of equal sets wait for each other until their transactions end
 -- No lock of a row: the set that both would commit may not exist yet.
-SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 0));
+SELECT pg_advisory_xact_lock(hashtextextended(encode(:digest, 'hex'), 0));
 
--- name: touch_digest: Return the committed set of a digest, which is not collected for a while ($1 digest)
-UPDATE sample_sets SET touched_at = now() WHERE digest = $1 RETURNING sample_set_id::text AS sample_set_id;
+-- name: touch_digest: Return the committed set of a digest, which is not collected for a while
+UPDATE sample_sets SET touched_at = now() WHERE digest = :digest RETURNING sample_set_id::text AS sample_set_id;
 
--- name: touch_sample_set: Return the digest of a committed set, which is not collected for a while ($1 set)
-UPDATE sample_sets SET touched_at = now() WHERE sample_set_id = $1 AND digest IS NOT NULL RETURNING digest;
+-- name: touch_sample_set: Return the digest of a committed set, which is not collected for a while
+UPDATE sample_sets SET touched_at = now() WHERE sample_set_id = :sample_set_id AND digest IS NOT NULL RETURNING digest;
 
--- name: commit_sample_set: Name a staged set by its digest ($1 set, $2 digest)
-UPDATE sample_sets SET digest = $2, touched_at = now() WHERE sample_set_id = $1;
+-- name: commit_sample_set: Name a staged set by its digest
+UPDATE sample_sets SET digest = :digest, touched_at = now() WHERE sample_set_id = :sample_set_id;
 
--- name: alias_sample_set: Store which committed set a staged one equals ($1 staged set, $2 committed set)
-UPDATE sample_sets SET same_as = $2 WHERE sample_set_id = $1;
+-- name: alias_sample_set: Store which committed set a staged one equals
+UPDATE sample_sets SET same_as = :same_as WHERE sample_set_id = :sample_set_id;
 
--- name: delete_samples: Delete all samples of a set ($1 set)
-DELETE FROM samples WHERE sample_set_id = $1;
+-- name: delete_samples: Delete all samples of a set
+DELETE FROM samples WHERE sample_set_id = :sample_set_id;
 
--- name: delete_staged_sets: Delete uncommitted sets and aliases ($1 last touched before)
+-- name: delete_staged_sets: Delete uncommitted sets and aliases
 WITH deleted AS (
-    DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < $1 RETURNING sample_set_id
+    DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < :touched_before RETURNING sample_set_id
 ), noted AS (
     INSERT INTO deleted_sample_sets (sample_set_id) SELECT sample_set_id FROM deleted ON CONFLICT (sample_set_id) DO NOTHING
 )
 SELECT count(*) AS deleted FROM deleted;
 
--- name: list_deleted_sets: Return sets that are gone and whose samples may still exist ($1 rows)
-SELECT sample_set_id::text AS sample_set_id FROM deleted_sample_sets LIMIT $1::integer;
+-- name: list_deleted_sets: Return sets that are gone and whose samples may still exist
+SELECT sample_set_id::text AS sample_set_id FROM deleted_sample_sets LIMIT :limit::integer;
 
--- name: delete_set_samples: Delete some samples of a set that is gone; returns the last one ($1 set, $2 after position, $3 rows)
+-- name: delete_set_samples: Delete some samples of a set that is gone; returns the last one
 -- Nothing is deleted while the set is staged again under the same id.
 WITH chunk AS (
     SELECT s.position
     FROM samples AS s
-    WHERE s.sample_set_id = $1
-        AND s.position > $2
-        AND NOT EXISTS (SELECT FROM sample_sets AS kept WHERE kept.sample_set_id = $1)
+    WHERE s.sample_set_id = :sample_set_id
+        AND s.position > :after_position
+        AND NOT EXISTS (SELECT FROM sample_sets AS kept WHERE kept.sample_set_id = :sample_set_id)
     ORDER BY s.position
-    LIMIT $3::integer
+    LIMIT :limit::integer
 ), deleted AS (
-    DELETE FROM samples AS s USING chunk WHERE s.sample_set_id = $1 AND s.position = chunk.position
+    DELETE FROM samples AS s USING chunk WHERE s.sample_set_id = :sample_set_id AND s.position = chunk.position
 )
 SELECT max(position) AS position FROM chunk;
 
--- name: delete_deleted_set: Delete the row of a deleted set whose samples are gone as well ($1 set)
-DELETE FROM deleted_sample_sets WHERE sample_set_id = $1;
+-- name: delete_deleted_set: Delete the row of a deleted set whose samples are gone as well
+DELETE FROM deleted_sample_sets WHERE sample_set_id = :sample_set_id;
 
--- name: list_samples: Return samples of a committed set by position ($1 set, $2 positions)
+-- name: list_samples: Return samples of a committed set by position
 SELECT
     s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice,
     s.target_texts, s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json
 FROM samples AS s
-WHERE s.sample_set_id = $1
-    AND s.position = ANY ($2)
-    AND EXISTS (SELECT FROM sample_sets AS c WHERE c.sample_set_id = $1 AND c.digest IS NOT NULL);
+WHERE s.sample_set_id = :sample_set_id
+    AND s.position = ANY (:positions)
+    AND EXISTS (SELECT FROM sample_sets AS c WHERE c.sample_set_id = :sample_set_id AND c.digest IS NOT NULL);
 
--- name: list_sample_messages: Return samples of a committed set by position, as they are sent to a worker ($1 set, $2 positions)
+-- name: list_sample_messages: Return samples of a committed set by position, as they are sent to a worker
 SELECT
     s.position, s.doc_id, s.prompt_text, s.prompt_messages, s.choices, s.cluster, s.row_id, s.params_json, s.code_check,
     s.rollout_spec
 FROM samples AS s
-WHERE s.sample_set_id = $1
-    AND s.position = ANY ($2)
-    AND EXISTS (SELECT FROM sample_sets AS c WHERE c.sample_set_id = $1 AND c.digest IS NOT NULL);
+WHERE s.sample_set_id = :sample_set_id
+    AND s.position = ANY (:positions)
+    AND EXISTS (SELECT FROM sample_sets AS c WHERE c.sample_set_id = :sample_set_id AND c.digest IS NOT NULL);
 
--- name: weigh_samples: Return the approximate bytes of listed samples ($1 set, $2 positions)
+-- name: weigh_samples: Return the approximate bytes of listed samples
 SELECT
     position,
     octet_length(coalesce(prompt_text, prompt_messages::text, ''))
         + octet_length(array_to_string(choices, ''))
         + octet_length(array_to_string(target_texts, '')) AS bytes
 FROM samples
-WHERE sample_set_id = $1 AND position = ANY ($2);
+WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
--- name: list_targets: Return the targets of samples ($1 set, $2 positions)
+-- name: list_targets: Return the targets of samples
 SELECT position, choices, target_choice, target_texts, right_choices, wrong_texts, choice_texts
 FROM samples
-WHERE sample_set_id = $1 AND position = ANY ($2);
+WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
--- name: list_clusters: Return the samples of a set that share a passage ($1 set)
-SELECT position, cluster FROM samples WHERE sample_set_id = $1 AND cluster <> '' ORDER BY position;
+-- name: list_clusters: Return the samples of a set that share a passage
+SELECT position, cluster FROM samples WHERE sample_set_id = :sample_set_id AND cluster <> '' ORDER BY position;
 
--- name: read_label_count: Return how many choices a sample of a set has, where all have as many ($1 set)
+-- name: read_label_count: Return how many choices a sample of a set has, where all have as many
 SELECT min(cardinality(choices)) AS labels
 FROM samples
-WHERE sample_set_id = $1
+WHERE sample_set_id = :sample_set_id
 HAVING min(cardinality(choices)) = max(cardinality(choices));

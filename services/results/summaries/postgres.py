@@ -27,8 +27,10 @@ class PostgresSummaries:
         run_id, epoch = summary.run_id, summary.epoch
 
         async def add(transaction: PostgresTransaction) -> None:
-            if await transaction.fetchrow("lock_frozen_epoch", run_id, epoch) is not None:
-                await transaction.execute("add_summary", run_id, epoch, SUMMARY.dump_json(summary).decode())
+            if await transaction.fetchrow("lock_frozen_epoch", run_id=run_id, epoch=epoch) is not None:
+                await transaction.execute(
+                    "add_summary", run_id=run_id, epoch=epoch, summary=SUMMARY.dump_json(summary).decode()
+                )
                 await self._add_closed_run(transaction, plan, summary)
 
         await self._session.run(add)
@@ -36,7 +38,9 @@ class PostgresSummaries:
 
     async def change_state(self, plan: RunPlan, summary: RunSummary, state: RunState) -> None:
         async def change(transaction: PostgresTransaction) -> None:
-            changed = await transaction.fetchval("change_final_state", summary.run_id, summary.epoch, state)
+            changed = await transaction.fetchval(
+                "change_final_state", run_id=summary.run_id, epoch=summary.epoch, state=state
+            )
             if changed is not None:
                 await self._add_closed_run(transaction, plan, summary)
 
@@ -44,19 +48,19 @@ class PostgresSummaries:
 
     async def add_problem(self, run_id: str, epoch: int, problem: str) -> None:
         async def add(transaction: PostgresTransaction) -> None:
-            row = await transaction.fetchrow("lock_summary", run_id, epoch)
+            row = await transaction.fetchrow("lock_summary", run_id=run_id, epoch=epoch)
             summary = None if row is None else SUMMARY.validate_json(row["summary"])
             # Not by SQL: jsonb would lose the order of the figures.
             if summary is not None and problem not in summary.problems:
                 changed = replace(summary, problems=(*summary.problems, problem))
                 await transaction.execute(
-                    "change_summary", run_id, epoch, SUMMARY.dump_json(changed).decode()
+                    "change_summary", run_id=run_id, epoch=epoch, summary=SUMMARY.dump_json(changed).decode()
                 )
 
         await self._session.run(add)
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
-        row = await self._session.fetchrow("read_summary", run_id, epoch)
+        row = await self._session.fetchrow("read_summary", run_id=run_id, epoch=epoch)
         return None if row is None else SUMMARY.validate_json(row["summary"])
 
 
@@ -68,23 +72,29 @@ class PostgresCloseLeases:
         self._holder = holder
 
     async def acquire(self, run_id: str, epoch: int, seconds: float) -> CloseLease | None:
-        row = await self._session.fetchrow("lease_close", run_id, epoch, self._holder, seconds)
+        row = await self._session.fetchrow(
+            "lease_close", run_id=run_id, epoch=epoch, holder=self._holder, seconds=seconds
+        )
         return None if row is None else CloseLease(row["starts"], row["is_withdrawn"])
 
     async def share(self, run_id: str, epoch: int) -> float:
-        share: float | None = await self._session.fetchval("read_close_share", run_id, epoch)
+        share: float | None = await self._session.fetchval("read_close_share", run_id=run_id, epoch=epoch)
         # Without a lease it was stored just now: the next call finds the summary.
         return 1.0 if share is None else share
 
     async def renew(self, run_id: str, epoch: int, share: float, seconds: float) -> bool:
-        arguments = (run_id, epoch, self._holder, share, seconds)
-        return await self._session.fetchrow("renew_close_lease", *arguments) is not None
+        renewed = await self._session.fetchrow(
+            "renew_close_lease", run_id=run_id, epoch=epoch, holder=self._holder, share=share, seconds=seconds
+        )
+        return renewed is not None
 
     async def withdraw(self, run_id: str, epoch: int) -> None:
-        await self._session.execute("withdraw_close", run_id, epoch, self._holder)
+        await self._session.execute("withdraw_close", run_id=run_id, epoch=epoch, holder=self._holder)
 
     async def release(self, run_id: str, epoch: int, *, counts: bool) -> None:
-        await self._session.execute("release_close_lease", run_id, epoch, self._holder, counts)
+        await self._session.execute(
+            "release_close_lease", run_id=run_id, epoch=epoch, holder=self._holder, counts=counts
+        )
 
     async def delete(self, run_id: str, epoch: int) -> None:
-        await self._session.execute("delete_close_lease", run_id, epoch, self._holder)
+        await self._session.execute("delete_close_lease", run_id=run_id, epoch=epoch, holder=self._holder)

@@ -1,7 +1,7 @@
 """Batches in Postgres, with their runs."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -35,7 +35,7 @@ class PostgresBatches:
 
         async def add(transaction: PostgresTransaction) -> Batch:
             await lock_user(transaction, batch.user)
-            ordered = await transaction.fetchval("find_submitted_batch", request)
+            ordered = await transaction.fetchval("find_submitted_batch", request_id=request)
             if ordered is None:
                 if batch.run is not None:
                     # Its files are written in the end, whatever their size, so there must be room now.
@@ -43,7 +43,7 @@ class PostgresBatches:
                         transaction, batch.user, batch.run.order.project_id, MIN_FILE
                     )
                     await self._runs.add_in(transaction, batch.run, "")
-                await transaction.execute("add_batch", *_batch_values(batch), request)
+                await transaction.execute("add_batch", **_batch_values(batch), request_id=request)
             # Read again: another call may have stored the batch under this id.
             return await _found(transaction, BatchId(ordered or batch.batch_id))
 
@@ -53,29 +53,37 @@ class PostgresBatches:
         request = request_of(user, request_id)
 
         async def ordered(transaction: PostgresTransaction) -> Batch | None:
-            batch_id = await transaction.fetchval("find_submitted_batch", request)
+            batch_id = await transaction.fetchval("find_submitted_batch", request_id=request)
             return await _found(transaction, BatchId(batch_id)) if batch_id else None
 
         return await self._session.run(ordered)
 
     async def get(self, batch_id: BatchId) -> Batch:
-        return _batch(batch_id, await self._session.fetchrow("read_batch", batch_id))
+        return _batch(batch_id, await self._session.fetchrow("read_batch", batch_id=batch_id))
 
     async def page(self, size: int, after: BatchId | None) -> Sequence[Batch]:
-        behind = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
-        return [batch_from_row(row) for row in await self._session.fetch("list_batches", *behind, size)]
+        created_at, batch_id = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
+        rows = await self._session.fetch(
+            "list_batches", before_created_at=created_at, before_batch_id=batch_id, limit=size
+        )
+        return [batch_from_row(row) for row in rows]
 
     async def to_finalize(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
-        rows = await self._session.fetch("list_batches_to_finalize", list(others), limit)
+        rows = await self._session.fetch("list_batches_to_finalize", left_out=list(others), limit=limit)
         return [BatchId(row["batch_id"]) for row in rows]
 
     async def finalize(
         self, token: FencingToken, batch_id: BatchId, written: BatchFiles, files: Sequence[StoredFile]
     ) -> bool:
-        values = (batch_id, written.finalized_at, written.output_file_id, written.error_file_id)
-
         async def finalize(transaction: PostgresTransaction) -> bool:
-            if await transaction.fetchval("finalize_batch", *values) is None:
+            found = await transaction.fetchval(
+                "finalize_batch",
+                batch_id=batch_id,
+                finalized_at=written.finalized_at,
+                output_file_id=written.output_file_id,
+                error_file_id=written.error_file_id,
+            )
+            if found is None:
                 return False
             for file in files:
                 await add_file_in(transaction, file)
@@ -86,14 +94,14 @@ class PostgresBatches:
 
 async def refuse_used_file(transaction: PostgresTransaction, file_id: str) -> None:
     """Raises `FileInUse` until the batch over it has written its files, `FileInUseByRun` for other runs."""
-    batch_id = await transaction.fetchval("find_batch_using_file", file_id)
+    batch_id = await transaction.fetchval("find_batch_using_file", file_id=file_id)
     if batch_id is not None:
         raise FileInUse(file_id=file_id, batch_id=batch_id)
     await refuse_used_by_run(transaction, file_id)
 
 
 async def _found(transaction: PostgresTransaction, batch_id: BatchId) -> Batch:
-    return _batch(batch_id, await transaction.fetchrow("read_batch", batch_id))
+    return _batch(batch_id, await transaction.fetchrow("read_batch", batch_id=batch_id))
 
 
 def _batch(batch_id: BatchId, row: asyncpg.Record | None) -> Batch:
@@ -128,18 +136,18 @@ def _files_from_row(row: asyncpg.Record) -> BatchFiles | None:
     return BatchFiles(row["finalized_at"], row["output_file_id"], row["error_file_id"])
 
 
-def _batch_values(batch: Batch) -> tuple[object, ...]:
+def _batch_values(batch: Batch) -> Mapping[str, object]:
     order = batch.order
-    return (
-        batch.batch_id,
-        batch.user,
-        order.input_file_id,
-        order.endpoint,
-        order.completion_window,
-        json.dumps(dict(order.metadata)),
-        batch.created_at,
-        batch.total,
-        batch.run.run_id if batch.run else None,
-        json.dumps([asdict(error) for error in batch.errors]),
-        order.output_expires_after_seconds,
-    )
+    return {
+        "batch_id": batch.batch_id,
+        "username": batch.user,
+        "input_file_id": order.input_file_id,
+        "endpoint": order.endpoint,
+        "completion_window": order.completion_window,
+        "metadata": json.dumps(dict(order.metadata)),
+        "created_at": batch.created_at,
+        "total": batch.total,
+        "run_id": batch.run.run_id if batch.run else None,
+        "errors": json.dumps([asdict(error) for error in batch.errors]),
+        "output_expires_after_seconds": order.output_expires_after_seconds,
+    }

@@ -10,8 +10,15 @@ from services.scheduler.changes.user_change import Action, Author, Change, Chang
 
 async def record_change(transaction: PostgresTransaction, change: Change) -> None:
     author = change.author
-    values = (author.at, author.user, change.action, change.kind, change.object_id, change.detail)
-    await transaction.execute("add_change", *values)
+    await transaction.execute(
+        "add_change",
+        changed_at=author.at,
+        username=author.user,
+        action=change.action,
+        kind=change.kind,
+        object_id=change.object_id,
+        detail=change.detail,
+    )
 
 
 class PostgresChanges:
@@ -25,15 +32,23 @@ class PostgresChanges:
     ) -> ChangePage:
         # One more than is shown: then there is a next page.
         if object_id is None and kind is None:
-            rows = await self._session.fetch("list_changes", before, size + 1)
+            rows = await self._session.fetch("list_changes", before_change_id=before, limit=size + 1)
         else:
-            rows = await self._session.fetch("list_changes_of", before, size + 1, object_id or "", kind)
+            rows = await self._session.fetch(
+                "list_changes_of",
+                before_change_id=before,
+                limit=size + 1,
+                object_id=object_id or "",
+                kind=kind,
+            )
         shown = rows[:size]
         last = shown[-1]["change_id"] if len(rows) > size else None
         return ChangePage([_change_from_row(row) for row in shown], last)
 
     async def delete_oldest(self, before: datetime, kept: int, limit: int) -> int:
-        return len(await self._session.fetch("delete_oldest_changes", before, kept, limit))
+        return len(
+            await self._session.fetch("delete_oldest_changes", changed_before=before, kept=kept, limit=limit)
+        )
 
 
 def _change_from_row(row: asyncpg.Record) -> Change:

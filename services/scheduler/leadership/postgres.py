@@ -14,7 +14,7 @@ import asyncpg
 from services.common.clock import Clock
 from services.common.lifecycle import every
 from services.common.postgres import TRANSIENT_POSTGRES, PostgresSession, PostgresTransaction
-from services.common.postgres_servers import PostgresServers
+from services.common.sql.servers import PostgresServers
 from services.common.structured_logs import get_logger
 from services.scheduler.leadership.errors import LeadershipLost
 from services.scheduler.leadership.leader_election import FencingToken
@@ -43,16 +43,18 @@ async def run_as_leader(
 
     async def fenced(transaction: PostgresTransaction) -> T:
         # First in the transaction: the row stays locked, so no new term starts before the commit.
-        if await transaction.fetchval("lock_term", token) is None:
+        if await transaction.fetchval("lock_term", fencing_token=token) is None:
             raise LeadershipLost
         return await operation(transaction)
 
     return await session.run(fenced)
 
 
-async def write_as_leader(session: PostgresSession, token: FencingToken, query: str, *values: object) -> bool:
+async def write_as_leader(
+    session: PostgresSession, token: FencingToken, query: str, /, **values: object
+) -> bool:
     """Whether the statement, run as above, returned a row."""
-    found = await run_as_leader(session, token, lambda transaction: transaction.fetchval(query, *values))
+    found = await run_as_leader(session, token, lambda transaction: transaction.fetchval(query, **values))
     return found is not None
 
 
@@ -121,8 +123,8 @@ class PostgresLeaderElection:
         try:
             # The lock is polled: a statement that waits for it looks like a dead server.
             while True:
-                if await connection.fetchval(QUERIES["lock_leadership"]):
-                    token = await connection.fetchval(QUERIES["begin_term"])
+                if await connection.fetchval(QUERIES["lock_leadership"].statement):
+                    token = await connection.fetchval(QUERIES["begin_term"].statement)
                     return PostgresLeaderTerm(connection, FencingToken(token))
                 await asyncio.sleep(_RETRY_SECONDS)
         # Also when cancelled: a connection that is left open would keep the lock without a leader.

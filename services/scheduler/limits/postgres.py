@@ -44,13 +44,13 @@ class PostgresLimits:
 
     async def change(self, changes: LimitChanges, author: Author) -> QueueLimits:
         async def set_limits(transaction: PostgresTransaction) -> QueueLimits:
-            values = [getattr(changes, name) for name in _IN_THE_ROW]
-            await transaction.execute("change_limits", list(changes.reset), *values)
+            values = {name: getattr(changes, name) for name in _IN_THE_ROW}
+            await transaction.execute("change_limits", reset=list(changes.reset), **values)
             if changes.highest_priorities or "highest_priorities" in changes.reset:
                 await transaction.execute("delete_user_priorities")
                 users = list(changes.highest_priorities)
                 highest = [priority.number for priority in changes.highest_priorities.values()]
-                await transaction.execute("add_user_priorities", users, highest)
+                await transaction.execute("add_user_priorities", usernames=users, highest_priorities=highest)
             change = Change(author, Action.SET, ObjectKind.LIMITS, "", changed_text(changes))
             await record_change(transaction, change)
             return await self._limits(transaction)
@@ -63,12 +63,12 @@ class PostgresLimits:
         max_reads = self._settings.max_reads_per_minute
         if is_read and not max_reads:
             return allowance(0, 0, user, resets_in)
-        [row] = await self._session.fetch("count_request", user, minute, is_read)
+        [row] = await self._session.fetch("count_request", username=user, minute=minute, is_read=is_read)
         changed: int = row["changed_limit"] or self._settings.max_requests_per_minute
         return allowance(max_reads if is_read else changed, row["requests"], user, resets_in)
 
     async def delete_request_counts(self, before: datetime) -> None:
-        await self._session.execute("delete_request_counts", before - _MINUTE)
+        await self._session.execute("delete_request_counts", before=before - _MINUTE)
 
     async def _limits(self, transaction: PostgresTransaction) -> QueueLimits:
         return _limits_from_row(await transaction.fetchrow("read_limits"), self._settings)

@@ -1,7 +1,7 @@
 """Tasks and shards of planned runs in Postgres. Attempts are stored before anything is sent."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import asyncpg
@@ -21,57 +21,75 @@ class PostgresShards:
         self._session = session
 
     async def delete_shards(self, token: FencingToken, run: Run) -> None:
-        await write_as_leader(self._session, token, "delete_shards", run.run_id, run.epoch)
+        await write_as_leader(self._session, token, "delete_shards", run_id=run.run_id, epoch=run.epoch)
 
     async def next_shard_number(self, run: Run) -> int:
-        number: int = await self._session.fetchval("read_next_shard", run.run_id)
+        number: int = await self._session.fetchval("read_next_shard", run_id=run.run_id)
         return number
 
     async def add_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> bool:
-        columns = (
-            [shard.number for shard in shards],
-            [shard.task_index for shard in shards],
-            [shard.rollout for shard in shards],
-            [_array_literal(shard.samples) for shard in shards],
-        )
+        columns = {
+            "shards": [shard.number for shard in shards],
+            "task_indexes": [shard.task_index for shard in shards],
+            "rollouts": [shard.rollout for shard in shards],
+            "samples": [_array_literal(shard.samples) for shard in shards],
+        }
 
         async def add(transaction: PostgresTransaction) -> bool:
-            if await transaction.fetchval("lock_running_run", run.run_id, run.epoch) is None:
+            if await transaction.fetchval("lock_running_run", run_id=run.run_id, epoch=run.epoch) is None:
                 return False
-            await transaction.execute("add_shards", run.run_id, run.epoch, *columns)
+            await transaction.execute("add_shards", run_id=run.run_id, epoch=run.epoch, **columns)
             return True
 
         return await run_as_leader(self._session, token, add)
 
     async def mark_planned(self, token: FencingToken, run: Run, plan: PlanRecord) -> bool:
         async def mark(transaction: PostgresTransaction) -> bool:
-            environment = json.dumps(plan.environment)
-            values = (run.run_id, run.epoch, plan.total, environment, plan.reused_answers)
-            if await transaction.fetchval("mark_planned", *values) is None:
+            marked = await transaction.fetchval(
+                "mark_planned",
+                run_id=run.run_id,
+                epoch=run.epoch,
+                total=plan.total,
+                environment=json.dumps(plan.environment),
+                reused_answers=plan.reused_answers,
+            )
+            if marked is None:
                 return False
             # A planning that was interrupted after its commit is repeated, and then stores the same tasks.
-            await transaction.execute("delete_tasks", run.run_id)
+            await transaction.execute("delete_tasks", run_id=run.run_id)
             await transaction.executemany(
                 "add_task",
-                [(run.run_id, index, *_task_values(task)) for index, task in enumerate(plan.tasks)],
+                [
+                    {"run_id": run.run_id, "task_index": index, **_task_values(task)}
+                    for index, task in enumerate(plan.tasks)
+                ],
             )
             return True
 
         return await run_as_leader(self._session, token, mark)
 
     async def planned(self, run: Run, after: int, limit: int) -> Sequence[Shard]:
-        values = (run.run_id, run.epoch, after, limit)
-        return _shards(await self._session.fetch("list_planned_shards", *values))
+        rows = await self._session.fetch(
+            "list_planned_shards", run_id=run.run_id, epoch=run.epoch, after_shard=after, limit=limit
+        )
+        return _shards(rows)
 
     async def dispatched(self, run: Run) -> Sequence[Shard]:
-        return _shards(await self._session.fetch("list_dispatched_shards", run.run_id, run.epoch))
+        return _shards(
+            await self._session.fetch("list_dispatched_shards", run_id=run.run_id, epoch=run.epoch)
+        )
 
     async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
         """A single statement, so that dispatching costs one round trip."""
-        numbers = [shard.number for shard in moves.dispatched]
-        attempts = [shard.attempt for shard in moves.dispatched]
-        values = (token, run.run_id, run.epoch, list(moves.done), numbers, attempts)
-        row = await self._session.fetchrow("move_shards", *values)
+        row = await self._session.fetchrow(
+            "move_shards",
+            fencing_token=token,
+            run_id=run.run_id,
+            epoch=run.epoch,
+            done_shards=list(moves.done),
+            dispatched_shards=[shard.number for shard in moves.dispatched],
+            attempts=[shard.attempt for shard in moves.dispatched],
+        )
         if row is None or not row["is_leader"]:
             raise LeadershipLost
         return bool(row["is_running"])
@@ -79,7 +97,15 @@ class PostgresShards:
     async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
         numbers = [shard.number for shard in shards]
         samples = [_array_literal(shard.samples) for shard in shards]
-        await write_as_leader(self._session, token, "return_shards", run.run_id, run.epoch, numbers, samples)
+        await write_as_leader(
+            self._session,
+            token,
+            "return_shards",
+            run_id=run.run_id,
+            epoch=run.epoch,
+            shards=numbers,
+            samples=samples,
+        )
 
 
 def _shards(rows: Sequence[asyncpg.Record]) -> list[Shard]:
@@ -91,7 +117,6 @@ def _array_literal(numbers: Sequence[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
-def _task_values(task: PlannedTask) -> tuple[object, ...]:
-    """Values in the order of the fields, which is that of the query's parameters."""
-    # `generation` is the last field and the only one that is JSON.
-    return (*list(asdict(task).values())[:-1], to_json(task.generation))
+def _task_values(task: PlannedTask) -> Mapping[str, object]:
+    """The fields have the names of columns."""
+    return {**asdict(task), "generation": to_json(task.generation)}

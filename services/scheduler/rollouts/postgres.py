@@ -26,22 +26,22 @@ class PostgresRolloutsOrders:
         self._runs = runs
 
     async def add(self, order: RolloutsOrder, runs: Sequence[Run]) -> Sequence[Run]:
-        values = (
-            order.order_id,
-            order.user,
-            order.project_id,
-            order.suite,
-            order.suite_version,
-            to_json(order.agent),
-            order.rollouts,
-            list(order.task_ids),
-            list(order.models),
-            list(order.run_ids),
-            order.created_at,
-        )
+        values = {
+            "order_id": order.order_id,
+            "username": order.user,
+            "project_id": order.project_id,
+            "suite": order.suite,
+            "suite_version": order.suite_version,
+            "agent": to_json(order.agent),
+            "rollouts": order.rollouts,
+            "task_ids": list(order.task_ids),
+            "models": list(order.models),
+            "run_ids": list(order.run_ids),
+            "created_at": order.created_at,
+        }
 
         async def add(transaction: PostgresTransaction) -> Sequence[Run]:
-            await transaction.execute("add_rollouts_order", *values)
+            await transaction.execute("add_rollouts_order", **values)
             return [await self._runs.add_in(transaction, run, request_id=run.run_id) for run in runs]
 
         try:
@@ -52,40 +52,46 @@ class PostgresRolloutsOrders:
             raise UnknownSuite(suite=suite, supported=f"other versions of {order.suite}") from error
 
     async def get(self, order_id: str) -> RolloutsOrder:
-        row = await self._session.fetchrow("read_rollouts_order", order_id)
+        row = await self._session.fetchrow("read_rollouts_order", order_id=order_id)
         if row is None:
             raise RolloutsOrderNotFound(order_id=order_id)
         return _order(row)
 
     async def of_run(self, run_id: RunId) -> RolloutsOrder:
-        row = await self._session.fetchrow("read_order_of_run", run_id)
+        row = await self._session.fetchrow("read_order_of_run", run_id=run_id)
         if row is None:
             raise RolloutsOrderOfRunNotFound(run_id=run_id)
         return _order(row)
 
     async def page(self, wanted: OrderFilter, size: int, after: OrderCursor | None) -> OrderPage:
-        filters = (
-            wanted.suite or None,
-            wanted.suite_version,
-            wanted.model or None,
-            wanted.project_id,
-            wanted.state,
-        )
+        filters = {
+            "suite": wanted.suite or None,
+            "suite_version": wanted.suite_version,
+            "model": wanted.model or None,
+            "project_id": wanted.project_id,
+            "state": wanted.state,
+        }
         start = after or _BEFORE_ALL
 
         async def page(transaction: PostgresTransaction) -> OrderPage:
             await transaction.execute("plan_by_values")
             rows = await transaction.fetch(
-                "list_rollouts_orders", *filters, start.created_at, start.order_id, size
+                "list_rollouts_orders",
+                **filters,
+                before_created_at=start.created_at,
+                before_order_id=start.order_id,
+                limit=size,
             )
-            total = after.total if after else await transaction.fetchval("count_rollouts_orders", *filters)
+            total = after.total if after else await transaction.fetchval("count_rollouts_orders", **filters)
             return OrderPage([_order(row) for row in rows], total)
 
         return await self._session.run(page)
 
     async def runs(self, orders: Sequence[RolloutsOrder]) -> Sequence[Run]:
         run_ids = [run_id for order in orders for run_id in order.run_ids]
-        return [run_from_row(row) for row in await self._session.fetch("list_runs_of_orders", run_ids)]
+        return [
+            run_from_row(row) for row in await self._session.fetch("list_runs_of_orders", run_ids=run_ids)
+        ]
 
 
 def _order(row: asyncpg.Record) -> RolloutsOrder:

@@ -1,10 +1,13 @@
--- `SELECT *` reads the view run_rows, which lists its columns (migrations/0005_runs.sql).
+-- `SELECT *` reads the view run_rows, which lists its columns (schema.sql).
 
--- name: add_rollouts_order: Store an order, unless the same request has stored it with a run ($1 order, $2 user, $3 project, $4 suite, $5 version, $6 agent, $7 rollouts, $8 tasks, $9 models, $10 runs, $11 time)
+-- name: add_rollouts_order: Store an order, unless the same request has stored it with a run
 INSERT INTO rollouts_orders (
     order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+VALUES (
+    :order_id, :username, :project_id, :suite, :suite_version, :agent, :rollouts, :task_ids, :models, :run_ids,
+    :created_at
+)
 ON CONFLICT (order_id) DO UPDATE
 SET username = excluded.username, project_id = excluded.project_id, suite = excluded.suite,
     suite_version = excluded.suite_version, agent = excluded.agent, rollouts = excluded.rollouts,
@@ -12,53 +15,54 @@ SET username = excluded.username, project_id = excluded.project_id, suite = excl
     created_at = excluded.created_at
 WHERE NOT EXISTS (SELECT FROM runs WHERE run_id = ANY (rollouts_orders.run_ids));
 
--- name: read_rollouts_order: Return an order that still has a run ($1 order)
+-- name: read_rollouts_order: Return an order that still has a run
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 FROM rollouts_orders
-WHERE order_id = $1 AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids));
+WHERE order_id = :order_id AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids));
 
--- name: read_order_of_run: Return the order that submitted a run ($1 run)
+-- name: read_order_of_run: Return the order that submitted a run
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 FROM rollouts_orders
-WHERE run_ids @> ARRAY[$1::uuid] AND EXISTS (SELECT FROM runs WHERE run_id = $1);
+WHERE run_ids @> ARRAY[:run_id::uuid] AND EXISTS (SELECT FROM runs WHERE run_id = :run_id);
 
--- name: list_rollouts_orders: Return a page of orders that still have a run, newest first ($1 suite, $2 version, $3 model, $4 project, $5 state of a run, $6 time and $7 order that it begins after, $8 size)
+-- name: list_rollouts_orders: Return a page of orders that still have a run, newest first
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 FROM rollouts_orders
-WHERE ($1::text IS NULL OR suite = $1)
-    AND ($2::integer IS NULL OR suite_version = $2)
-    AND ($3::text IS NULL OR $3 = ANY (models))
-    AND ($4::bigint IS NULL OR project_id = $4)
-    AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5))
-    AND (created_at, order_id) < ($6, $7)
+WHERE (:suite::text IS NULL OR suite = :suite)
+    AND (:suite_version::integer IS NULL OR suite_version = :suite_version)
+    AND (:model::text IS NULL OR :model = ANY (models))
+    AND (:project_id::bigint IS NULL OR project_id = :project_id)
+    AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND (:state::text IS NULL OR state = :state))
+    AND (created_at, order_id) < (:before_created_at, :before_order_id)
 ORDER BY created_at DESC, order_id DESC
-LIMIT $8;
+LIMIT :limit;
 
--- name: count_rollouts_orders: Count the orders of all pages ($1 suite, $2 version, $3 model, $4 project, $5 state of a run)
+-- name: count_rollouts_orders: Count the orders of all pages
 SELECT count(*)
 FROM rollouts_orders
-WHERE ($1::text IS NULL OR suite = $1)
-    AND ($2::integer IS NULL OR suite_version = $2)
-    AND ($3::text IS NULL OR $3 = ANY (models))
-    AND ($4::bigint IS NULL OR project_id = $4)
-    AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND ($5::text IS NULL OR state = $5));
+WHERE (:suite::text IS NULL OR suite = :suite)
+    AND (:suite_version::integer IS NULL OR suite_version = :suite_version)
+    AND (:model::text IS NULL OR :model = ANY (models))
+    AND (:project_id::bigint IS NULL OR project_id = :project_id)
+    AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND (:state::text IS NULL OR state = :state));
 
--- name: list_runs_of_orders: Return the runs that are left of some ($1 runs)
-SELECT * FROM run_rows WHERE run_id = ANY ($1);
+-- name: list_runs_of_orders: Return the runs that are left of some
+SELECT * FROM run_rows WHERE run_id = ANY (:run_ids);
 
--- name: read_run_owner: Return the user and the project of a run ($1 run)
-SELECT username, project_id FROM runs WHERE run_id = $1;
+-- name: read_run_owner: Return the user and the project of a run
+SELECT username, project_id FROM runs WHERE run_id = :run_id;
 
--- name: add_artifact_part: Record a part of an artifact before its object is stored, where its run is of this epoch and not finished, and its rollout has not begun too often ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 user, $8 bytes, $9 time, $10 epoch, $11 most executions)
+-- name: add_artifact_part: Record a part of an artifact before its object is stored
+-- No row where the run is of another epoch or finished, or where the rollout has begun too often.
 INSERT INTO rollout_artifacts AS present (
     run_id, sample, rollout, execution, name, part, username, size_bytes, stored_at, is_stored
 )
-SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9, false
+SELECT run_id, :sample, :rollout, :execution, :name, :part, :username, :size_bytes, :stored_at, false
 FROM runs
-WHERE run_id = $1 AND epoch = $10 AND state IN ('pending', 'running', 'paused')
-    AND $11 > (
+WHERE run_id = :run_id AND epoch = :epoch AND state IN ('pending', 'running', 'paused')
+    AND :max_executions > (
         SELECT count(DISTINCT execution) FROM rollout_artifacts
-        WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution <> $4
+        WHERE run_id = :run_id AND sample = :sample AND rollout = :rollout AND execution <> :execution
     )
 FOR SHARE OF runs
 ON CONFLICT (run_id, sample, rollout, execution, name, part)
@@ -67,58 +71,60 @@ DO UPDATE SET size_bytes = CASE WHEN present.is_stored THEN present.size_bytes E
     stored_at = excluded.stored_at
 RETURNING true;
 
--- name: mark_artifact_part: Record that the object of a part is stored ($1 run, $2 sample, $3 rollout, $4 execution, $5 name, $6 part, $7 bytes)
-UPDATE rollout_artifacts SET is_stored = true, size_bytes = $7
-WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND part = $6;
+-- name: mark_artifact_part: Record that the object of a part is stored
+UPDATE rollout_artifacts SET is_stored = true, size_bytes = :size_bytes
+WHERE run_id = :run_id AND sample = :sample AND rollout = :rollout AND execution = :execution AND name = :name
+    AND part = :part;
 
--- name: delete_artifacts: Delete the records of artifacts of the rollouts of a deleted run ($1 run)
-DELETE FROM rollout_artifacts WHERE run_id = $1 RETURNING true;
+-- name: delete_artifacts: Delete the records of artifacts of the rollouts of a deleted run
+DELETE FROM rollout_artifacts WHERE run_id = :run_id RETURNING true;
 
 -- name: delete_artifacts_without_run: Delete the records of artifacts of runs that are gone, and return the runs
 DELETE FROM rollout_artifacts
 WHERE NOT EXISTS (SELECT FROM runs WHERE runs.run_id = rollout_artifacts.run_id)
 RETURNING run_id;
 
--- name: sum_artifact_storage: Sum up what workers stored of the rollouts of a user ($1 user)
+-- name: sum_artifact_storage: Sum up what workers stored of the rollouts of a user
 SELECT
     'artifacts' AS kind, count(DISTINCT run_id) AS files, coalesce(sum(size_bytes), 0)::bigint AS bytes,
     0::bigint AS rows
 FROM rollout_artifacts
-WHERE username = $1;
+WHERE username = :username;
 
--- name: sum_project_artifacts: Sum up what workers stored of the rollouts of a project ($1 project)
+-- name: sum_project_artifacts: Sum up what workers stored of the rollouts of a project
 SELECT coalesce(sum(size_bytes), 0)::bigint AS bytes
 FROM rollout_artifacts
 JOIN runs USING (run_id)
-WHERE project_id = $1;
+WHERE project_id = :project_id;
 
--- name: list_artifacts: Return the artifacts of a rollout ($1 run, $2 sample, $3 rollout, $4 most)
+-- name: list_artifacts: Return the artifacts of a rollout
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
 FROM rollout_artifacts
-WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND is_stored
+WHERE run_id = :run_id AND sample = :sample AND rollout = :rollout AND is_stored
 GROUP BY execution, name
 ORDER BY execution, name
-LIMIT $4;
+LIMIT :limit;
 
--- name: find_artifact: Return an artifact ($1 run, $2 sample, $3 rollout, $4 execution, $5 name)
+-- name: find_artifact: Return an artifact
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
 FROM rollout_artifacts
-WHERE run_id = $1 AND sample = $2 AND rollout = $3 AND execution = $4 AND name = $5 AND is_stored
+WHERE run_id = :run_id AND sample = :sample AND rollout = :rollout AND execution = :execution AND name = :name AND is_stored
 GROUP BY execution, name;
 
--- name: record_budget_use: Record what an execution of a rollout used, where its run is of this epoch and not finished, and return what those before it used, or one row without an execution ($1 run, $2 epoch, $3 sample, $4 rollout, $5 execution, $6 time, $7 agent steps, $8 tokens, $9 seconds, $10 most executions)
+-- name: record_budget_use: Record what an execution of a rollout used, and return what those before it used
+-- No row where the run is of another epoch or finished; one without an execution where there was none before.
 WITH others AS (
     SELECT execution, started_at, agent_steps, usage, seconds FROM rollout_budgets
-    WHERE run_id = $1 AND epoch = $2 AND sample = $3 AND rollout = $4 AND execution <> $5
+    WHERE run_id = :run_id AND epoch = :epoch AND sample = :sample AND rollout = :rollout AND execution <> :execution
 ),
 recorded AS (
     INSERT INTO rollout_budgets AS present (
         run_id, epoch, sample, rollout, execution, started_at, agent_steps, usage, seconds
     )
-    SELECT run_id, epoch, $3, $4, $5, $6, $7, $8, $9
+    SELECT run_id, epoch, :sample, :rollout, :execution, :started_at, :agent_steps, :usage, :seconds
     FROM runs
-    WHERE run_id = $1 AND epoch = $2 AND state IN ('pending', 'running', 'paused')
-        AND (SELECT count(*) FROM others) < $10
+    WHERE run_id = :run_id AND epoch = :epoch AND state IN ('pending', 'running', 'paused')
+        AND (SELECT count(*) FROM others) < :max_executions
     ON CONFLICT (run_id, epoch, sample, rollout, execution) DO UPDATE
     -- A report that comes late takes nothing back: counts only grow.
     SET agent_steps = greatest(present.agent_steps, excluded.agent_steps),
@@ -129,6 +135,6 @@ recorded AS (
         seconds = greatest(present.seconds, excluded.seconds)
     RETURNING started_at
 )
-SELECT (SELECT price FROM runs WHERE run_id = $1) AS price,
+SELECT (SELECT price FROM runs WHERE run_id = :run_id) AS price,
     others.execution, others.agent_steps, others.usage, others.seconds
-FROM recorded LEFT JOIN others ON (others.started_at, others.execution) < (recorded.started_at, $5);
+FROM recorded LEFT JOIN others ON (others.started_at, others.execution) < (recorded.started_at, :execution);

@@ -24,14 +24,14 @@ class PostgresDemands:
 
     async def keep(self, token: FencingToken, demands: Sequence[PoolDemand], now: datetime) -> None:
         rows = [
-            (
-                demand.pool,
-                demand.workers,
-                json.dumps(dict(demand.backlog_samples)),
-                json.dumps(dict(demand.speeds)),
-                demand.load_seconds,
-                now,
-            )
+            {
+                "pool": demand.pool,
+                "workers": demand.workers,
+                "backlog_samples": json.dumps(dict(demand.backlog_samples)),
+                "speeds": json.dumps(dict(demand.speeds)),
+                "load_seconds": demand.load_seconds,
+                "computed_at": now,
+            }
             for demand in demands
         ]
 

@@ -26,22 +26,31 @@ class PostgresUserSuites:
         digest, user, project_id = document.digest, owner.user, owner.project_id
 
         async def add(transaction: PostgresTransaction) -> AddedSuite:
-            await transaction.execute("lock_suite", suite)
-            known = await transaction.fetchrow("find_suite_content", suite, digest)
+            await transaction.execute("lock_suite", suite=suite)
+            known = await transaction.fetchrow("find_suite_content", suite=suite, digest=digest)
             if known is not None:
                 return AddedSuite(StoredSuite(suite, digest=digest, **known), is_known=True)
             version = await transaction.fetchval(
-                "add_suite_version", suite, digest, document.text, document.file_name, user, now, project_id
+                "add_suite_version",
+                suite=suite,
+                digest=digest,
+                document=document.text,
+                file_name=document.file_name,
+                username=user,
+                created_at=now,
+                project_id=project_id,
             )
             paths, contents = list(document.files), list(document.files.values())
-            await transaction.execute("add_suite_files", suite, version, paths, contents)
+            await transaction.execute(
+                "add_suite_files", suite=suite, version=version, paths=paths, contents=contents
+            )
             await self._check_storage(transaction, user, project_id, document.size_bytes)
             return AddedSuite(StoredSuite(suite, version, digest, user))
 
         return await self._session.run(add)
 
     async def find(self, suite: str, version: int | None) -> StoredSuite | None:
-        row = await self._session.fetchrow("find_suite", suite, version)
+        row = await self._session.fetchrow("find_suite", suite=suite, version=version)
         return StoredSuite(**row) if row else None
 
     async def latest(self) -> Sequence[StoredSuite]:
@@ -50,21 +59,21 @@ class PostgresUserSuites:
 
     async def document(self, stored: StoredSuite) -> SuiteDocument | None:
         async def read(transaction: PostgresTransaction) -> SuiteDocument | None:
-            key = (stored.suite, stored.version)
-            row = await transaction.fetchrow("read_suite_document", *key)
-            files = await transaction.fetch("list_suite_files", *key)
+            suite, version = stored.suite, stored.version
+            row = await transaction.fetchrow("read_suite_document", suite=suite, version=version)
+            files = await transaction.fetch("list_suite_files", suite=suite, version=version)
             contents = {file["path"]: file["content"] for file in files}
             return SuiteDocument(row["document"], row["file_name"], contents) if row else None
 
         return await self._session.run(read)
 
     async def owner(self, suite: str, version: int) -> str | None:
-        owner: str | None = await self._session.fetchval("read_suite_owner", suite, version)
+        owner: str | None = await self._session.fetchval("read_suite_owner", suite=suite, version=version)
         return owner
 
     async def delete(self, suite: str, version: int, author: Author) -> bool:
         async def delete(transaction: PostgresTransaction) -> bool:
-            removed = await transaction.fetchval("delete_suite_version", suite, version)
+            removed = await transaction.fetchval("delete_suite_version", suite=suite, version=version)
             if removed is None:
                 return False
             name = versioned_name(suite, version)

@@ -58,22 +58,22 @@ class PostgresDatasets:
         return PostgresDatasets(session=session, refuse_used=self._refuse_used, storage=self._storage)
 
     async def register_prefix(self, prefix: str) -> None:
-        await self._session.execute("add_unreferenced_prefix", prefix)
+        await self._session.execute("add_unreferenced_prefix", prefix=prefix)
 
     async def add(self, dataset: Dataset, request_id: str) -> Dataset:
         request = request_of(dataset.user, request_id) if request_id else None
 
         async def add(transaction: PostgresTransaction) -> Dataset:
-            await transaction.execute("store_content", *content_values(dataset.content))
-            await transaction.execute("add_dataset", *_dataset_values(dataset), request)
+            await transaction.execute("store_content", **content_values(dataset.content))
+            await transaction.execute("add_dataset", **_dataset_values(dataset), request_id=request)
             # None where the insert did nothing: the request id has a data set already.
-            row = await transaction.fetchrow("read_dataset", dataset.dataset_id)
+            row = await transaction.fetchrow("read_dataset", dataset_id=dataset.dataset_id)
             if row is None:
                 raise _RepeatedRequest
             stored = dataset_from_row(row)
             await self._storage.check_added(transaction, stored.user, stored.project_id, stored.content.use)
             # From now on the prefix is referenced: no sweep deletes its objects.
-            await transaction.execute("delete_unreferenced_prefix", stored.content.prefix)
+            await transaction.execute("delete_unreferenced_prefix", prefix=stored.content.prefix)
             return stored
 
         try:
@@ -86,26 +86,28 @@ class PostgresDatasets:
 
     async def find_by_request(self, request_id: str, user: str) -> Dataset | None:
         request = request_of(user, request_id)
-        row = await self._session.fetchrow("find_submitted_dataset", request)
+        row = await self._session.fetchrow("find_submitted_dataset", request_id=request)
         return dataset_from_row(row) if row else None
 
     async def get(self, dataset_id: DatasetId) -> Dataset:
-        row = await self._session.fetchrow("read_dataset", dataset_id)
+        row = await self._session.fetchrow("read_dataset", dataset_id=dataset_id)
         if row is None:
             raise DatasetNotFound(dataset_id=dataset_id)
         return dataset_from_row(row)
 
     async def content(self, dataset_id: str) -> NamedContent:
-        row = await self._session.fetchrow("read_named_content", dataset_id)
+        row = await self._session.fetchrow("read_named_content", upload_id=dataset_id)
         if row is None:
             raise DatasetNotFound(dataset_id=dataset_id)
         return NamedContent(row["name"], content_from_row(row))
 
     async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage:
-        start = (after.uploaded_at, after.dataset_id) if after else _AFTER_ALL
+        uploaded_at, dataset_id = (after.uploaded_at, after.dataset_id) if after else _AFTER_ALL
 
         async def page(transaction: PostgresTransaction) -> DatasetPage:
-            rows = await transaction.fetch("list_datasets", *start, size)
+            rows = await transaction.fetch(
+                "list_datasets", before_uploaded_at=uploaded_at, before_dataset_id=dataset_id, limit=size
+            )
             # The count of the first page goes on in the cursor: it is not made for each page.
             total = after.total if after else await transaction.fetchval("count_datasets")
             datasets = tuple(dataset_from_row(row) for row in rows)
@@ -118,30 +120,32 @@ class PostgresDatasets:
 
     async def delete(self, dataset_id: DatasetId, author: Author) -> DatasetContent | None:
         async def delete(transaction: PostgresTransaction) -> DatasetContent | None:
-            await transaction.execute("lock_dataset_to_delete", dataset_id)
+            await transaction.execute("lock_dataset_to_delete", dataset_id=dataset_id)
             await self._refuse_used(transaction, dataset_id)
-            row = await transaction.fetchrow("lock_dataset_content", dataset_id)
+            row = await transaction.fetchrow("lock_dataset_content", dataset_id=dataset_id)
             if row is None:
                 raise DatasetNotFound(dataset_id=dataset_id)
-            await transaction.execute("delete_dataset", dataset_id)
+            await transaction.execute("delete_dataset", dataset_id=dataset_id)
             change = Change(author, Action.DELETE, ObjectKind.DATASET, dataset_id, row["name"])
             await record_change(transaction, change)
             content = content_from_row(row)
-            key = (content.digest, content.format)
-            if not await transaction.fetchval("delete_unused_content", *key):
+            deleted = await transaction.fetchval(
+                "delete_unused_content", digest=content.digest, format=content.format
+            )
+            if not deleted:
                 return None
             # In this transaction: a crash before the objects are deleted leaves a note for the sweep.
-            await transaction.execute("add_unreferenced_prefix", content.prefix)
+            await transaction.execute("add_unreferenced_prefix", prefix=content.prefix)
             return content
 
         return await self._session.run(delete)
 
     async def unreferenced_prefixes(self, before: datetime) -> Sequence[str]:
-        rows = await self._session.fetch("list_unreferenced_prefixes", before)
+        rows = await self._session.fetch("list_unreferenced_prefixes", before=before)
         return [row["prefix"] for row in rows]
 
     async def delete_unreferenced_prefix(self, prefix: str) -> None:
-        await self._session.execute("delete_unreferenced_prefix", prefix)
+        await self._session.execute("delete_unreferenced_prefix", prefix=prefix)
 
 
 def request_of(user: str, request_id: str) -> UUID:
@@ -172,24 +176,31 @@ def content_from_row(row: asyncpg.Record) -> DatasetContent:
     )
 
 
-def content_values(content: DatasetContent) -> tuple[object, ...]:
+def content_values(content: DatasetContent) -> Mapping[str, object]:
     facts = content.facts
-    return (
-        content.digest,
-        content.format,
-        content.prefix,
-        content.size_bytes,
-        facts.row_count,
-        facts.target_count,
-        list(facts.models),
-        facts.endpoint,
-        content.stored_bytes,
-    )
+    return {
+        "digest": content.digest,
+        "format": content.format,
+        "prefix": content.prefix,
+        "size_bytes": content.size_bytes,
+        "row_count": facts.row_count,
+        "target_count": facts.target_count,
+        "models": list(facts.models),
+        "endpoint": facts.endpoint,
+        "stored_bytes": content.stored_bytes,
+    }
 
 
-def _dataset_values(dataset: Dataset) -> tuple[object, ...]:
-    content, named = dataset.content, (dataset.dataset_id, dataset.name, dataset.user)
-    return (*named, dataset.uploaded_at, content.digest, content.format, dataset.project_id)
+def _dataset_values(dataset: Dataset) -> Mapping[str, object]:
+    return {
+        "dataset_id": dataset.dataset_id,
+        "name": dataset.name,
+        "username": dataset.user,
+        "uploaded_at": dataset.uploaded_at,
+        "digest": dataset.content.digest,
+        "format": dataset.content.format,
+        "project_id": dataset.project_id,
+    }
 
 
 class PostgresFiles:
@@ -203,7 +214,7 @@ class PostgresFiles:
         return PostgresFiles(session=session, refuse_used=self._refuse_used, storage=self._storage)
 
     async def register_prefixes(self, prefixes: Sequence[str]) -> None:
-        rows = [(prefix,) for prefix in prefixes]
+        rows = [{"prefix": prefix} for prefix in prefixes]
         await self._session.run(lambda transaction: transaction.executemany("add_unreferenced_prefix", rows))
 
     async def add(self, file: StoredFile, request_id: str) -> StoredFile:
@@ -222,50 +233,54 @@ class PostgresFiles:
 
     async def find_by_request(self, request_id: str, user: str) -> StoredFile | None:
         request = request_of(user, request_id)
-        row = await self._session.fetchrow("find_submitted_file", request)
+        row = await self._session.fetchrow("find_submitted_file", request_id=request)
         return file_from_row(row) if row else None
 
     async def get(self, file_id: FileId) -> StoredFile:
-        row = await self._session.fetchrow("read_file", file_id)
+        row = await self._session.fetchrow("read_file", file_id=file_id)
         if row is None:
             raise FileNotFound(file_id=file_id)
         return file_from_row(row)
 
     async def page(self, wanted: FileList) -> FilePage:
-        query = "list_oldest_files" if wanted.is_ascending else "list_files"
-        start = _BEFORE_ALL if wanted.is_ascending else _AFTER_ALL
+        created_at, file_id = _BEFORE_ALL if wanted.is_ascending else _AFTER_ALL
         if wanted.after:
-            start = ((await self.get(wanted.after)).created_at, wanted.after)
-        # One more than is shown: then there is a next page.
-        values = (wanted.purpose, *start, wanted.size + 1)
-        rows = await self._session.fetch(query, *values)
+            created_at, file_id = (await self.get(wanted.after)).created_at, wanted.after
+        rows = await self._session.fetch(
+            "list_oldest_files" if wanted.is_ascending else "list_files",
+            purpose=wanted.purpose,
+            from_created_at=created_at,
+            from_file_id=file_id,
+            # One more than is shown: then there is a next page.
+            limit=wanted.size + 1,
+        )
         return FilePage([file_from_row(row) for row in rows[: wanted.size]], len(rows) > wanted.size)
 
     async def delete(self, file_id: FileId, author: Author | None) -> Sequence[str]:
         return await self._session.run(lambda transaction: self._delete(transaction, file_id, author))
 
     async def expired(self, now: datetime, limit: int, after: int) -> Sequence[FileId]:
-        rows = await self._session.fetch("list_expired_files", now, limit, after)
+        rows = await self._session.fetch("list_expired_files", now=now, limit=limit, offset=after)
         return [FileId(row["file_id"]) for row in rows]
 
     async def _delete(
         self, transaction: PostgresTransaction, file_id: FileId, author: Author | None
     ) -> Sequence[str]:
-        held = await transaction.fetchrow("lock_file_to_delete", file_id)
+        held = await transaction.fetchrow("lock_file_to_delete", file_id=file_id)
         if held is None:
             raise FileNotFound(file_id=file_id)
         await self._refuse_used(transaction, file_id)
         unreferenced = [held["prefix"]]
-        key = (held["digest"], held["format"])
-        content = await transaction.fetchval("lock_content", *key)
-        await transaction.execute("delete_file", file_id)
+        key = {"digest": held["digest"], "format": held["format"]}
+        content = await transaction.fetchval("lock_content", **key)
+        await transaction.execute("delete_file", file_id=file_id)
         if author:
             change = Change(author, Action.DELETE, ObjectKind.FILE, file_id, held["name"])
             await record_change(transaction, change)
-        if content and await transaction.fetchval("delete_unused_content", *key):
+        if content and await transaction.fetchval("delete_unused_content", **key):
             unreferenced.append(content)
         for prefix in unreferenced:
-            await transaction.execute("add_unreferenced_prefix", prefix)
+            await transaction.execute("add_unreferenced_prefix", prefix=prefix)
         return unreferenced
 
 
@@ -276,16 +291,16 @@ async def add_file_in(transaction: PostgresTransaction, file: StoredFile, reques
     """
     content = file.content
     if content:
-        await transaction.execute("store_content", *content_values(content))
+        await transaction.execute("store_content", **content_values(content))
     request = request_of(file.user, request_id) if request_id else None
-    await transaction.execute("add_file", *_file_values(file), request)
-    row = await transaction.fetchrow("read_file", file.file_id)
+    await transaction.execute("add_file", **_file_values(file), request_id=request)
+    row = await transaction.fetchrow("read_file", file_id=file.file_id)
     if row is None:
         raise _RepeatedRequest
     stored = file_from_row(row)
     kept = [stored.prefix, *([stored.content.prefix] if stored.content else [])]
     for prefix in kept:
-        await transaction.execute("delete_unreferenced_prefix", prefix)
+        await transaction.execute("delete_unreferenced_prefix", prefix=prefix)
     return stored
 
 
@@ -305,23 +320,23 @@ def file_from_row(row: asyncpg.Record) -> StoredFile:
     )
 
 
-def _file_values(file: StoredFile) -> tuple[object, ...]:
+def _file_values(file: StoredFile) -> Mapping[str, object]:
     content = file.content
-    return (
-        file.file_id,
-        file.name,
-        file.user,
-        file.purpose,
-        file.size_bytes,
-        file.created_at,
-        file.expires_at,
-        file.prefix,
-        content.digest if content else None,
-        content.format if content else None,
-        json.dumps([_fault_to_json(fault) for fault in file.faults.first]),
-        file.faults.count,
-        file.project_id,
-    )
+    return {
+        "file_id": file.file_id,
+        "name": file.name,
+        "username": file.user,
+        "purpose": file.purpose,
+        "size_bytes": file.size_bytes,
+        "created_at": file.created_at,
+        "expires_at": file.expires_at,
+        "prefix": file.prefix,
+        "digest": content.digest if content else None,
+        "format": content.format if content else None,
+        "faults": json.dumps([_fault_to_json(fault) for fault in file.faults.first]),
+        "fault_count": file.faults.count,
+        "project_id": file.project_id,
+    }
 
 
 def _fault_to_json(fault: DatasetFault) -> Mapping[str, object]:

@@ -143,9 +143,23 @@ async def print_plan(pool: asyncpg.Pool, filled: Filled) -> None:
     sample_set_id = await pool.fetchval(
         "SELECT sample_set_id FROM run_tasks WHERE run_id = $1", filled.run_ids[0]
     )
-    arguments = (*filled.run_ids, [0], [0], [0], [0], [sample_set_id], [sample_set_id], [1], ["acc"])
+    first_run_id, second_run_id = filled.run_ids
+    statement, *arguments = QUERIES["read_pairs"].call(
+        {
+            "first_run_id": first_run_id,
+            "second_run_id": second_run_id,
+            "first_indexes": [0],
+            "second_indexes": [0],
+            "first_starts": [0],
+            "second_starts": [0],
+            "first_set_ids": [sample_set_id],
+            "second_set_ids": [sample_set_id],
+            "task_numbers": [1],
+            "metrics": ["acc"],
+        }
+    )
     async with pool.acquire() as connection, connection.transaction():
-        await connection.execute(QUERIES["join_by_hash"])
-        lines = await connection.fetch(f"EXPLAIN (COSTS OFF) {QUERIES['read_pairs']}", *arguments)
+        await connection.execute(QUERIES["join_by_hash"].statement)
+        lines = await connection.fetch(f"EXPLAIN (COSTS OFF) {statement}", *arguments)
     nodes = [line[0].strip() for line in lines]
     print("\n".join(node for node in nodes if "Join" in node or "Scan using" in node or "Index" in node))

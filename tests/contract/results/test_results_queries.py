@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import asyncpg
 import pytest
@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from services.common.migrations import migrate
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from tests.fakes.prepared_queries import executing, preparing
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -19,51 +20,153 @@ SET = "'00000000-0000-0000-0000-000000000002'"
 
 POSITIONS = "'{" + ",".join(str(position) for position in range(500, 564)) + "}'"
 
-EXPORTED = f"{RUN}, 1, 5000, 0, 6000, 1000000"
+EXPORTED = {
+    "run_id": RUN,
+    "epoch": "1",
+    "after_sample": "5000",
+    "after_rollout": "0",
+    "end_sample": "6000",
+    "max_bytes": "1000000",
+}
 
 # Metrics, bounds of scores and lengths, marks and the class of failures.
-CHOSEN = "'{a}', 0, 1, 0, 9, true, NULL, true"
-# Query to the arguments it is asked with over the rows of `full_tables`.
-HOT = {
-    "list_targets": f"{SET}, {POSITIONS}",
-    "weigh_samples": f"{SET}, {POSITIONS}",
-    "list_samples": f"{SET}, {POSITIONS}",
-    "list_sample_messages": f"{SET}, {POSITIONS}",
-    "list_missing": f"{RUN}, 1, 0, 5000, 6000",
-    "list_outcomes": f"{RUN}, 5000, 0, 20000, 100",
-    "list_outcomes_of_status": f"{RUN}, 5000, 0, 20000, 100, 'failed'",
-    "list_golden_keys": f"{RUN}, 5000, 0, 20000, 512",
-    "list_wrong_keys": f"{RUN}, 5000, 0, 20000, 512",
-    "list_marks": f"{RUN}, {POSITIONS}, {POSITIONS}",
-    "list_outcome_keys": f"{RUN}, 5000, 0, 20000, 512",
-    "match_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}, 1, NULL, 'i', 'p', {CHOSEN}",
-    "weigh_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
-    "list_whole_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
-    "list_brief_outcomes": f"{RUN}, {POSITIONS}, {POSITIONS}",
-    "digest_answers": f"{RUN}, {POSITIONS}",
-    "list_same_rows": f"{SET}, {RUN}, 500, 564",
-    "list_by_digest": f"{SET}, ARRAY['a', 'b']::bytea[], 9",
-    "list_scores": f"{RUN}, 5000, 6000, '{{acc}}'",
-    "count_times": f"{RUN}, 5000, 6000, 0.001",
+CHOSEN = {
+    "metrics": "'{a}'",
+    "min_score": "0",
+    "max_score": "1",
+    "min_characters": "0",
+    "max_characters": "9",
+    "is_golden": "true",
+    "failure_class": "NULL",
+    "is_marked_wrong": "true",
+}
+# Query to the literals it is asked with over the rows of `full_tables`.
+HOT: Mapping[str, Mapping[str, str]] = {
+    "list_targets": {"sample_set_id": SET, "positions": POSITIONS},
+    "weigh_samples": {"sample_set_id": SET, "positions": POSITIONS},
+    "list_samples": {"sample_set_id": SET, "positions": POSITIONS},
+    "list_sample_messages": {"sample_set_id": SET, "positions": POSITIONS},
+    "list_missing": {
+        "run_id": RUN,
+        "epoch": "1",
+        "rollout": "0",
+        "first_sample": "5000",
+        "end_sample": "6000",
+    },
+    "list_outcomes": {
+        "run_id": RUN,
+        "after_sample": "5000",
+        "after_rollout": "0",
+        "before_sample": "20000",
+        "limit": "100",
+    },
+    "list_outcomes_of_status": {
+        "run_id": RUN,
+        "after_sample": "5000",
+        "after_rollout": "0",
+        "before_sample": "20000",
+        "limit": "100",
+        "status": "'failed'",
+    },
+    "list_golden_keys": {
+        "run_id": RUN,
+        "after_sample": "5000",
+        "after_rollout": "0",
+        "before_sample": "20000",
+        "limit": "512",
+    },
+    "list_wrong_keys": {
+        "run_id": RUN,
+        "after_sample": "5000",
+        "after_rollout": "0",
+        "before_sample": "20000",
+        "limit": "512",
+    },
+    "list_marks": {"run_id": RUN, "samples": POSITIONS, "rollouts": POSITIONS},
+    "list_outcome_keys": {
+        "run_id": RUN,
+        "after_sample": "5000",
+        "after_rollout": "0",
+        "before_sample": "20000",
+        "limit": "512",
+    },
+    "match_outcomes": {
+        "run_id": RUN,
+        "samples": POSITIONS,
+        "rollouts": POSITIONS,
+        "max_bytes": "1",
+        "status": "NULL",
+        "row_id": "'i'",
+        "text": "'p'",
+        **CHOSEN,
+    },
+    "weigh_outcomes": {"run_id": RUN, "samples": POSITIONS, "rollouts": POSITIONS},
+    "list_whole_outcomes": {"run_id": RUN, "samples": POSITIONS, "rollouts": POSITIONS},
+    "list_brief_outcomes": {"run_id": RUN, "samples": POSITIONS, "rollouts": POSITIONS},
+    "digest_answers": {"run_id": RUN, "samples": POSITIONS},
+    "list_same_rows": {"sample_set_id": SET, "other_id": RUN, "first_position": "500", "end_position": "564"},
+    "list_by_digest": {"sample_set_id": SET, "digests": "ARRAY['a', 'b']::bytea[]", "max_of_each": "9"},
+    "list_scores": {"run_id": RUN, "first_sample": "5000", "end_sample": "6000", "metrics": "'{acc}'"},
+    "count_times": {"run_id": RUN, "first_sample": "5000", "end_sample": "6000", "width": "0.001"},
     "export_lines": EXPORTED,
     "export_columns": EXPORTED,
     "export_batch_answers": EXPORTED,
-    "export_batch_errors": f"{EXPORTED}, {SET}, 0",
-    "list_shard_counts": f"ARRAY[{RUN}]::uuid[], ARRAY[7]",
-    "list_task_counts": f"ARRAY[{RUN}]::uuid[]",
-    "list_all_shard_counts": RUN,
-    "list_leaderboard_metrics": "'glue', ''",
-    "list_entries": "'glue', '7', 'acc', true",
-    "list_history": "'glue', '', now() - interval '1 day', 'infinity', gen_random_uuid(), 100, ''",
-    "count_history": "'', 'p/7', now() - interval '1 day'",
-    "list_comparisons": f"ARRAY[{RUN}, {SET}]::uuid[], 'acc'",
-    "find_previous_run": f"{RUN}, 'glue', 'p/7', 'conditions'",
-    "lease_run": "'comparison', 60",
-    "delete_run_record": RUN,
-    "delete_task_counts": RUN,
-    "delete_shard_counts": RUN,
-    "delete_outcomes": f"{RUN}, 5000, 0, 5000",
-    "delete_set_samples": f"{SET}, 5000, 5000",
+    "export_batch_errors": {**EXPORTED, "sample_set_id": SET, "first_sample": "0"},
+    "list_shard_counts": {"run_ids": f"ARRAY[{RUN}]::uuid[]", "shards": "ARRAY[7]"},
+    "list_task_counts": {"run_ids": f"ARRAY[{RUN}]::uuid[]"},
+    "list_all_shard_counts": {"run_id": RUN},
+    "list_leaderboard_metrics": {"benchmark": "'glue'", "project_id": "''"},
+    "list_entries": {"benchmark": "'glue'", "project_id": "'7'", "metric": "'acc'", "is_best": "true"},
+    "list_history": {
+        "benchmark": "'glue'",
+        "model": "''",
+        "since": "now() - interval '1 day'",
+        "before_closed_at": "'infinity'",
+        "before_run_id": "gen_random_uuid()",
+        "limit": "100",
+        "state": "''",
+    },
+    "count_history": {"benchmark": "''", "model": "'p/7'", "since": "now() - interval '1 day'"},
+    "list_comparisons": {"run_ids": f"ARRAY[{RUN}, {SET}]::uuid[]", "metric": "'acc'"},
+    "find_previous_run": {
+        "run_id": RUN,
+        "benchmark": "'glue'",
+        "model": "'p/7'",
+        "conditions": "'conditions'",
+    },
+    "lease_run": {"work": "'comparison'", "seconds": "60"},
+    "delete_run_record": {"run_id": RUN},
+    "delete_task_counts": {"run_id": RUN},
+    "delete_shard_counts": {"run_id": RUN},
+    "delete_outcomes": {"run_id": RUN, "after_sample": "5000", "after_rollout": "0", "limit": "5000"},
+    "delete_set_samples": {"sample_set_id": SET, "after_position": "5000", "limit": "5000"},
+}
+PAIRED: Mapping[str, Mapping[str, str]] = {
+    "read_pairs": {
+        "first_run_id": RUN,
+        "second_run_id": SET,
+        "first_indexes": "'{0}'",
+        "second_indexes": "'{0}'",
+        "first_starts": "'{0}'",
+        "second_starts": "'{0}'",
+        "first_set_ids": f"ARRAY[{SET}]::uuid[]",
+        "second_set_ids": f"ARRAY[{RUN}]::uuid[]",
+        "task_numbers": "'{1}'",
+        "metrics": "'{acc}'",
+    },
+    "list_flips": {
+        "first_run_id": RUN,
+        "second_run_id": SET,
+        "first_start": "0",
+        "second_start": "0",
+        "first_end": "20000",
+        "second_end": "20000",
+        "first_set_id": SET,
+        "second_set_id": RUN,
+        "metric": "'acc'",
+        "after_sample": "0",
+        "limit": "100",
+    },
 }
 # Runs of ten models, one a minute.
 CLOSED_RUNS = """
@@ -156,9 +259,9 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
 
 @pytest.mark.parametrize("name", QUERIES)
 async def test_query_fits_the_schema(connection: asyncpg.Connection, name: str) -> None:
-    statement = await connection.prepare(QUERIES[name])
-    highest = max((int(number) for number in re.findall(r"\$(\d+)", QUERIES[name])), default=0)
-    assert len(statement.get_parameters()) == highest
+    query = QUERIES[name]
+    statement = await connection.prepare(query.statement)
+    assert len(statement.get_parameters()) == len(query.parameters)
 
 
 async def test_an_outcome_that_replaces_another_brings_every_column_in_order(
@@ -169,7 +272,7 @@ async def test_an_outcome_that_replaces_another_brings_every_column_in_order(
         " WHERE table_schema = $1 AND table_name = 'outcomes' ORDER BY ordinal_position",
         SCHEMA,
     )
-    listed = re.search(r"DO UPDATE SET[^(]*\(([^()]*)\) = \(", QUERIES["record_outcomes"])
+    listed = re.search(r"DO UPDATE SET[^(]*\(([^()]*)\) = \(", QUERIES["record_outcomes"].statement)
     assert listed is not None
     assert listed[1].replace(",", " ").split() == [row["column_name"] for row in columns]
 
@@ -177,8 +280,9 @@ async def test_an_outcome_that_replaces_another_brings_every_column_in_order(
 @pytest.mark.parametrize("name", HOT)
 async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connection, name: str) -> None:
     await full_tables.execute("SET plan_cache_mode = force_generic_plan")
-    await full_tables.execute(f"PREPARE hot_{name} AS {QUERIES[name]}")
-    plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot_{name} ({HOT[name]})")
+    query = QUERIES[name]
+    await full_tables.execute(preparing(f"hot_{name}", query))
+    plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) {executing(f'hot_{name}', query, HOT[name])}")
     scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
     assert scanned <= SMALL_TABLES, json.loads(plan)
 
@@ -193,11 +297,10 @@ async def test_hot_query_is_as_fast_over_a_run_that_the_statistics_do_not_know(
     try:
         await full_tables.execute(JUST_RECORDED)
         await full_tables.execute("SET LOCAL plan_cache_mode = force_custom_plan")
-        await full_tables.execute(f"PREPARE fresh_{name} AS {QUERIES[name]}")
-        arguments = HOT[name].replace(RUN, FRESH_RUN).replace(SET, FRESH_SET)
-        plan = await full_tables.fetchval(
-            f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE fresh_{name} ({arguments})"
-        )
+        await full_tables.execute(preparing(f"fresh_{name}", QUERIES[name]))
+        executed = executing(f"fresh_{name}", QUERIES[name], HOT[name])
+        fresh = executed.replace(RUN, FRESH_RUN).replace(SET, FRESH_SET)
+        plan = await full_tables.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {fresh}")
     finally:
         await transaction.rollback()
     compared = [int(rows) for rows in re.findall(r'"Rows Removed by Join Filter": (\d+)', plan)]
@@ -211,9 +314,9 @@ async def test_a_chunk_of_an_export_is_not_taken_for_half_of_a_run(
     """For so many rows parallel workers are started at each chunk, and cost more than the reading."""
     async with full_tables.transaction():
         await full_tables.execute("SET LOCAL plan_cache_mode = force_custom_plan")
-        await full_tables.execute(f"PREPARE chunk_{name} AS {QUERIES[name]}")
-        arguments = f"{RUN}, 1, 5000, 0, 5010, 1000000"
-        plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE chunk_{name} ({arguments})")
+        await full_tables.execute(preparing(f"chunk_{name}", QUERIES[name]))
+        executed = executing(f"chunk_{name}", QUERIES[name], {**EXPORTED, "end_sample": "5010"})
+        plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) {executed}")
     assert json.loads(plan)[0]["Plan"]["Plan Rows"] < 100, json.loads(plan)
 
 
@@ -228,27 +331,24 @@ async def test_samples_are_found_by_the_key_whatever_the_statistics_say(
     async with full_tables.transaction():
         await full_tables.execute(f"SELECT pg_clear_relation_stats('{SCHEMA}', 'samples')")
         await full_tables.execute("DELETE FROM pg_statistic WHERE starelid = 'samples'::regclass")
-        await full_tables.execute(f"PREPARE unknown_{name} AS {QUERIES[name]}")
+        await full_tables.execute(preparing(f"unknown_{name}", QUERIES[name]))
+        executed = executing(f"unknown_{name}", QUERIES[name], {"sample_set_id": SET, "positions": many})
         for mode in ("force_generic_plan", "force_custom_plan"):
             await full_tables.execute(f"SET LOCAL plan_cache_mode = {mode}")
-            plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE unknown_{name} ({SET}, {many})")
+            plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) {executed}")
             assert set(re.findall(r'"Index Name": "(samples\w*)"', plan)) == {"samples_pkey"}, mode
 
 
-@pytest.mark.parametrize("name", ["read_pairs", "list_flips"])
+@pytest.mark.parametrize("name", PAIRED)
 async def test_runs_are_paired_by_hashing_whatever_the_statistics_say(
     connection: asyncpg.Connection, name: str
 ) -> None:
     """Right after a run there are none, and a loop within a loop over 100,000 samples would take hours."""
     async with connection.transaction():
-        await connection.execute(QUERIES["join_by_hash"])
-        await connection.execute(f"PREPARE pairs_{name} AS {QUERIES[name]}")
-        arguments = {
-            "read_pairs": f"{RUN}, {SET}, '{{0}}', '{{0}}', '{{0}}', '{{0}}', ARRAY[{SET}]::uuid[],"
-            f" ARRAY[{RUN}]::uuid[], '{{1}}', '{{acc}}'",
-            "list_flips": f"{RUN}, {SET}, 0, 0, 20000, 20000, {SET}, {RUN}, 'acc', 0, 100",
-        }[name]
-        plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE pairs_{name} ({arguments})")
+        await connection.execute(QUERIES["join_by_hash"].statement)
+        await connection.execute(preparing(f"pairs_{name}", QUERIES[name]))
+        executed = executing(f"pairs_{name}", QUERIES[name], PAIRED[name])
+        plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {executed}")
     joins = set(re.findall(r'"Node Type": "((?:Hash|Merge) Join|Nested Loop)"', plan))
     assert joins == {"Hash Join"}
 
@@ -258,9 +358,17 @@ async def test_reuse_reads_samples_and_outcomes_of_two_tasks_only(
 ) -> None:
     """Where joins are by hash, a table of which not all is wanted must be narrowed before."""
     async with full_tables.transaction():
-        await full_tables.execute(QUERIES["join_by_hash"])
-        await full_tables.execute(f"PREPARE reusing AS {QUERIES['reuse_answers']}")
-        plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE reusing ({RUN}, 1, 0, {SET}, 0)")
+        await full_tables.execute(QUERIES["join_by_hash"].statement)
+        await full_tables.execute(preparing("reusing", QUERIES["reuse_answers"]))
+        values = {
+            "run_id": RUN,
+            "epoch": "1",
+            "task_index": "0",
+            "source_run_id": SET,
+            "source_task_index": "0",
+        }
+        executed = executing("reusing", QUERIES["reuse_answers"], values)
+        plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) {executed}")
     scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
     assert scanned <= SMALL_TABLES, json.loads(plan)
 

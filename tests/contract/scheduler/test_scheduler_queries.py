@@ -2,95 +2,192 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
 from services.common.migrations import migrate
-from services.common.postgres import load_queries
-from services.scheduler.postgres import MIGRATIONS, SCHEMA
+from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA
+from tests.fakes.prepared_queries import executing, preparing
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-FILES = sorted(MIGRATIONS.parent.rglob("queries.sql"))
-QUERIES = {name: statement for file in FILES for name, statement in load_queries(file).items()}
-HEADERS = [
-    line for file in FILES for line in file.read_text(encoding="utf-8").splitlines() if "-- name:" in line
-]
 RUN = "'00000000-0000-0000-0000-000000000001'"
 
-# Query to the arguments it is asked with over the rows of `full_tables`.
-HOT = {
-    "read_run": RUN,
-    "find_submitted_run": f"{RUN}, '00000000-0000-0000-0000-00000000ffff'",
-    "count_pending_and_paused_runs": "'ann'",
-    "list_queue_positions": "NULL, 3",
-    "lock_slots": "",
-    "delete_admissions": "'2026-06-01'",
-    "set_priority": f"{RUN}, 2",
-    "start_runs": f"'{{{RUN[1:-1]}}}', '2026-06-01', 60",
-    "preempt_runs": f"'{{{RUN[1:-1]}}}', '2026-06-01'",
-    "list_open_runs": f"'{{{RUN[1:-1]}}}'",
-    "pause_run": f"{RUN}, '{{running}}', '2026-06-01'",
-    "resume_run": f"{RUN}, '2026-06-01'",
-    "count_request": "'ann', '2026-06-01', false",
-    "list_running_runs": "",
-    "list_pending_runs": f"'{{{RUN[1:-1]}}}'",
-    "list_paused_runs": "100",
-    "count_runs_by_user": "",
-    "count_pending_and_running_runs": "",
-    "list_pool_demands": "",
-    "store_pool_demand": "'gpu', 1, '{}', '{}', 480, '2026-06-01'",
-    "list_runs_to_drive": "",
-    "list_past_runs": "'{glue,glue}', '{openai/x,openai/y}'",
-    "list_planned_rows": "'{glue,ds_1}'",
-    "list_past_usage": "'glue', 'openai/x', 'generate', '{}'",
-    "list_runs": "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-06-01', " + RUN + ", 20",
-    "list_planned_shards": f"{RUN}, 1, 100, 64",
-    "list_dispatched_shards": f"{RUN}, 1",
-    "read_next_shard": RUN,
-    "move_shards": f"1, {RUN}, 1, '{{1,2,3}}', '{{4,5,6}}', '{{1,1,1}}'",
-    "list_expired_runs": "'2026-06-01'",
-    "lock_run_to_delete": RUN,
-    "delete_run": RUN,
-    "find_run_using_upload": "'ds_1'",
-    "lock_dataset_to_delete": "'ds_1'",
-    "read_dataset": "'ds_1'",
-    "find_submitted_dataset": RUN,
-    "list_datasets": "'2026-06-01', 'ds_1', 100",
-    "lock_dataset_content": "'ds_1'",
-    "add_dataset": f"'ds_0', 'x', 'ann', '2026-06-01', '1', 'jsonl', 7, {RUN}",
-    "delete_dataset": "'ds_1'",
-    "delete_unused_content": "'1', 'jsonl'",
-    "add_file": f"'file-0', 'x', 'ann', 'batch', 1, '2026-06-01', NULL, 'p', '1', 'jsonl', '[]', 0, 7, {RUN}",
-    "read_file": "'file-1'",
-    "find_submitted_file": RUN,
-    "list_files": "NULL, '2026-06-01', 'file-1', 100",
-    "list_oldest_files": "'batch', '2026-01-01', 'file-1', 100",
-    "lock_file_to_delete": "'file-1'",
-    "lock_input_file": "'file-1'",
-    "find_batch_using_file": "'file-1'",
-    "lock_content": "'1', 'jsonl'",
-    "delete_file": "'file-1'",
-    "list_expired_files": "'2026-06-01', 100, 0",
-    "add_batch": f"'batch_0', 'ann', 'file-1', '/', '24h', '{{}}', '2026-06-01', 1, NULL, '[]', NULL, {RUN}",
-    "read_batch": "'batch_1'",
-    "find_submitted_batch": RUN,
-    "list_batches": "'2026-06-01', 'batch_1', 20",
-    "list_batches_to_finalize": "'{batch_1}', 2",
-    "finalize_batch": "'batch_1', '2026-06-01', NULL, NULL",
-    "find_batch_of_run": RUN,
-    "add_rollouts_order": (
-        f"{RUN}, 'ann', 1, 'mine', 1, '{{}}', 1, '{{one}}', '{{x}}', '{{{RUN[1:-1]}}}', '2026-06-01'"
-    ),
-    "read_rollouts_order": RUN,
-    "read_order_of_run": RUN,
-    "list_rollouts_orders": f"NULL, NULL, NULL, NULL, NULL, '2026-06-01', {RUN}, 20",
-    "list_runs_of_orders": f"'{{{RUN[1:-1]}}}'",
-    "return_shards": f"{RUN}, 1, '{{1,2}}', '{{\"{{1}}\",\"{{2}}\"}}'",
+# Query to the literals it is asked with over the rows of `full_tables`.
+HOT: Mapping[str, Mapping[str, str]] = {
+    "read_run": {"run_id": RUN},
+    "find_submitted_run": {"run_id": RUN, "request_id": "'00000000-0000-0000-0000-00000000ffff'"},
+    "count_pending_and_paused_runs": {"username": "'ann'"},
+    "list_queue_positions": {"run_ids": "NULL", "limit": "3"},
+    "lock_slots": {},
+    "delete_admissions": {"admitted_before": "'2026-06-01'"},
+    "set_priority": {"run_id": RUN, "priority": "2"},
+    "start_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'", "admitted_at": "'2026-06-01'", "seconds": "60"},
+    "preempt_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'", "queued_at": "'2026-06-01'"},
+    "list_open_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'"},
+    "pause_run": {"run_id": RUN, "states": "'{running}'", "queued_at": "'2026-06-01'"},
+    "resume_run": {"run_id": RUN, "queued_at": "'2026-06-01'"},
+    "count_request": {"username": "'ann'", "minute": "'2026-06-01'", "is_read": "false"},
+    "list_running_runs": {},
+    "list_pending_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'"},
+    "list_paused_runs": {"limit": "100"},
+    "count_runs_by_user": {},
+    "count_pending_and_running_runs": {},
+    "list_pool_demands": {},
+    "store_pool_demand": {
+        "pool": "'gpu'",
+        "workers": "1",
+        "backlog_samples": "'{}'",
+        "speeds": "'{}'",
+        "load_seconds": "480",
+        "computed_at": "'2026-06-01'",
+    },
+    "list_runs_to_drive": {},
+    "list_past_runs": {"benchmarks": "'{glue,glue}'", "models": "'{openai/x,openai/y}'"},
+    "list_planned_rows": {"benchmarks": "'{glue,ds_1}'"},
+    "list_past_usage": {
+        "benchmark": "'glue'",
+        "model": "'openai/x'",
+        "scoring_method": "'generate'",
+        "token_settings": "'{}'",
+    },
+    "list_runs": {
+        "state": "NULL",
+        "benchmark": "NULL",
+        "model": "NULL",
+        "project_id": "NULL",
+        "kind": "NULL",
+        "dataset_id": "NULL",
+        "first_id": "NULL",
+        "last_id": "NULL",
+        "before_created_at": "'2026-06-01'",
+        "before_run_id": RUN,
+        "limit": "20",
+    },
+    "list_planned_shards": {"run_id": RUN, "epoch": "1", "after_shard": "100", "limit": "64"},
+    "list_dispatched_shards": {"run_id": RUN, "epoch": "1"},
+    "read_next_shard": {"run_id": RUN},
+    "move_shards": {
+        "fencing_token": "1",
+        "run_id": RUN,
+        "epoch": "1",
+        "done_shards": "'{1,2,3}'",
+        "dispatched_shards": "'{4,5,6}'",
+        "attempts": "'{1,1,1}'",
+    },
+    "list_expired_runs": {"now": "'2026-06-01'"},
+    "lock_run_to_delete": {"run_id": RUN},
+    "delete_run": {"run_id": RUN},
+    "find_run_using_upload": {"upload_id": "'ds_1'"},
+    "lock_dataset_to_delete": {"dataset_id": "'ds_1'"},
+    "read_dataset": {"dataset_id": "'ds_1'"},
+    "find_submitted_dataset": {"request_id": RUN},
+    "list_datasets": {"before_uploaded_at": "'2026-06-01'", "before_dataset_id": "'ds_1'", "limit": "100"},
+    "lock_dataset_content": {"dataset_id": "'ds_1'"},
+    "add_dataset": {
+        "dataset_id": "'ds_0'",
+        "name": "'x'",
+        "username": "'ann'",
+        "uploaded_at": "'2026-06-01'",
+        "digest": "'1'",
+        "format": "'jsonl'",
+        "project_id": "7",
+        "request_id": RUN,
+    },
+    "delete_dataset": {"dataset_id": "'ds_1'"},
+    "delete_unused_content": {"digest": "'1'", "format": "'jsonl'"},
+    "add_file": {
+        "file_id": "'file-0'",
+        "name": "'x'",
+        "username": "'ann'",
+        "purpose": "'batch'",
+        "size_bytes": "1",
+        "created_at": "'2026-06-01'",
+        "expires_at": "NULL",
+        "prefix": "'p'",
+        "digest": "'1'",
+        "format": "'jsonl'",
+        "faults": "'[]'",
+        "fault_count": "0",
+        "project_id": "7",
+        "request_id": RUN,
+    },
+    "read_file": {"file_id": "'file-1'"},
+    "find_submitted_file": {"request_id": RUN},
+    "list_files": {
+        "purpose": "NULL",
+        "from_created_at": "'2026-06-01'",
+        "from_file_id": "'file-1'",
+        "limit": "100",
+    },
+    "list_oldest_files": {
+        "purpose": "'batch'",
+        "from_created_at": "'2026-01-01'",
+        "from_file_id": "'file-1'",
+        "limit": "100",
+    },
+    "lock_file_to_delete": {"file_id": "'file-1'"},
+    "lock_input_file": {"file_id": "'file-1'"},
+    "find_batch_using_file": {"file_id": "'file-1'"},
+    "lock_content": {"digest": "'1'", "format": "'jsonl'"},
+    "delete_file": {"file_id": "'file-1'"},
+    "list_expired_files": {"now": "'2026-06-01'", "limit": "100", "offset": "0"},
+    "add_batch": {
+        "batch_id": "'batch_0'",
+        "username": "'ann'",
+        "input_file_id": "'file-1'",
+        "endpoint": "'/'",
+        "completion_window": "'24h'",
+        "metadata": "'{}'",
+        "created_at": "'2026-06-01'",
+        "total": "1",
+        "run_id": "NULL",
+        "errors": "'[]'",
+        "output_expires_after_seconds": "NULL",
+        "request_id": RUN,
+    },
+    "read_batch": {"batch_id": "'batch_1'"},
+    "find_submitted_batch": {"request_id": RUN},
+    "list_batches": {"before_created_at": "'2026-06-01'", "before_batch_id": "'batch_1'", "limit": "20"},
+    "list_batches_to_finalize": {"left_out": "'{batch_1}'", "limit": "2"},
+    "finalize_batch": {
+        "batch_id": "'batch_1'",
+        "finalized_at": "'2026-06-01'",
+        "output_file_id": "NULL",
+        "error_file_id": "NULL",
+    },
+    "find_batch_of_run": {"run_id": RUN},
+    "add_rollouts_order": {
+        "order_id": RUN,
+        "username": "'ann'",
+        "project_id": "1",
+        "suite": "'mine'",
+        "suite_version": "1",
+        "agent": "'{}'",
+        "rollouts": "1",
+        "task_ids": "'{one}'",
+        "models": "'{x}'",
+        "run_ids": f"'{{{RUN[1:-1]}}}'",
+        "created_at": "'2026-06-01'",
+    },
+    "read_rollouts_order": {"order_id": RUN},
+    "read_order_of_run": {"run_id": RUN},
+    "list_rollouts_orders": {
+        "suite": "NULL",
+        "suite_version": "NULL",
+        "model": "NULL",
+        "project_id": "NULL",
+        "state": "NULL",
+        "before_created_at": "'2026-06-01'",
+        "before_order_id": RUN,
+        "limit": "20",
+    },
+    "list_runs_of_orders": {"run_ids": f"'{{{RUN[1:-1]}}}'"},
+    "return_shards": {"run_id": RUN, "epoch": "1", "shards": "'{1,2}'", "samples": '\'{"{1}","{2}"}\''},
 }
 ORDERS = """
 INSERT INTO user_suites (suite, last_version) VALUES ('mine', 1);
@@ -169,24 +266,17 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
 
 @pytest.mark.parametrize("name", QUERIES)
 async def test_query_fits_the_schema(connection: asyncpg.Connection, name: str) -> None:
-    statement = await connection.prepare(QUERIES[name])
-    highest = max((int(number) for number in re.findall(r"\$(\d+)", QUERIES[name])), default=0)
-    assert len(statement.get_parameters()) == highest
-
-
-@pytest.mark.parametrize("name", QUERIES)
-async def test_query_says_what_it_is_for_and_what_it_takes(name: str) -> None:
-    [line] = [line for line in HEADERS if re.match(rf"-- name: {name}\b", line)]
-    described = {int(number) for number in re.findall(r"\$(\d+)", line)}
-    assert described == {int(number) for number in re.findall(r"\$(\d+)", QUERIES[name])}
+    query = QUERIES[name]
+    statement = await connection.prepare(query.statement)
+    assert len(statement.get_parameters()) == len(query.parameters)
 
 
 @pytest.mark.parametrize("name", HOT)
 async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connection, name: str) -> None:
     await full_tables.execute("SET plan_cache_mode = force_generic_plan")
-    await full_tables.execute(f"PREPARE hot_{name} AS {QUERIES[name]}")
-    arguments = f" ({HOT[name]})" if HOT[name] else ""
-    plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot_{name}{arguments}")
+    query = QUERIES[name]
+    await full_tables.execute(preparing(f"hot_{name}", query))
+    plan = await full_tables.fetchval(f"EXPLAIN (FORMAT JSON) {executing(f'hot_{name}', query, HOT[name])}")
     scanned = set(re.findall(r'"Node Type": "Seq Scan".*?"Relation Name": "(\w+)"', plan, flags=re.DOTALL))
     assert scanned <= SMALL_TABLES, json.loads(plan)
 
@@ -194,27 +284,26 @@ async def test_hot_query_reads_no_table_as_a_whole(full_tables: asyncpg.Connecti
 @pytest.mark.parametrize(
     "filters",
     [
-        "'running', NULL, NULL, NULL, NULL, NULL, NULL, NULL",
-        "NULL, 'none', NULL, NULL, NULL, NULL, NULL, NULL",
-        "NULL, NULL, 'none', NULL, NULL, NULL, NULL, NULL",
-        "NULL, NULL, NULL, 9, NULL, NULL, NULL, NULL",
-        "NULL, NULL, NULL, NULL, 'dataset', NULL, NULL, NULL",
-        "NULL, NULL, NULL, NULL, 'suite', NULL, NULL, NULL",
-        "NULL, NULL, NULL, NULL, NULL, 'ds_9', NULL, NULL",
-        f"NULL, NULL, NULL, NULL, NULL, NULL, {RUN}, {RUN}",
+        {"state": "'running'"},
+        {"benchmark": "'none'"},
+        {"model": "'none'"},
+        {"project_id": "9"},
+        {"kind": "'dataset'"},
+        {"kind": "'suite'"},
+        {"dataset_id": "'ds_9'"},
+        {"first_id": RUN, "last_id": RUN},
     ],
 )
-async def test_list_reads_only_rows_that_match(full_tables: asyncpg.Connection, filters: str) -> None:
+async def test_list_reads_only_rows_that_match(
+    full_tables: asyncpg.Connection, filters: Mapping[str, str]
+) -> None:
     """Where few runs match, a page costs as much as these few, however many others there are."""
     async with full_tables.transaction():
-        await full_tables.execute(QUERIES["plan_by_values"])
-        await full_tables.execute(f"PREPARE some_runs AS {QUERIES['list_runs']}")
-        arguments = f"{filters}, '9999-01-01', {RUN}, 20"
-        plan = await full_tables.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE some_runs ({arguments})")
+        await full_tables.execute(QUERIES["plan_by_values"].statement)
+        await full_tables.execute(preparing("some_runs", QUERIES["list_runs"]))
+        values = {**HOT["list_runs"], **filters, "before_created_at": "'9999-01-01'"}
+        executed = executing("some_runs", QUERIES["list_runs"], values)
+        plan = await full_tables.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {executed}")
         await full_tables.execute("DEALLOCATE some_runs")
     assert set(re.findall(r'"Rows Removed by Filter": (\d+)', plan)) <= {"0"}, json.loads(plan)
     assert re.search("runs_newest_of_|runs_pkey", plan)
-
-
-async def test_no_two_topics_have_queries_of_one_name() -> None:
-    assert len(HEADERS) == len(QUERIES)

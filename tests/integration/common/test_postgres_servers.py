@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from proctor.stack.supervision.addresses import choose_addresses
 from services.common.postgres import connect_pool
-from services.common.postgres_servers import PostgresServers
+from services.common.sql.servers import PostgresServers
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

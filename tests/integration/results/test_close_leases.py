@@ -97,7 +97,7 @@ async def test_two_replicas_compute_a_close_once_and_answer_the_same_progress(
 
     await eventually(is_closed, "the other answers the summary")
     assert HeldOutcomes.asked == 1
-    assert await session.fetchval("read_close_share", plan.run_id, 1) is None
+    assert await session.fetchval("read_close_share", run_id=plan.run_id, epoch=1) is None
 
 
 async def test_a_cancel_at_another_replica_ends_the_figures(session: PostgresSession) -> None:

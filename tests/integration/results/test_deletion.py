@@ -136,7 +136,7 @@ async def test_set_of_a_run_that_is_being_opened_is_let_alone(session: PostgresS
     stores = in_postgres(session)
     sample_set_id = await committed_set(stores, new_id())
     async with session.transaction() as opening:
-        assert await opening.fetchrow("lock_readable_set", sample_set_id) is not None
+        assert await opening.fetchrow("lock_readable_set", sample_set_id=sample_set_id) is not None
         await delete_unused(stores, in_a_while())
     assert await is_readable(stores, sample_set_id)
 
@@ -167,7 +167,7 @@ async def test_samples_that_a_kill_has_left_go_with_the_next_sweep(session: Post
     stores = in_postgres(session)
     sample_set_id = await committed_set(stores, new_id())
     async with session.transaction() as cut_short:
-        assert await cut_short.fetchrow("delete_sample_set", sample_set_id) is not None
+        assert await cut_short.fetchrow("delete_sample_set", sample_set_id=sample_set_id) is not None
     await stores.sample_sets.delete_staged(LONG_AGO)
     assert await rows_of(session, "sample_set_id", sample_set_id) == {}
 

@@ -232,8 +232,17 @@ async def test_equal_samples_are_matched_without_comparing_each_with_each(harnes
     await harness.answer(first, [said(at, f"answer {at}") for at in range(MANY)])
     async with harness.session.transaction() as transaction:
         await transaction.execute("join_by_hash")
+        statement, *arguments = QUERIES["reuse_answers"].call(
+            {
+                "run_id": second.run_id,
+                "epoch": 1,
+                "task_index": 0,
+                "source_run_id": first.run_id,
+                "source_task_index": 0,
+            }
+        )
         plan = await transaction.connection.fetchval(
-            f"EXPLAIN (ANALYZE, FORMAT JSON) {QUERIES['reuse_answers']}", second.run_id, 1, 0, first.run_id, 0
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *arguments
         )
     counts = re.findall(r'"(?:Actual Rows|Rows Removed by Join Filter)": ([\d.]+)', plan)
     assert max(map(float, counts)) <= 2 * MANY

@@ -14,6 +14,7 @@ from proctor.values.names.user import OTHER_USERS
 from proctor.values.priority import Priority
 from services.common.errors import ErrorKind, TooManyRequests, UnstorableText
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.common.sql.queries import parse_query
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.postgres import PostgresLimits
@@ -49,14 +50,15 @@ async def store(request: pytest.FixtureRequest, pool: asyncpg.Pool) -> LimitStor
 
 
 async def _read(query: str, text: str, transaction: PostgresTransaction) -> object:
-    return await transaction.fetchval(query, text)
+    return await transaction.fetchval(query, text=text)
 
 
 async def test_text_that_postgres_does_not_take_is_the_callers_mistake(pool: asyncpg.Pool) -> None:
-    session = PostgresSession(pool, {"text": "SELECT $1::text", "json": "SELECT $1::jsonb"})
-    for query, text in (("text", "a\0b"), ("json", '"a\\u0000b"')):
+    queries = {name: parse_query(name, f"SELECT :text::{name}") for name in ("text", "jsonb")}
+    session = PostgresSession(pool, queries)
+    for query, text in (("text", "a\0b"), ("jsonb", '"a\\u0000b"')):
         with pytest.raises(UnstorableText) as raised:
-            await session.fetchval(query, text)
+            await session.fetchval(query, text=text)
         assert raised.value.kind is ErrorKind.INVALID
         with pytest.raises(UnstorableText):
             await session.run(partial(_read, query, text))

@@ -1,6 +1,7 @@
 """Artifacts of rollouts in Postgres."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from proctor.values.run import RunId
 from services.common.clock import Clock
@@ -20,29 +21,45 @@ class PostgresArtifacts:
         self._clock = clock
 
     async def owner(self, run_id: RunId) -> tuple[str, int] | None:
-        row = await self._session.fetchrow("read_run_owner", run_id)
+        row = await self._session.fetchrow("read_run_owner", run_id=run_id)
         return (row["username"], row["project_id"]) if row else None
 
     async def add(self, part: ArtifactPart, epoch: int, user: str, size_bytes: int) -> bool:
-        values = (*_key(part), user, size_bytes, self._clock.now(), epoch, MAX_EXECUTIONS)
-        return bool(await self._session.fetchval("add_artifact_part", *values))
+        added = await self._session.fetchval(
+            "add_artifact_part",
+            **asdict(part),
+            username=user,
+            size_bytes=size_bytes,
+            stored_at=self._clock.now(),
+            epoch=epoch,
+            max_executions=MAX_EXECUTIONS,
+        )
+        return bool(added)
 
     async def set_stored(self, part: ArtifactPart, size_bytes: int) -> None:
-        await self._session.execute("mark_artifact_part", *_key(part), size_bytes)
+        await self._session.execute("mark_artifact_part", **asdict(part), size_bytes=size_bytes)
 
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
-        rows = await self._session.fetch("list_artifacts", run_id, sample, rollout, _MAX_LISTED)
+        rows = await self._session.fetch(
+            "list_artifacts", run_id=run_id, sample=sample, rollout=rollout, limit=_MAX_LISTED
+        )
         return [Artifact(**row) for row in rows]
 
     async def get(self, part: ArtifactPart) -> Artifact | None:
-        key = (part.run_id, part.sample, part.rollout, part.execution, part.name)
-        row = await self._session.fetchrow("find_artifact", *key)
+        row = await self._session.fetchrow(
+            "find_artifact",
+            run_id=part.run_id,
+            sample=part.sample,
+            rollout=part.rollout,
+            execution=part.execution,
+            name=part.name,
+        )
         return None if row is None else Artifact(**row)
 
     async def delete_of_run(self, run_id: RunId) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
-            if await transaction.fetchval("delete_artifacts", run_id):
-                await transaction.execute("add_unreferenced_prefix", artifacts_prefix(run_id))
+            if await transaction.fetchval("delete_artifacts", run_id=run_id):
+                await transaction.execute("add_unreferenced_prefix", prefix=artifacts_prefix(run_id))
 
         await self._session.run(delete)
 
@@ -51,11 +68,7 @@ class PostgresArtifacts:
             rows = await transaction.fetch("delete_artifacts_without_run")
             prefixes = {artifacts_prefix(RunId(str(row["run_id"]))) for row in rows}
             await transaction.executemany(
-                "add_unreferenced_prefix", [(prefix,) for prefix in sorted(prefixes)]
+                "add_unreferenced_prefix", [{"prefix": prefix} for prefix in sorted(prefixes)]
             )
 
         await self._session.run(delete)
-
-
-def _key(part: ArtifactPart) -> tuple[object, ...]:
-    return (part.run_id, part.sample, part.rollout, part.execution, part.name, part.part)

@@ -22,16 +22,16 @@ class PostgresBudgets:
         used = report.used
         rows = await self._session.fetch(
             "record_budget_use",
-            report.run_id,
-            report.epoch,
-            report.sample,
-            report.rollout,
-            report.execution,
-            self._clock.now(),
-            used.agent_steps,
-            to_json(used.usage),
-            used.seconds,
-            MAX_EXECUTIONS,
+            run_id=report.run_id,
+            epoch=report.epoch,
+            sample=report.sample,
+            rollout=report.rollout,
+            execution=report.execution,
+            started_at=self._clock.now(),
+            agent_steps=used.agent_steps,
+            usage=to_json(used.usage),
+            seconds=used.seconds,
+            max_executions=MAX_EXECUTIONS,
         )
         return _earlier(rows) if rows else None
 

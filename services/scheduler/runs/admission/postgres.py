@@ -34,9 +34,9 @@ class PostgresQueue:
             # Five statements: without it a run could be both running and pending, or neither.
             await transaction.execute("read_one_snapshot")
             running = await transaction.fetch("list_running_runs")
-            order = await transaction.fetch("list_queue_positions", None, limit)
-            pending = await transaction.fetch("list_pending_runs", [row["run_id"] for row in order])
-            paused = await transaction.fetch("list_paused_runs", limit)
+            order = await transaction.fetch("list_queue_positions", run_ids=None, limit=limit)
+            pending = await transaction.fetch("list_pending_runs", run_ids=[row["run_id"] for row in order])
+            paused = await transaction.fetch("list_paused_runs", limit=limit)
             users = [UserRunCounts(*row) for row in await transaction.fetch("count_runs_by_user")]
             return QueuedRuns(
                 running=[run_from_row(row) for row in running],
@@ -60,19 +60,19 @@ class PostgresQueue:
         ]
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
-        rows = await self._session.fetch("list_queue_positions", list(runs), len(runs))
+        rows = await self._session.fetch("list_queue_positions", run_ids=list(runs), limit=len(runs))
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         benchmarks, models = [benchmark for benchmark, _ in wanted], [model for _, model in wanted]
         found: dict[tuple[str, str], list[CompletedRun]] = defaultdict(list)
-        for row in await self._session.fetch("list_past_runs", benchmarks, models):
+        for row in await self._session.fetch("list_past_runs", benchmarks=benchmarks, models=models):
             found[row["benchmark"], row["model"]].append(past_run_from_row(row))
         return found
 
     async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
         found: dict[str, list[PlannedRows]] = defaultdict(list)
-        for row in await self._session.fetch("list_planned_rows", list(benchmarks)):
+        for row in await self._session.fetch("list_planned_rows", benchmarks=list(benchmarks)):
             tasks, limit = json.loads(row["tasks"]), row["row_limit"]
             rows = PlannedRows(tuple(tasks), limit, json.loads(row["samples"]))
             found[row["benchmark"]].append(rows)
@@ -92,7 +92,9 @@ class PostgresSlots:
             limits = await self._limits.locked_limits(transaction)
             slots = [_slot_from_row(row) for row in await transaction.fetch("lock_slots")]
             # No more than that can start at once, and each preemption needs a running run.
-            pending = await transaction.fetch("list_queue_positions", None, limits.max_running_runs)
+            pending = await transaction.fetch(
+                "list_queue_positions", run_ids=None, limit=limits.max_running_runs
+            )
             slot_requests = [_slot_request_from_row(row) for row in pending]
             changes = assign_slots(slots, slot_requests, limits, now)
             return await _apply(transaction, changes, limits, now)
@@ -100,7 +102,7 @@ class PostgresSlots:
         return await run_as_leader(self._session, token, admit)
 
     async def delete_admissions(self, token: FencingToken, before: datetime) -> None:
-        await write_as_leader(self._session, token, "delete_admissions", before)
+        await write_as_leader(self._session, token, "delete_admissions", admitted_before=before)
 
 
 async def _apply(
@@ -110,10 +112,12 @@ async def _apply(
     # A preemption is always for a run that is admitted.
     if not changes.admitted:
         return changes
-    preempted = await transaction.fetch("preempt_runs", list(changes.preempted), now)
+    preempted = await transaction.fetch("preempt_runs", run_ids=list(changes.preempted), queued_at=now)
     seconds = limits.run_time_limit.total_seconds()
     # Preempted first, started second: no moment of the transaction has more running runs than the limit.
-    admitted = await transaction.fetch("start_runs", list(changes.admitted), now, seconds)
+    admitted = await transaction.fetch(
+        "start_runs", run_ids=list(changes.admitted), admitted_at=now, seconds=seconds
+    )
     waits = [(Priority.of_number(row["priority"]), row["waited_seconds"]) for row in admitted]
     return SlotChanges(run_ids_from_rows(admitted), run_ids_from_rows(preempted), waits)
 

@@ -1,7 +1,7 @@
 """Runs in Postgres: as users submit, read, stop and delete them, and as the leader changes them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -71,7 +71,7 @@ class PostgresRuns:
         request = uuid5(UUID(request_id), run.user) if request_id else None
         # Before looking for an earlier call: two calls at once would both find none and both be stored.
         await lock_user(transaction, run.user)
-        found = await transaction.fetchval("find_submitted_run", run.run_id, request)
+        found = await transaction.fetchval("find_submitted_run", run_id=run.run_id, request_id=request)
         if found is not None:
             return _same_order(await _get(transaction, RunId(str(found))), run, request_id)
         limits = await self._limits.locked_limits(transaction)
@@ -79,46 +79,51 @@ class PostgresRuns:
         await _check_queue(transaction, run.user, limits.max_pending_runs_per_user)
         # Last, so that the row of a data set which many runs use is locked for a short time only.
         await _lock_dataset(transaction, run.order.dataset_id)
-        await transaction.execute("add_run", *_values(run, request))
+        await transaction.execute("add_run", **_values(run, request))
         if trace := current_trace():
-            await transaction.execute("add_run_trace", run.run_id, trace)
+            await transaction.execute("add_run_trace", run_id=run.run_id, traceparent=trace)
         return run
 
     async def get(self, run_id: RunId) -> Run:
-        return _found(run_id, await self._session.fetchrow("read_run", run_id))
+        return _found(run_id, await self._session.fetchrow("read_run", run_id=run_id))
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:
-        rows = await self._session.fetch("list_planned_tasks", run_id)
+        rows = await self._session.fetch("list_planned_tasks", run_id=run_id)
         return tuple(task_from_row(row) for row in rows)
 
     async def cancel(self, run_id: RunId, author: Author) -> Run | None:
         states = states_before(RunState.CANCELLED)
         change = _change_of(run_id, Action.CANCEL, author)
-        return await self._change(change, "cancel_run", run_id, states, author.at)
+        return await self._change(change, "cancel_run", run_id, states=states, finished_at=author.at)
 
     async def pause(self, run_id: RunId, author: Author) -> Run | None:
         states = states_before(RunState.PAUSED)
         change = _change_of(run_id, Action.PAUSE, author)
-        return await self._change(change, "pause_run", run_id, states, author.at)
+        return await self._change(change, "pause_run", run_id, states=states, queued_at=author.at)
 
     async def requeue(self, run_id: RunId, author: Author) -> Run | None:
-        batch_id = await self._session.fetchval("find_batch_of_run", run_id)
+        batch_id = await self._session.fetchval("find_batch_of_run", run_id=run_id)
         if batch_id is not None:
             raise RunOfBatch(run_id=run_id, batch_id=batch_id)
         final_states = [state for state in states_before(RunState.PENDING) if state.is_final]
         change = _change_of(run_id, Action.RETRY, author)
-        return await self._make_pending(change, "requeue_run", run_id, final_states, author.at)
+        return await self._make_pending(
+            change, "requeue_run", run_id, states=final_states, queued_at=author.at
+        )
 
     async def resume(self, run_id: RunId, author: Author) -> Run | None:
         change = _change_of(run_id, Action.RESUME, author)
-        return await self._make_pending(change, "resume_run", run_id, author.at)
+        return await self._make_pending(change, "resume_run", run_id, queued_at=author.at)
 
     async def delete(self, run_id: RunId, author: Author) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
-            row = await transaction.fetchrow("lock_run_to_delete", run_id)
+            row = await transaction.fetchrow("lock_run_to_delete", run_id=run_id)
             if row is None:
                 # The session repeats a transaction whose commit was not answered: the first one did delete.
-                if await transaction.fetchval("find_deleted_run", run_id, author.at) is not None:
+                if (
+                    await transaction.fetchval("find_deleted_run", run_id=run_id, deleted_at=author.at)
+                    is not None
+                ):
                     return
                 raise RunNotFound(run_id=run_id)
             if not RunState(row["state"]).is_final:
@@ -128,34 +133,36 @@ class PostgresRuns:
             if row["has_unwritten_files"]:
                 raise BatchFilesUnwritten(run_id=run_id, batch_id=row["batch_id"])
             # In the same transaction as the deletion: results is asked to follow, also after a crash here.
-            await transaction.execute("add_deleted_run", run_id, author.at)
+            await transaction.execute("add_deleted_run", run_id=run_id, deleted_at=author.at)
             await record_change(transaction, _change_of(run_id, Action.DELETE, author))
-            await transaction.execute("delete_run", run_id)
+            await transaction.execute("delete_run", run_id=run_id)
 
         await self._session.run(delete)
 
     async def deleted(self, before: datetime) -> Sequence[RunId]:
-        rows = await self._session.fetch("list_deleted_runs", before, _MAX_DELETED_AT_ONCE)
+        rows = await self._session.fetch(
+            "list_deleted_runs", deleted_before=before, limit=_MAX_DELETED_AT_ONCE
+        )
         return run_ids_from_rows(rows)
 
     async def postpone_deleted(self, run_id: RunId, now: datetime) -> None:
-        await self._session.execute("postpone_deleted_run", run_id, now)
+        await self._session.execute("postpone_deleted_run", run_id=run_id, deleted_at=now)
 
     async def delete_deletion(self, run_id: RunId) -> None:
-        await self._session.execute("delete_deleted_run", run_id)
+        await self._session.execute("delete_deleted_run", run_id=run_id)
 
-    async def _change(self, made: Change, query: str, run_id: RunId, *values: object) -> Run | None:
+    async def _change(self, made: Change, query: str, run_id: RunId, /, **values: object) -> Run | None:
         """Returns the changed run, or None if its state does not allow the change."""
 
         async def change(transaction: PostgresTransaction) -> Run | None:
-            if await transaction.fetchval(query, run_id, *values) is None:
+            if await transaction.fetchval(query, run_id=run_id, **values) is None:
                 return None
             await record_change(transaction, made)
             return await _get(transaction, run_id)
 
         return await self._session.run(change)
 
-    async def _make_pending(self, made: Change, query: str, run_id: RunId, *values: object) -> Run | None:
+    async def _make_pending(self, made: Change, query: str, run_id: RunId, /, **values: object) -> Run | None:
         """Makes the run pending with at most the priority that its user may have now.
 
         A retried run needs room in the queue; others are counted already.
@@ -165,7 +172,7 @@ class PostgresRuns:
         async def make_pending(transaction: PostgresTransaction) -> Run | None:
             await lock_user(transaction, user)
             # The row changes before the checks below; an error rolls it back.
-            if await transaction.fetchval(query, run_id, *values) is None:
+            if await transaction.fetchval(query, run_id=run_id, **values) is None:
                 return None
             await record_change(transaction, made)
             limits = await self._limits.locked_limits(transaction)
@@ -174,7 +181,9 @@ class PostgresRuns:
             run = await _get(transaction, run_id)
             allowed = run.limited_to(limits.highest_priority(user))
             if allowed != run:
-                await transaction.execute("set_priority", run_id, allowed.order.priority.number)
+                await transaction.execute(
+                    "set_priority", run_id=run_id, priority=allowed.order.priority.number
+                )
             return allowed
 
         return await self._session.run(make_pending)
@@ -186,7 +195,7 @@ def _change_of(run_id: RunId, action: Action, author: Author) -> Change:
 
 async def refuse_used_by_run(transaction: PostgresTransaction, upload_id: str) -> None:
     """Raises `DatasetInUse` or `FileInUseByRun` while an unfinished run reads the data set or file."""
-    run_id = await transaction.fetchval("find_run_using_upload", upload_id)
+    run_id = await transaction.fetchval("find_run_using_upload", upload_id=upload_id)
     if run_id is None:
         return
     if is_dataset_id(upload_id):
@@ -196,11 +205,11 @@ async def refuse_used_by_run(transaction: PostgresTransaction, upload_id: str) -
 
 async def lock_user(transaction: PostgresTransaction, user: str) -> None:
     """Lets one transaction after the other change the user's queue."""
-    await transaction.execute("lock_user", user)
+    await transaction.execute("lock_user", username=user)
 
 
 async def _get(transaction: PostgresTransaction, run_id: RunId) -> Run:
-    return _found(run_id, await transaction.fetchrow("read_run", run_id))
+    return _found(run_id, await transaction.fetchrow("read_run", run_id=run_id))
 
 
 def _found(run_id: RunId, row: asyncpg.Record | None) -> Run:
@@ -218,7 +227,7 @@ def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
 
 async def _check_queue(transaction: PostgresTransaction, user: str, max_pending: int, own: int = 0) -> None:
     """`own` is how many of the counted runs are the ones that ask."""
-    if await transaction.fetchval("count_pending_and_paused_runs", user) - own >= max_pending:
+    if await transaction.fetchval("count_pending_and_paused_runs", username=user) - own >= max_pending:
         raise QueueFull(user=user, limit=max_pending, retry_after_seconds=RETRY_AFTER_SECONDS)
 
 
@@ -230,32 +239,37 @@ def _check_priority(run: Run, limits: QueueLimits) -> None:
 
 async def _lock_dataset(transaction: PostgresTransaction, dataset_id: str) -> None:
     """Raises `DatasetNotFound` if it was deleted after it was looked up."""
-    query = "lock_dataset" if is_dataset_id(dataset_id) else "lock_input_file"
-    if dataset_id and not await transaction.fetchval(query, dataset_id):
+    if not dataset_id:
+        return
+    if is_dataset_id(dataset_id):
+        found = await transaction.fetchval("lock_dataset", dataset_id=dataset_id)
+    else:
+        found = await transaction.fetchval("lock_input_file", file_id=dataset_id)
+    if not found:
         raise DatasetNotFound(dataset_id=dataset_id)
 
 
-def _values(run: Run, request: UUID | None) -> tuple[object, ...]:
+def _values(run: Run, request: UUID | None) -> Mapping[str, object]:
     order = run.order
-    return (
-        run.run_id,
-        request,
-        run.user,
-        order.project_id,
-        order.benchmark,
-        order.model,
-        run.pool,
-        order.priority.number,
-        order_to_json(order),
-        run.scoring_method,
-        run.created_at,
-        json.dumps(dict(run.environment)),
-        run.suite_version,
-        to_json(run.price),
-        order.dataset_id or None,
-        run.dataset_name,
-        run.expires_at,
-    )
+    return {
+        "run_id": run.run_id,
+        "request_id": request,
+        "username": run.user,
+        "project_id": order.project_id,
+        "benchmark": order.benchmark,
+        "model": order.model,
+        "pool": run.pool,
+        "priority": order.priority.number,
+        "ordered": order_to_json(order),
+        "scoring_method": run.scoring_method,
+        "created_at": run.created_at,
+        "environment": json.dumps(dict(run.environment)),
+        "suite_version": run.suite_version,
+        "price": to_json(run.price),
+        "dataset_id": order.dataset_id or None,
+        "dataset_name": run.dataset_name,
+        "expires_at": run.expires_at,
+    }
 
 
 class PostgresLedRuns:
@@ -265,41 +279,54 @@ class PostgresLedRuns:
         self._session = session
 
     async def expired(self, now: datetime) -> Sequence[Run]:
-        return [run_from_row(row) for row in await self._session.fetch("list_expired_runs", now)]
+        return [run_from_row(row) for row in await self._session.fetch("list_expired_runs", now=now)]
 
     async def trace(self, run_id: RunId) -> str:
-        return str(await self._session.fetchval("read_run_trace", run_id) or "")
+        return str(await self._session.fetchval("read_run_trace", run_id=run_id) or "")
 
     async def to_drive(self) -> Sequence[RunId]:
         return run_ids_from_rows(await self._session.fetch("list_runs_to_drive"))
 
     async def open_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
-        return run_ids_from_rows(await self._session.fetch("list_open_runs", list(runs)))
+        return run_ids_from_rows(await self._session.fetch("list_open_runs", run_ids=list(runs)))
 
     async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
-        values = (run.run_id, run.epoch, phase, is_closing)
-        return await write_as_leader(self._session, token, "set_phase", *values)
+        return await write_as_leader(
+            self._session,
+            token,
+            "set_phase",
+            run_id=run.run_id,
+            epoch=run.epoch,
+            phase=phase,
+            is_closing=is_closing,
+        )
 
     async def finish(self, token: FencingToken, run: Run, finish: RunFinish) -> bool:
         return await write_as_leader(
             self._session,
             token,
             "finish_run",
-            run.run_id,
-            run.epoch,
-            finish.state,
-            states_before(finish.state),
-            finish.now,
-            finish.error.reason if finish.error else None,
-            finish.error.message if finish.error else None,
-            *_counts_values(finish.counts),
+            run_id=run.run_id,
+            epoch=run.epoch,
+            state=finish.state,
+            states_before=states_before(finish.state),
+            finished_at=finish.now,
+            error_reason=finish.error.reason if finish.error else None,
+            error_message=finish.error.message if finish.error else None,
+            **_counts_values(finish.counts),
         )
 
     async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
         await write_as_leader(
-            self._session, token, "close_run", run.run_id, run.epoch, *_counts_values(counts)
+            self._session,
+            token,
+            "close_run",
+            run_id=run.run_id,
+            epoch=run.epoch,
+            **_counts_values(counts),
         )
 
 
-def _counts_values(counts: RunCounts | None) -> tuple[str | None, str]:
-    return to_json(counts), json.dumps(dict(counts.environment) if counts else {})
+def _counts_values(counts: RunCounts | None) -> Mapping[str, object]:
+    environment = dict(counts.environment) if counts else {}
+    return {"final_counts": to_json(counts), "environment": json.dumps(environment)}

@@ -24,34 +24,48 @@ class PostgresRunLists:
         self._session = session
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
-        filters = (
-            wanted.state,
-            wanted.benchmark or None,
-            wanted.model or None,
-            wanted.project_id,
-            wanted.kind,
-            wanted.dataset_id or None,
-            *_id_range(wanted.id_prefix),
-        )
+        first_id, last_id = _id_range(wanted.id_prefix)
+        filters = {
+            "state": wanted.state,
+            "benchmark": wanted.benchmark or None,
+            "model": wanted.model or None,
+            "project_id": wanted.project_id,
+            "kind": wanted.kind,
+            "dataset_id": wanted.dataset_id or None,
+            "first_id": first_id,
+            "last_id": last_id,
+        }
         start = after or _BEFORE_ALL
 
         async def page(transaction: PostgresTransaction) -> RunPage:
             # A generic plan would serve no combination of filters well, since each unset one is a null.
             await transaction.execute("plan_by_values")
-            rows = await transaction.fetch("list_runs", *filters, start.created_at, start.run_id, size)
+            rows = await transaction.fetch(
+                "list_runs",
+                **filters,
+                before_created_at=start.created_at,
+                before_run_id=start.run_id,
+                limit=size,
+            )
             # Counted for the first page only: a count reads all that matches.
-            total = after.total if after else await transaction.fetchval("count_runs", *filters)
+            total = after.total if after else await transaction.fetchval("count_runs", **filters)
             return RunPage([run_from_row(row) for row in rows], total)
 
         return await self._session.run(page)
 
     async def model_names(self, name: str) -> Sequence[str]:
-        return [row["model"] for row in await self._session.fetch("list_model_names", name)]
+        return [row["model"] for row in await self._session.fetch("list_model_names", name=name)]
 
     async def past_usage(self, run: Run) -> Sequence[PastUsage]:
         order = run.order
-        wanted = (order.benchmark, order.model, run.scoring_method, json.dumps(order.token_settings))
-        return [_past_usage(row) for row in await self._session.fetch("list_past_usage", *wanted)]
+        rows = await self._session.fetch(
+            "list_past_usage",
+            benchmark=order.benchmark,
+            model=order.model,
+            scoring_method=run.scoring_method,
+            token_settings=json.dumps(order.token_settings),
+        )
+        return [_past_usage(row) for row in rows]
 
 
 def _id_range(prefix: str) -> tuple[UUID | None, UUID | None]:

@@ -1,24 +1,25 @@
--- `SELECT *` reads the view run_rows, which lists its columns (migrations/0005_runs.sql).
+-- `SELECT *` reads the view run_rows, which lists its columns (schema.sql).
 
--- name: plan_by_values: Plan statements of this transaction for the given filters: each has its own index ()
+-- name: plan_by_values: Plan statements of this transaction for the given filters: each has its own index
 SET LOCAL plan_cache_mode = force_custom_plan;
 
--- name: list_runs: Return a page of runs, newest first ($1 state, $2 benchmark, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 first and $8 last id, $9 time and $10 run that it begins after, $11 size)
+-- name: list_runs: Return a page of runs, newest first
 SELECT *
 FROM run_rows
-WHERE ($1::text IS NULL OR state = $1)
-    AND ($2::text IS NULL OR benchmark = $2)
-    AND ($3::text IS NULL OR model = $3)
-    AND ($4::bigint IS NULL OR project_id = $4)
-    AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
-    AND ($6::text IS NULL OR (benchmark = $6 AND dataset_id = $6))
-    AND ($7::uuid IS NULL OR run_id BETWEEN $7 AND $8)
+WHERE (:state::text IS NULL OR state = :state)
+    AND (:benchmark::text IS NULL OR benchmark = :benchmark)
+    AND (:model::text IS NULL OR model = :model)
+    AND (:project_id::bigint IS NULL OR project_id = :project_id)
+    AND (:kind::text IS NULL OR (:kind = 'dataset' AND dataset_id IS NOT NULL) OR (:kind = 'suite' AND dataset_id IS NULL))
+    AND (:dataset_id::text IS NULL OR (benchmark = :dataset_id AND dataset_id = :dataset_id))
+    AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id)
     -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
-    AND (created_at, run_id) < ($9, $10)
+    AND (created_at, run_id) < (:before_created_at, :before_run_id)
 ORDER BY created_at DESC, run_id DESC
-LIMIT $11;
+LIMIT :limit;
 
--- name: list_model_names: Return the ordered models that have a name, one step in the key for each model ($1 name, with its provider or without; empty for all)
+-- name: list_model_names: Return the ordered models that have a name
+-- The name may be without its provider; that of all models is empty.
 WITH RECURSIVE known AS (
     -- DISTINCT would read every run; this makes one index step for each model.
     (SELECT model FROM runs ORDER BY model LIMIT 1)
@@ -27,27 +28,27 @@ WITH RECURSIVE known AS (
     FROM known
     CROSS JOIN LATERAL (SELECT model FROM runs WHERE model > known.model ORDER BY model LIMIT 1) AS next
 )
-SELECT model FROM known WHERE $1 IN ('', model, substr(model, strpos(model, '/') + 1)) ORDER BY model LIMIT 1000;
+SELECT model FROM known WHERE :name IN ('', model, substr(model, strpos(model, '/') + 1)) ORDER BY model LIMIT 1000;
 
--- name: count_runs: Count the runs of all pages ($1 state, $2 benchmark, $3 model, $4 project, $5 'suite' or 'dataset', $6 data set, $7 first and $8 last id)
+-- name: count_runs: Count the runs of all pages
 SELECT count(*)
 FROM runs
-WHERE ($1::text IS NULL OR state = $1)
-    AND ($2::text IS NULL OR benchmark = $2)
-    AND ($3::text IS NULL OR model = $3)
-    AND ($4::bigint IS NULL OR project_id = $4)
-    AND ($5::text IS NULL OR ($5 = 'dataset' AND dataset_id IS NOT NULL) OR ($5 = 'suite' AND dataset_id IS NULL))
-    AND ($6::text IS NULL OR (benchmark = $6 AND dataset_id = $6))
-    AND ($7::uuid IS NULL OR run_id BETWEEN $7 AND $8);
+WHERE (:state::text IS NULL OR state = :state)
+    AND (:benchmark::text IS NULL OR benchmark = :benchmark)
+    AND (:model::text IS NULL OR model = :model)
+    AND (:project_id::bigint IS NULL OR project_id = :project_id)
+    AND (:kind::text IS NULL OR (:kind = 'dataset' AND dataset_id IS NOT NULL) OR (:kind = 'suite' AND dataset_id IS NULL))
+    AND (:dataset_id::text IS NULL OR (benchmark = :dataset_id AND dataset_id = :dataset_id))
+    AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id);
 
--- name: list_past_usage: Return token counts of the last completed runs with the same request settings: of the model, else of any model ($1 benchmark, $2 model, $3 scoring method, $4 request settings)
+-- name: list_past_usage: Return token counts of the last completed runs with the same request settings
 WITH latest AS (
     (
         SELECT
             true AS is_of_model, ordered, total, final_counts, scoring_method, reused_answers, started_at,
             finished_at
         FROM runs
-        WHERE state = 'completed' AND benchmark = $1 AND model = $2
+        WHERE state = 'completed' AND benchmark = :benchmark AND model = :model
         ORDER BY finished_at DESC
         LIMIT 100
     )
@@ -55,14 +56,14 @@ WITH latest AS (
     (
         SELECT false, ordered, total, final_counts, scoring_method, reused_answers, started_at, finished_at
         FROM runs
-        WHERE state = 'completed' AND benchmark = $1
+        WHERE state = 'completed' AND benchmark = :benchmark
         ORDER BY created_at DESC
         LIMIT 100
     )
 ), alike AS (
     SELECT is_of_model, ordered, total, final_counts, started_at, finished_at
     FROM latest
-    WHERE scoring_method = $3 AND reused_answers = 0
+    WHERE scoring_method = :scoring_method AND reused_answers = 0
         AND jsonb_build_object(
             'num_fewshot', ordered -> 'num_fewshot',
             'prompt_form', ordered -> 'prompt_form',
@@ -72,7 +73,7 @@ WITH latest AS (
             'context_tokens', ordered -> 'params' -> 'context_tokens',
             'provider_params', ordered -> 'params' -> 'provider_params'
             -- Settings that change how many tokens an answer takes; see `RunOrder.token_settings`.
-        ) = $4
+        ) = :token_settings
 )
 SELECT ordered, total, final_counts, extract(epoch FROM finished_at - started_at)::double precision AS seconds
 FROM alike

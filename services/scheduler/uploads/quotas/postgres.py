@@ -74,23 +74,27 @@ class PostgresStorage:
 
     async def _locked(self, transaction: PostgresTransaction, user: str, project_id: int) -> StorageQuota:
         # In this order everywhere, so that none waits for one that waits for it.
-        await transaction.execute("lock_storage", user)
+        await transaction.execute("lock_storage", username=user)
         limits = await self._limits.locked_limits(transaction)
         if project_id and limits.max_stored_bytes_per_project:
-            await transaction.execute("lock_project_storage", project_id)
+            await transaction.execute("lock_project_storage", project_id=project_id)
         stored = await self._storage(transaction, user, limits)
         return replace(stored.quota, project=await self._project(transaction, project_id, limits))
 
     async def _storage(self, reader: _Reader, user: str, limits: QueueLimits) -> UserStorage:
         queries = (_QUERY, *self._queries.of_user)
-        return _storage(user, [row for query in queries for row in await reader.fetch(query, user)], limits)
+        return _storage(
+            user, [row for query in queries for row in await reader.fetch(query, username=user)], limits
+        )
 
     async def _project(self, reader: _Reader, project_id: int, limits: QueueLimits) -> ProjectQuota | None:
         limit = limits.max_stored_bytes_per_project
         if not project_id or not limit:
             return None
         queries = (_PROJECT_QUERY, *self._queries.of_project)
-        used = sum([row["bytes"] for query in queries for row in await reader.fetch(query, project_id)])
+        used = sum(
+            [row["bytes"] for query in queries for row in await reader.fetch(query, project_id=project_id)]
+        )
         return ProjectQuota(project_id, used, limit)
 
 

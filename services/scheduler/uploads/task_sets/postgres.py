@@ -17,53 +17,67 @@ class PostgresTaskSets:
         self._clock = clock
 
     async def register_prefix(self, prefix: str) -> None:
-        await self._session.execute("add_unreferenced_prefix", prefix)
+        await self._session.execute("add_unreferenced_prefix", prefix=prefix)
 
     async def add(self, tasks: TaskSet, user: str) -> str:
         async def add(transaction: PostgresTransaction) -> str:
             prefix: str = await transaction.fetchval(
-                "store_task_set", tasks.digest, tasks.prefix, tasks.size_bytes
+                "store_task_set", digest=tasks.digest, prefix=tasks.prefix, size_bytes=tasks.size_bytes
             )
-            await transaction.execute("add_task_bundles", tasks.digest, list(tasks.bundles))
-            await self._use(transaction, (tasks.digest, user, ""), tasks.size_bytes)
-            await transaction.execute("delete_unreferenced_prefix", prefix)
+            await transaction.execute(
+                "add_task_bundles", tasks_digest=tasks.digest, digests=list(tasks.bundles)
+            )
+            await self._use(transaction, tasks.digest, user, "", tasks.size_bytes)
+            await transaction.execute("delete_unreferenced_prefix", prefix=prefix)
             return prefix
 
         return await self._session.run(add)
 
     async def use(self, tasks_digest: str, user: str, suite_digest: str = "") -> str:
         async def use(transaction: PostgresTransaction) -> str:
-            row = await transaction.fetchrow("lock_task_set", tasks_digest)
+            row = await transaction.fetchrow("lock_task_set", digest=tasks_digest)
             if row is None:
                 raise TasksNotFound(tasks_digest=tasks_digest)
-            await self._use(transaction, (tasks_digest, user, suite_digest), row["size_bytes"])
+            await self._use(transaction, tasks_digest, user, suite_digest, row["size_bytes"])
             prefix: str = row["prefix"]
             return prefix
 
         return await self._session.run(use)
 
     async def _use(
-        self, transaction: PostgresTransaction, key: tuple[str, str, str], size_bytes: int
+        self,
+        transaction: PostgresTransaction,
+        tasks_digest: str,
+        user: str,
+        suite_digest: str,
+        size_bytes: int,
     ) -> None:
         """A set counts once for its user, however many suites use it."""
-        tasks_digest, user, _ = key
-        is_new = await transaction.fetchval("find_task_set_use", tasks_digest, user) is None
-        await transaction.execute("use_task_set", *key, self._clock.now())
-        if is_new:
+        earlier = await transaction.fetchval("find_task_set_use", tasks_digest=tasks_digest, username=user)
+        await transaction.execute(
+            "use_task_set",
+            tasks_digest=tasks_digest,
+            username=user,
+            suite_digest=suite_digest,
+            since=self._clock.now(),
+        )
+        if earlier is None:
             # Orders of several projects may use it, so it counts towards none.
             added = StorageUse(bytes=size_bytes, files=1)
             await self._storage.check_added(transaction, user, 0, added)
 
     async def prefix_of_bundle(self, digest: str) -> str | None:
-        prefix: str | None = await self._session.fetchval("find_task_bundle", digest)
+        prefix: str | None = await self._session.fetchval("find_task_bundle", digest=digest)
         return prefix
 
     async def delete_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
-            await transaction.execute("delete_task_uploads", uploaded_before)
-            await transaction.execute("delete_task_uses", suites_before)
+            await transaction.execute("delete_task_uploads", before=uploaded_before)
+            await transaction.execute("delete_task_uses", before=suites_before)
             unused = await transaction.fetch("lock_unused_task_sets")
-            deleted = await transaction.fetch("delete_task_sets", [row["digest"] for row in unused])
-            await transaction.executemany("add_unreferenced_prefix", [(row["prefix"],) for row in deleted])
+            deleted = await transaction.fetch("delete_task_sets", digests=[row["digest"] for row in unused])
+            await transaction.executemany(
+                "add_unreferenced_prefix", [{"prefix": row["prefix"]} for row in deleted]
+            )
 
         await self._session.run(delete)

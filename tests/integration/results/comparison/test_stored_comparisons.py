@@ -304,7 +304,7 @@ async def test_a_pair_is_kept_once_whichever_of_its_runs_is_named_first(runs: Pa
     ids = [(await runs.run(answers(right))).run_id for right in (10, 20)]
     await runs.store_comparison.store(ids[0], ids[1], 60)
     await runs.store_comparison.store(ids[1], ids[0], 60)
-    assert len(await runs.session.fetch("list_comparisons", ids, "acc")) == 1
+    assert len(await runs.session.fetch("list_comparisons", run_ids=ids, metric="acc")) == 1
 
 
 async def test_a_run_that_failed_on_much_of_a_small_task_is_listed_as_unranked(runs: PairedRuns) -> None:
