@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
@@ -23,6 +23,9 @@ from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, moment, optional, present
 from services.gateway.http.problem import problems
+
+R = TypeVar("R", bound="Ranked")
+H = TypeVar("H", bound="HistoryEntryShown")
 
 _METRIC = (
     "accuracy, score (the mean of each task's main metric), or any metric of the benchmark; "
@@ -106,23 +109,26 @@ class HistoryShown(BaseModel):
     next_cursor: str | None
 
 
-def ranked(entry: leaderboard_pb2.LeaderboardEntry, names: Mapping[str, str]) -> Ranked:
-    """`names`: of the models, as they were ordered. A baseline is none."""
+def ranked(
+    body: type[R], entry: leaderboard_pb2.LeaderboardEntry, names: Mapping[str, str], **given: object
+) -> R:
+    """`names`: short names of models. A baseline is no model. `given` are fields that only this body has."""
     return present(
-        Ranked,
+        body,
         entry,
         **_common(entry),
-        model=names[entry.model] if entry.run_id else entry.model,
+        model=names.get(entry.model, entry.model),
         provider=provider_of(entry.model),
-        tied_with=[names[model] for model in entry.tied_with],
-        not_compared_with=[names[model] for model in entry.not_compared_with],
+        tied_with=[names.get(model, model) for model in entry.tied_with],
+        not_compared_with=[names.get(model, model) for model in entry.not_compared_with],
         job_id=entry.run_id or None,
+        **given,
     )
 
 
-def history_entry_shown(entry: leaderboard_pb2.LeaderboardEntry) -> HistoryEntryShown:
+def history_entry(body: type[H], entry: leaderboard_pb2.LeaderboardEntry) -> H:
     return present(
-        HistoryEntryShown,
+        body,
         entry,
         **_common(entry),
         job_id=entry.run_id,
@@ -222,9 +228,9 @@ async def leaderboard(
         await check_known_benchmark(scheduler, query.suite)
     names = names_of(entry.model for entry in (*found.entries, *found.unranked))
     return LeaderboardShown(
-        leaderboard=[ranked(entry, names) for entry in found.entries],
-        unranked=[ranked(entry, names) for entry in found.unranked],
-        baselines=[ranked(entry, names) for entry in found.baselines],
+        leaderboard=[ranked(Ranked, entry, names) for entry in found.entries],
+        unranked=[ranked(Ranked, entry, names) for entry in found.unranked],
+        baselines=[ranked(Ranked, entry, names) for entry in found.baselines],
         total_models=found.total_models,
         last_updated=moment(found.last_updated),
         suite=query.suite,
@@ -245,7 +251,7 @@ async def history(
     if not page.total:
         await check_known_benchmark(scheduler, query.suite)
     return HistoryShown(
-        history=[history_entry_shown(entry) for entry in page.entries],
+        history=[history_entry(HistoryEntryShown, entry) for entry in page.entries],
         total_runs=page.total,
         date_range=f"Last {query.days} days" if query.days > 1 else "Last day",
         next_cursor=page.next_page_token or None,

@@ -1,7 +1,7 @@
 """The run queue, and the limits of the whole system."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query
 from google.protobuf.duration_pb2 import Duration
@@ -22,6 +22,9 @@ from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
 from services.gateway.http.paths import QUEUE
 from services.gateway.http.presentation import benchmark_of, present, state_of
 from services.gateway.http.problem import problems
+
+J = TypeVar("J", bound="QueuedJob")
+W = TypeVar("W", bound="QueueWorker")
 
 # Durations of a contract are rounded to this.
 _MICROSECOND = 1e-6
@@ -190,11 +193,11 @@ async def show_queue(scheduler: SchedulerCalls, limit: MaxJobs = 100) -> Queue:
     return present(
         Queue,
         queue,
-        running=[_job(run) for run in queue.running],
-        pending=[_job(run) for run in queue.pending],
-        paused=[_job(run) for run in queue.paused],
-        workers=[_worker(worker) for worker in queue.workers],
-        limits=_limits(queue.limits),
+        running=[queued_job(QueuedJob, run) for run in queue.running],
+        pending=[queued_job(QueuedJob, run) for run in queue.pending],
+        paused=[queued_job(QueuedJob, run) for run in queue.paused],
+        workers=[queue_worker(QueueWorker, worker) for worker in queue.workers],
+        limits=limits_of(queue.limits),
     )
 
 
@@ -202,15 +205,15 @@ async def show_queue(scheduler: SchedulerCalls, limit: MaxJobs = 100) -> Queue:
 async def show_limits(scheduler: SchedulerCalls) -> LimitsShown:
     shown = await scheduler.queue.GetLimits(queue_pb2.GetLimitsRequest())
     last_change = change_shown(shown.last_change) if shown.HasField("last_change") else None
-    return LimitsShown(**_limits(shown.limits).model_dump(), last_change=last_change)
+    return LimitsShown(**limits_of(shown.limits).model_dump(), last_change=last_change)
 
 
 @router.patch("/limits", responses=problems(422, 503), summary="Change limits immediately, without a restart")
 async def change_limits(scheduler: SchedulerCalls, changes: LimitsPatch) -> Limits:
-    return _limits((await scheduler.queue.SetLimits(changes.to_proto())).limits)
+    return limits_of((await scheduler.queue.SetLimits(changes.to_proto())).limits)
 
 
-def _limits(limits: queue_pb2.QueueLimits) -> Limits:
+def limits_of(limits: queue_pb2.QueueLimits) -> Limits:
     return present(
         Limits,
         limits,
@@ -222,9 +225,10 @@ def _limits(limits: queue_pb2.QueueLimits) -> Limits:
     )
 
 
-def _job(run: run_pb2.Run) -> QueuedJob:
+def queued_job(body: type[J], run: run_pb2.Run, **given: object) -> J:
+    """`given` are fields that only this body has."""
     return present(
-        QueuedJob,
+        body,
         run,
         run.order,
         run.progress,
@@ -234,12 +238,13 @@ def _job(run: run_pb2.Run) -> QueuedJob:
         status=word_of(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),
         wait=job_wait(run),
+        **given,
     )
 
 
-def _worker(worker: scheduler_pb2.WorkerInfo) -> QueueWorker:
+def queue_worker(body: type[W], worker: scheduler_pb2.WorkerInfo) -> W:
     load = _load(worker.load) if worker.HasField("load") else None
-    return present(QueueWorker, worker, state=state_of(worker), load=load)
+    return present(body, worker, state=state_of(worker), load=load)
 
 
 def _load(load: model_pb2.EngineLoad) -> QueueLoad:

@@ -117,7 +117,7 @@ async def read_list(
         following=listed.following,
         filters={name: value for name, value in filters.named.items() if value},
         now=now,
-        changing_runs=[run.run_id for run in listed.runs if run.state in CHANGING_STATES],
+        changing_runs=[run.job_id for run in listed.runs if run.status in CHANGING_STATES],
         model=model,
     )
 

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from services.gateway.pages.figure import Figure
+
+_SHARE = (0.0, 1.0)
 _MAX_TICKS = 7
 _STEPS = (1, 2, 2.5, 5, 10)
 
@@ -32,6 +35,13 @@ class Scale:
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         ticks = [round(each * step, 10) for each in range(first, max(last, first + 1) + 1)]
         return cls(ticks[0], ticks[-1], ticks)
+
+    @classmethod
+    def of_figures(cls, figures: Iterable[Figure]) -> Self:
+        """Around figures and their intervals. Where all are shares, so is the scale."""
+        ends = [end for figure in figures for end in figure.ends]
+        is_of_shares = all(end is None or 0 <= end <= 1 for end in ends)
+        return cls.around(ends, within=_SHARE if is_of_shares else None)
 
     def at(self, figure: float) -> float:
         """Its position in percent; the nearer end for a figure outside."""

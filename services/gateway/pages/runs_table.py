@@ -3,34 +3,40 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.wire.enums import word_of
+from services.gateway.api.queue import QueuedJob, queued_job
 from services.gateway.backends.calls import Scheduler
-from services.gateway.http.presentation import moment, optional
 
 _SHOWN = 8
 _SHOWN_OF_DATASET = 20
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    run_id: str
+class RunRow(QueuedJob):
+    """`dataset_id` and `dataset_name` are empty for a run over a suite."""
+
     model: str
-    benchmark: str
-    is_dataset: bool
+    dataset_id: str
+    dataset_name: str
     rollouts: int
-    state: str
-    recorded: int
-    total: int
-    eta: float | None
     tokens_per_second: float | None
-    waits_for: str
     error: str
-    user: str
-    created_at: datetime | None
-    seconds: float | None
+    finished_at: datetime | None
+
+    @property
+    def benchmark(self) -> str:
+        return self.dataset_name or self.benchmark_suite
+
+    @property
+    def seconds(self) -> float | None:
+        """The time from its start to its end."""
+        started, finished = self.started_at, self.finished_at
+        return (finished - started).total_seconds() if started and finished else None
+
+
+R = TypeVar("R", bound=RunRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,7 @@ class NewestRuns:
     @property
     def compare_link(self) -> str:
         """The newest completed runs over the data set beside each other; "" where there are not two."""
-        completed = [row.run_id for row in self.runs if row.state == "completed"][:6]
+        completed = [row.job_id for row in self.runs if row.status == "completed"][:6]
         is_offered = self.dataset_id and len(completed) > 1
         return "/compare?" + "&".join(f"run={run_id}" for run_id in completed) if is_offered else ""
 
@@ -63,21 +69,9 @@ async def newest_runs(scheduler: Scheduler, now: datetime, dataset_id: str = "")
 
 
 def run_row(run: run_pb2.Run) -> RunRow:
-    started, finished = moment(run.started_at), moment(run.finished_at)
-    return RunRow(
-        run_id=run.run_id,
-        model=run.order.model,
-        benchmark=run.dataset_name or run.order.suite or run.order.dataset_id,
-        is_dataset=bool(run.order.dataset_id),
-        rollouts=max(1, run.order.rollouts),
-        state=word_of(run_pb2.RunState, run.state),
-        recorded=run.progress.recorded,
-        total=run.progress.total,
-        eta=optional(run.progress, "eta_seconds"),
-        tokens_per_second=optional(run.progress, "tokens_per_second"),
-        waits_for=run.wait.blocked_by,
-        error=run.error.message,
-        user=run.user,
-        created_at=moment(run.created_at),
-        seconds=(finished - started).total_seconds() if started and finished else None,
-    )
+    return run_shown(RunRow, run, error=run.error.message)
+
+
+def run_shown(row: type[R], run: run_pb2.Run, **given: object) -> R:
+    """`given` are the fields that only this row has, and its error."""
+    return queued_job(row, run, rollouts=max(1, run.order.rollouts), **given)

@@ -91,7 +91,7 @@ class AnswersView:
         """The address with other filters, from the first page and without a chosen answer."""
         changed = {**self.filters, "after": "", "row": "", "from": "", **changes}
         kept = {name: value for name, value in changed.items() if value}
-        path = f"/runs/{self.run.run_id}/results"
+        path = f"/runs/{self.run.job_id}/results"
         return f"{path}?{urlencode(kept)}" if kept else path
 
     def get(self, name: str) -> str:
@@ -109,7 +109,7 @@ class AnswersView:
     @property
     def lm_eval_task(self) -> str:
         """The task whose answers are offered as a file of lm-eval, which holds one task; "" for none."""
-        if self.run.is_dataset or not self.recorded:
+        if self.run.dataset_id or not self.recorded:
             return ""
         return self.get("task") or (self.tasks[0] if len(self.tasks) == 1 else "")
 
@@ -160,7 +160,7 @@ def answers_view(
         row = _row(recorded, metrics_of.get(recorded.task, ()))
         rows.append(row)
         if row.key == wanted:
-            chosen = _detail(row, recorded, run.run_id)
+            chosen = _detail(row, recorded, run.job_id)
     return AnswersView(
         run=run,
         rows=rows,

@@ -175,7 +175,7 @@ def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Comparable
         run_id=run.run_id,
         model=row.model,
         benchmark=row.benchmark,
-        state=row.state,
+        state=row.status,
         metric=figure.metric,
         score=optional(figure, "mean"),
         at=moment(run.finished_at),

@@ -18,9 +18,10 @@ from services.gateway.api.runs.requests import kind_number
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.api_errors import NO_SUCH_PAGE
+from services.gateway.pages.closed_runs import closed_run
 from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_options, ordered_models
-from services.gateway.pages.history.view import DAYS, STATES, history_row, history_view
+from services.gateway.pages.history.view import DAYS, STATES, history_view
 from services.gateway.pages.page import PageOf
 
 _PAGE_SIZE = 100
@@ -153,7 +154,7 @@ async def _request(scheduler: Scheduler, filters: dict[str, str]) -> ListHistory
 
 
 def _record(entry: leaderboard_pb2.LeaderboardEntry) -> Iterable[Value]:
-    row = history_row(entry)
-    closed_at = row.closed_at.isoformat() if row.closed_at else None
-    figure = (row.metric, row.value, row.low, row.high)
-    return (row.run_id, row.model, row.benchmark, row.state, *figure, row.answered, row.failed, closed_at)
+    row = closed_run(entry)
+    closed_at = row.completed_at.isoformat() if row.completed_at else None
+    figure = (row.metric, row.figure.mean, row.figure.ci_low, row.figure.ci_high)
+    return (row.job_id, row.model, row.benchmark, row.status, *figure, row.answered, row.failed, closed_at)

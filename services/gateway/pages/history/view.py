@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from proctor.v1 import leaderboard_pb2, run_pb2
 from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.run import MAX_HISTORY_DAYS, RunState
-from proctor.wire.enums import word_of
-from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.pages.closed_runs import ClosedRun, closed_run
 from services.gateway.pages.filters import FilterOptions
 
 DAYS = 30
@@ -18,30 +16,10 @@ STATES = tuple(state.value for state in RunState if state.is_final)
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryRow:
-    """A history entry; without a figure where its run has none of the metric."""
-
-    run_id: str
-    model: str
-    benchmark: str
-    state: str
-    metric: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    method: str
-    answered: int
-    failed: int
-    problems: Sequence[str]
-    closed_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class HistoryView:
     """A page of the history, with sums over all pages. `fault`: why the filters are refused."""
 
-    rows: Sequence[HistoryRow]
+    rows: Sequence[ClosedRun]
     total: int
     completed_runs: int
     answered: int
@@ -102,7 +80,7 @@ def history_view(
     found: ListHistoryResponse, options: FilterOptions, now: datetime, fault: str = ""
 ) -> HistoryView:
     return HistoryView(
-        rows=[history_row(entry) for entry in found.entries],
+        rows=[closed_run(entry) for entry in found.entries],
         total=found.total,
         completed_runs=found.totals.completed_runs,
         answered=found.totals.answered,
@@ -113,26 +91,6 @@ def history_view(
         metrics=options.metrics,
         filters=options.filters,
         now=now,
-    )
-
-
-def history_row(entry: leaderboard_pb2.LeaderboardEntry) -> HistoryRow:
-    low, high = interval(entry.figure) or (None, None)
-    return HistoryRow(
-        run_id=entry.run_id,
-        model=entry.model,
-        benchmark=entry.dataset_name or entry.benchmark,
-        state=word_of(run_pb2.RunState, entry.state),
-        metric=entry.figure.metric,
-        value=optional(entry.figure, "mean"),
-        low=low,
-        high=high,
-        n=entry.figure.n,
-        method=entry.figure.interval_method,
-        answered=entry.answered,
-        failed=entry.failed,
-        problems=list(entry.unranked_because),
-        closed_at=moment(entry.closed_at),
     )
 
 

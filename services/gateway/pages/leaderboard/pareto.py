@@ -9,7 +9,7 @@ from itertools import pairwise
 from proctor.v1 import summary_pb2
 from services.gateway.http.presentation import optional
 from services.gateway.pages.interval_plot import Scale
-from services.gateway.pages.leaderboard.rows import LeaderboardRow, scale_of
+from services.gateway.pages.leaderboard.rows import LeaderboardRow
 
 AGAINST = ("cost", "time")
 _ANSWERS = 1000
@@ -77,17 +77,17 @@ def pareto_view(
     known = [
         (row, price)
         for row, price in zip(rows, paid, strict=True)
-        if price is not None and row.value is not None
+        if price is not None and row.figure.mean is not None
     ]
-    known.sort(key=lambda each: (each[1], -(each[0].value or 0.0)))
-    kept = {row.run_id for row, _ in known}
+    known.sort(key=lambda each: (each[1], -(each[0].figure.mean or 0.0)))
+    kept = {row.job_id for row, _ in known}
     position, ticks = _axis([price for _, price in known])
-    scale = scale_of(row for row, _ in known)
+    scale = Scale.of_figures(row.figure for row, _ in known)
     return ParetoView(
         against=against,
         currency=currency,
         points=_points(known, position, scale),
-        left_out=[row.model for row in rows if row.run_id not in kept],
+        left_out=[row.model for row in rows if row.job_id not in kept],
         score_ticks=[Tick(_down(scale, value), value) for value in scale.ticks],
         paid_ticks=ticks,
     )
@@ -109,10 +109,10 @@ def _points(
     """`known` have the cheapest first, and of equally cheap ones the best."""
     points, most, most_at = [], -math.inf, math.inf
     for row, paid in known:
-        value = row.value or 0.0
+        value = row.figure.mean or 0.0
         # A model that is as good for as much is beaten by none either.
         is_best = value > most or (value == most and paid == most_at)
-        ends = [value if end is None else end for end in (row.low, row.high)]
+        ends = [value if end is None else end for end in (row.figure.ci_low, row.figure.ci_high)]
         points.append(
             ParetoPoint(
                 row=row,

@@ -91,7 +91,7 @@ async def _pareto(results: Results, against: str, view: LeaderboardView) -> Pare
         async with slots:
             return await results.summary(run_id)
 
-    return pareto_view(against, rows, await asyncio.gather(*(summary(row.run_id) for row in rows)))
+    return pareto_view(against, rows, await asyncio.gather(*(summary(row.job_id or "") for row in rows)))
 
 
 async def _newest_suite(results: Results) -> str:

@@ -81,16 +81,17 @@ async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) ->
     filters = await understood(results, parameters)
     name = filters.get("q", "").casefold()
     found = await results.leaderboard.GetLeaderboard(ranking_request(filters))
-    unranked = [entry_row(entry, "") for entry in found.unranked]
+    unranked = [entry_row(entry) for entry in found.unranked]
     rows = [row for row in (*ranked_rows(found), *unranked) if name in row.model.casefold()]
     return csv_file("leaderboard.csv", _COLUMNS, map(_record, rows))
 
 
 def _record(row: LeaderboardRow) -> Iterable[Value]:
-    figure = (row.value, row.low, row.high, row.n)
-    change = (row.difference, row.previous_run_id)
-    words = ("; ".join(row.tied_with), "; ".join(row.reasons))
-    return (row.rank, row.model, *figure, row.run_id, _text(row.closed_at), *change, *words)
+    figure = (row.score, row.figure.ci_low, row.figure.ci_high, row.n)
+    trend = row.trend_details
+    change = (trend.difference, trend.previous_job_id) if trend else (None, None)
+    words = ("; ".join(row.tied_with), "; ".join(row.unranked_because))
+    return (row.place, row.model, *figure, row.job_id, _text(row.completed_at), *change, *words)
 
 
 def _text(at: datetime | None) -> str:

@@ -1,38 +1,18 @@
-"""Models of a leaderboard as rows, and the scale of their figures."""
+"""Models of a leaderboard as rows."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 
 from proctor.v1 import leaderboard_pb2
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
-from proctor.wire.enums import word_of
-from services.gateway.http.presentation import interval, moment, optional
-from services.gateway.pages.interval_plot import Scale
+from services.gateway.api.leaderboard import Ranked, ranked
+from services.gateway.pages.figure import Figure
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderboardRow:
-    """A model or a baseline; `rank` is a range where models share it, and "" for those without one."""
+class LeaderboardRow(Ranked):
+    """A model or a baseline; `place` is a range where models share a rank, "" without a rank."""
 
-    rank: str
-    model: str
-    run_id: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    method: str
-    tasks: int
-    direction: str
-    difference: float | None
-    previous_run_id: str
-    tied_with: Sequence[str]
-    not_compared_with: Sequence[str]
-    is_selected_best: bool
-    reasons: Sequence[str]
-    closed_at: datetime | None
+    place: str
+    figure: Figure
 
 
 def ranked_rows(found: GetLeaderboardResponse) -> list[LeaderboardRow]:
@@ -50,32 +30,6 @@ def ranked_rows(found: GetLeaderboardResponse) -> list[LeaderboardRow]:
     return rows
 
 
-def entry_row(entry: leaderboard_pb2.LeaderboardEntry, rank: str) -> LeaderboardRow:
-    low, high = interval(entry.figure) or (None, None)
-    trend = entry.trend
-    return LeaderboardRow(
-        rank=rank,
-        model=entry.model,
-        run_id=entry.run_id,
-        value=optional(entry.figure, "mean"),
-        low=low,
-        high=high,
-        n=entry.figure.n,
-        method=entry.figure.interval_method,
-        tasks=entry.task_count,
-        direction=word_of(leaderboard_pb2.TrendDirection, trend.direction) if trend.direction else "",
-        difference=optional(trend, "difference"),
-        previous_run_id=trend.previous_run_id,
-        tied_with=list(entry.tied_with),
-        not_compared_with=list(entry.not_compared_with),
-        is_selected_best=entry.is_selected_best,
-        reasons=list(entry.unranked_because),
-        closed_at=moment(entry.closed_at),
-    )
-
-
-def scale_of(rows: Iterable[LeaderboardRow]) -> Scale:
-    """Around all figures and their intervals; shares stay within 0 and 1."""
-    ends = [end for row in rows for end in (row.value, row.low, row.high) if end is not None]
-    is_share = all(0 <= end <= 1 for end in ends)
-    return Scale.around(ends, within=(0.0, 1.0) if is_share else None)
+def entry_row(entry: leaderboard_pb2.LeaderboardEntry, place: str = "") -> LeaderboardRow:
+    """Models have their full names: those of several providers may be listed together."""
+    return ranked(LeaderboardRow, entry, {}, place=place)

@@ -17,7 +17,7 @@ from services.gateway.http.presentation import moment
 from services.gateway.pages.filters import FilterOptions
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.leaderboard.pareto import ParetoView
-from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows, scale_of
+from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows
 
 SCORING_METHODS = words_of(run_pb2.ScoringMethod)
 # Models on the page, unless all that can be listed are asked for.
@@ -126,14 +126,14 @@ def leaderboard_view(
     name = options.filters.get("q", "").casefold()
     rows = ranked_rows(found)
     shown = [row for row in rows if name in row.model.casefold()]
-    baselines = [entry_row(entry, "") for entry in found.baselines]
-    unranked = [entry_row(entry, "") for entry in found.unranked]
+    baselines = [entry_row(entry) for entry in found.baselines]
+    unranked = [entry_row(entry) for entry in found.unranked]
     first = rows[0] if rows else None
     return LeaderboardView(
-        bands=[list(band) for _, band in groupby(shown, key=lambda row: row.rank)],
+        bands=[list(band) for _, band in groupby(shown, key=lambda row: row.place)],
         baselines=baselines,
         unranked=[row for row in unranked if name in row.model.casefold()],
-        scale=scale_of([*rows[:1], *shown, *baselines]),
+        scale=Scale.of_figures(row.figure for row in (*rows[:1], *shown, *baselines)),
         first=first,
         listed=len(rows),
         total=found.total_models,

@@ -6,20 +6,9 @@ from datetime import datetime
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from proctor.wire.report import ReportKind, figures_of, kind_of, run_note
-from services.gateway.http.presentation import interval, moment, optional
+from services.gateway.http.presentation import moment, optional, present
+from services.gateway.pages.figure import Figure
 from services.gateway.pages.interval_plot import Scale
-
-_SHARE = (0.0, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkFigure:
-    metric: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    method: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +17,7 @@ class BenchmarkRow:
 
     benchmark: str
     run_id: str
-    figures: Sequence[BenchmarkFigure]
+    figures: Sequence[Figure]
     note: str
     answered: int
     tokens: int
@@ -73,10 +62,8 @@ def model_view(model: str, runs: Sequence[ModelRun], total: int, now: datetime) 
     tables = [
         (kind.heading, sorted(rows, key=lambda row: row.benchmark)) for kind, rows in of_kind.items() if rows
     ]
-    figures = [figure for _, rows in tables for row in rows for figure in row.figures]
-    ends = [end for figure in figures for end in (figure.low, figure.value, figure.high)]
-    is_share = all(end is None or 0 <= end <= 1 for end in ends)
-    return ModelView(model, tables, Scale.around(ends, within=_SHARE if is_share else None), total, now)
+    scale = Scale.of_figures(figure for _, rows in tables for row in rows for figure in row.figures)
+    return ModelView(model, tables, scale, total, now)
 
 
 def _row(each: ModelRun) -> BenchmarkRow:
@@ -84,7 +71,7 @@ def _row(each: ModelRun) -> BenchmarkRow:
     return BenchmarkRow(
         benchmark=each.entry.dataset_name or each.entry.benchmark,
         run_id=each.entry.run_id,
-        figures=[_figure(figure) for figure in figures_of(each.summary)],
+        figures=[present(Figure, figure) for figure in figures_of(each.summary)],
         note=run_note(each.run, each.summary),
         answered=each.summary.answered,
         tokens=usage.prompt_tokens + usage.completion_tokens,
@@ -92,9 +79,3 @@ def _row(each: ModelRun) -> BenchmarkRow:
         currency=each.summary.price.currency,
         closed_at=moment(each.entry.closed_at),
     )
-
-
-def _figure(figure: summary_pb2.MetricFigure) -> BenchmarkFigure:
-    low, high = interval(figure) or (None, None)
-    mean = optional(figure, "mean")
-    return BenchmarkFigure(figure.metric, mean, low, high, figure.n, figure.interval_method)

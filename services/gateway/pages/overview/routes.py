@@ -14,7 +14,7 @@ from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCall
 from services.gateway.pages.csv_file import csv_file
 from services.gateway.pages.filters import MAIN_METRICS, filter_options
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
-from services.gateway.pages.overview.view import OverviewView, Point, points_of
+from services.gateway.pages.overview.view import OverviewView, ScoredRun, points_of
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs_table import newest_runs
 
@@ -113,9 +113,9 @@ async def _found(results: Results, filters: Filters) -> tuple[ListHistoryRespons
         return ListHistoryResponse(), error.message
 
 
-async def _all_points(results: Results, filters: Filters) -> list[Point]:
+async def _all_points(results: Results, filters: Filters) -> list[ScoredRun]:
     """All runs that match, up to 50,000."""
-    request, points = _request(filters), list[Point]()
+    request, points = _request(filters), list[ScoredRun]()
     for _ in range(_MAX_PAGES):
         history = await results.leaderboard.ListHistory(request)
         points += points_of(history)
@@ -135,13 +135,13 @@ def _request(filters: Filters) -> ListHistoryRequest:
     )
 
 
-def _record(point: Point) -> dict[str, str | float | None]:
+def _record(point: ScoredRun) -> dict[str, str | float | None]:
     return {
-        "run_id": point.run_id,
+        "run_id": point.job_id,
         "model": point.model,
         "benchmark": point.benchmark,
-        "closed_at": point.at.isoformat(),
+        "closed_at": point.completed_at.isoformat(),
         "score": point.score,
-        "ci_low": point.low,
-        "ci_high": point.high,
+        "ci_low": point.figure.ci_low,
+        "ci_high": point.figure.ci_high,
     }

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
-from services.gateway.http.presentation import interval, moment, optional
+from proctor.v1 import leaderboard_service_pb2
+from services.gateway.api.leaderboard import history_entry
+from services.gateway.pages.closed_runs import ClosedRun
 from services.gateway.pages.filters import MAIN_METRICS
 from services.gateway.pages.runs_table import NewestRuns
 
@@ -16,26 +17,16 @@ from services.gateway.pages.runs_table import NewestRuns
 _MAX_LINES = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A closed run of a model."""
-
-    model: str
-    run_id: str
-    benchmark: str
-    at: datetime
+class ScoredRun(ClosedRun):
     score: float
-    low: float | None
-    high: float | None
-    n: int
-    method: str
+    completed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class OverviewView:
     """`points` are the newest runs with the metric. `fault`: why the filters are refused."""
 
-    points: Sequence[Point]
+    points: Sequence[ScoredRun]
     total: int
     is_whole: bool
     metric: str
@@ -59,7 +50,7 @@ class OverviewView:
         return f"/export.{form}{self.link()[1:]}"
 
     @property
-    def averaged(self) -> Sequence[Point]:
+    def averaged(self) -> Sequence[ScoredRun]:
         """Runs that the average is over.
 
         The main metrics of suites may differ in their units: without a suite, shares alone are averaged.
@@ -83,13 +74,13 @@ class OverviewView:
         return len({each.model for each in self.points})
 
     @property
-    def latest(self) -> Point | None:
+    def latest(self) -> ScoredRun | None:
         return self.points[0] if self.points else None
 
     @property
-    def lines(self) -> Sequence[tuple[str, Sequence[Point]]]:
+    def lines(self) -> Sequence[tuple[str, Sequence[ScoredRun]]]:
         """Points by model, those with the most runs first; oldest run first."""
-        by_model: dict[str, list[Point]] = defaultdict(list)
+        by_model: dict[str, list[ScoredRun]] = defaultdict(list)
         for point in reversed(self.points):
             by_model[point.model].append(point)
         return sorted(by_model.items(), key=lambda each: -len(each[1]))[:_MAX_LINES]
@@ -100,7 +91,7 @@ class OverviewView:
         lines = [
             {
                 "name": name,
-                "x": [point.at.timestamp() for point in points],
+                "x": [point.completed_at.timestamp() for point in points],
                 "y": [point.score for point in points],
             }
             for name, points in self.lines
@@ -108,24 +99,10 @@ class OverviewView:
         return json.dumps({"lines": lines})
 
 
-def points_of(history: leaderboard_service_pb2.ListHistoryResponse) -> list[Point]:
+def points_of(history: leaderboard_service_pb2.ListHistoryResponse) -> list[ScoredRun]:
     """Runs without the figure are left out."""
-    return [point for point in map(_point, history.entries) if point]
-
-
-def _point(entry: leaderboard_pb2.LeaderboardEntry) -> Point | None:
-    score, at = optional(entry.figure, "mean"), moment(entry.closed_at)
-    if score is None or at is None:
-        return None
-    low, high = interval(entry.figure) or (None, None)
-    return Point(
-        model=entry.model,
-        run_id=entry.run_id,
-        benchmark=entry.dataset_name or entry.benchmark,
-        at=at,
-        score=score,
-        low=low,
-        high=high,
-        n=entry.figure.n,
-        method=entry.figure.interval_method,
-    )
+    return [
+        history_entry(ScoredRun, entry)
+        for entry in history.entries
+        if entry.figure.HasField("mean") and entry.HasField("closed_at")
+    ]

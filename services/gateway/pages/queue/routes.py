@@ -83,7 +83,8 @@ async def change_limits(request: Request, page: PageOf, scheduler: SchedulerCall
             raise
         faults = {"": error.message}
     else:
-        before = {each.name: each.value for each in queue_view(queue, now).limits if each.name in changed}
+        view = queue_view(queue, now)
+        before = {name: view.value(name) for name in _LIMITS if name in changed}
         undo = f"/queue/limits?{urlencode(before)}"
         return page.go("/queue", Notice("The limits hold from now on, for all replicas.", undo=undo))
     return page.show("queue/queue", queue_view(queue, now, faults, given), status=422)

@@ -5,92 +5,82 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.v1 import queue_service_pb2 as queue_pb2
-from proctor.v1 import run_pb2
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.wire.enums import word_of
-from services.gateway.http.presentation import moment, optional, state_of
+from services.gateway.api.queue import Limits, ProviderRate, QueueUser, QueueWorker, limits_of, queue_worker
+from services.gateway.http.presentation import present
+from services.gateway.pages.runs_table import RunRow, run_row
 from services.gateway.pages.text import duration, size
 
-
-@dataclass(frozen=True, slots=True)
-class QueuedRun:
-    run_id: str
-    model: str
-    benchmark: str
-    user: str
-    priority: str
-    state: str
-    recorded: int
-    total: int
-    eta: float | None
-    position: int
-    blocked_by: str
-    start: float | None
-    start_low: float | None
-    start_high: float | None
-    since: datetime | None
+_RUNS_FOR = "seconds that it may be running"
+_KEPT_FOR = "seconds that a run keeps its slot against equal priority, at least 5"
+_FILES = "data sets, files, batch outputs, versions of suites, sets of tasks and runs with artifacts"
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerRow:
-    name: str
-    pool: str
-    engine: str
-    model: str
-    state: str
-    samples_in_flight: int
-    concurrency: int
-    running_requests: int | None
-    waiting_requests: int | None
-    kv_cache: float | None
-    prefix_hits: float | None
-    cannot_load: Sequence[tuple[str, str]]
-    seen_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class RateRow:
-    """A provider that is asked now; limits are None where its headers name none."""
-
-    pools: Sequence[str]
-    rate: float
-    requests_waiting_for_quota: int
-    rate_limited: int
-    max_requests: float | None
-    max_tokens: float | None
-    resumes_in: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A limit of the whole system; `value` is what the form shows."""
+class LimitField:
+    """A field of the form; its hint may have the limit in other units."""
 
     name: str
     label: str
-    value: str
     hint: str
-    minimum: str
+    minimum: int = 1
+
+
+class WorkerRow(QueueWorker):
+    loading_model: str
+
+    @property
+    def model(self) -> str:
+        return self.loading_model or self.loaded_model
 
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    running: Sequence[QueuedRun]
-    pending: Sequence[QueuedRun]
+    """`entered` are refused inputs of the limits, by the names of their fields."""
+
+    running: Sequence[RunRow]
+    pending: Sequence[RunRow]
     pending_total: int
-    paused: Sequence[QueuedRun]
+    paused: Sequence[RunRow]
     workers: Sequence[WorkerRow]
-    rates: Sequence[RateRow]
-    users: Sequence[tuple[str, int, int]]
-    limits: Sequence[Limit]
-    highest_priorities: Sequence[tuple[str, str]]
-    slots: int
+    rates: Sequence[ProviderRate]
+    users: Sequence[QueueUser]
+    limits: Limits
     faults: Mapping[str, str]
     entered: Mapping[str, str]
     now: datetime
 
-    def shown(self, limit: Limit) -> str:
+    @property
+    def fields(self) -> Sequence[LimitField]:
+        limits = self.limits
+        run_time, kept = limits.run_time_limit_seconds, limits.min_run_time_seconds
+        return (
+            LimitField("max_running_runs", "Run slots", "runs that run at a time"),
+            LimitField("max_pending_runs_per_user", "Pending runs of a user", "paused ones too"),
+            LimitField(
+                "max_requests_per_minute", "Requests a minute", "orders, uploads and changes of a user"
+            ),
+            LimitField(
+                "run_time_limit_seconds", "Time limit of a run", f"{_RUNS_FOR}: {duration(run_time)}", 0
+            ),
+            LimitField("min_run_time_seconds", "Time before preemption", f"{_KEPT_FOR}: {duration(kept)}", 0),
+            LimitField(
+                "max_stored_bytes_per_user",
+                "Storage of a user",
+                f"bytes of all that a user stores: {size(limits.max_stored_bytes_per_user)}",
+            ),
+            LimitField("max_stored_files_per_user", "Stored files of a user", _FILES),
+            LimitField("max_stored_rows_per_user", "Stored rows of a user", "of data sets and files"),
+            LimitField("max_stored_bytes_per_project", "Storage of a project", "bytes; 0: no limit", 0),
+        )
+
+    def value(self, name: str) -> str:
+        """The limit as its field shows it."""
+        limit = getattr(self.limits, name)
+        return f"{limit:.15g}" if isinstance(limit, float) else str(limit)
+
+    def shown(self, name: str) -> str:
         """The content of the field. A refused input stays in it."""
-        return self.entered.get(limit.name, limit.value)
+        return self.entered.get(name, self.value(name))
 
 
 def queue_view(
@@ -100,142 +90,15 @@ def queue_view(
     entered: Mapping[str, str] | None = None,
 ) -> QueueView:
     return QueueView(
-        running=[_run(run) for run in queue.running],
-        pending=[_run(run) for run in queue.pending],
+        running=[run_row(run) for run in queue.running],
+        pending=[run_row(run) for run in queue.pending],
         pending_total=queue.pending_total,
-        paused=[_run(run) for run in queue.paused],
-        workers=[_worker(worker) for worker in queue.workers],
-        rates=[_rate(rate, now) for rate in queue.rates],
-        users=[(each.user, each.running, each.pending) for each in queue.users],
-        limits=_limits(queue.limits),
-        highest_priorities=[
-            (each.user, word_of(run_pb2.Priority, each.highest)) for each in queue.limits.highest_priorities
-        ],
-        slots=queue.limits.max_running_runs,
+        paused=[run_row(run) for run in queue.paused],
+        workers=[queue_worker(WorkerRow, worker) for worker in queue.workers],
+        rates=[present(ProviderRate, rate) for rate in queue.rates],
+        users=[present(QueueUser, user) for user in queue.users],
+        limits=limits_of(queue.limits),
         faults=faults or {},
         entered=entered or {},
         now=now,
-    )
-
-
-def _limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
-    run_time = limits.run_time_limit.ToTimedelta().total_seconds()
-    kept = limits.min_run_time.ToTimedelta().total_seconds()
-    return [
-        Limit("max_running_runs", "Run slots", str(limits.max_running_runs), "runs that run at a time", "1"),
-        Limit(
-            "max_pending_runs_per_user",
-            "Pending runs of a user",
-            str(limits.max_pending_runs_per_user),
-            "paused ones too",
-            "1",
-        ),
-        Limit(
-            "max_requests_per_minute",
-            "Requests a minute",
-            str(limits.max_requests_per_minute),
-            "orders, uploads and changes of a user",
-            "1",
-        ),
-        Limit(
-            "run_time_limit_seconds",
-            "Time limit of a run",
-            f"{run_time:.15g}",
-            f"seconds that it may be running: {duration(run_time)}",
-            "0",
-        ),
-        Limit(
-            "min_run_time_seconds",
-            "Time before preemption",
-            f"{kept:.15g}",
-            f"seconds that a run keeps its slot against equal priority, at least 5: {duration(kept)}",
-            "0",
-        ),
-        *_storage_limits(limits),
-    ]
-
-
-def _storage_limits(limits: queue_pb2.QueueLimits) -> list[Limit]:
-    return [
-        Limit(
-            "max_stored_bytes_per_user",
-            "Storage of a user",
-            str(limits.max_stored_bytes_per_user),
-            f"bytes of all that a user stores: {size(limits.max_stored_bytes_per_user)}",
-            "1",
-        ),
-        Limit(
-            "max_stored_files_per_user",
-            "Stored files of a user",
-            str(limits.max_stored_files_per_user),
-            "data sets, files, batch outputs, versions of suites, sets of tasks and runs with artifacts",
-            "1",
-        ),
-        Limit(
-            "max_stored_rows_per_user",
-            "Stored rows of a user",
-            str(limits.max_stored_rows_per_user),
-            "of data sets and files",
-            "1",
-        ),
-        Limit(
-            "max_stored_bytes_per_project",
-            "Storage of a project",
-            str(limits.max_stored_bytes_per_project),
-            "bytes; 0: no limit",
-            "0",
-        ),
-    ]
-
-
-def _run(run: run_pb2.Run) -> QueuedRun:
-    return QueuedRun(
-        run_id=run.run_id,
-        model=run.order.model,
-        benchmark=run.dataset_name or run.order.suite or run.order.dataset_id,
-        user=run.user,
-        priority=word_of(run_pb2.Priority, run.order.priority) if run.order.priority else "",
-        state=word_of(run_pb2.RunState, run.state),
-        recorded=run.progress.recorded,
-        total=run.progress.total,
-        eta=optional(run.progress, "eta_seconds"),
-        position=run.wait.position,
-        blocked_by=run.wait.blocked_by,
-        start=optional(run.wait, "estimated_seconds"),
-        start_low=optional(run.wait, "estimated_low_seconds"),
-        start_high=optional(run.wait, "estimated_high_seconds"),
-        since=moment(run.created_at),
-    )
-
-
-def _rate(rate: queue_pb2.ProviderRate, now: datetime) -> RateRow:
-    resume_at = moment(rate.resume_at)
-    return RateRow(
-        pools=list(rate.pools),
-        rate=rate.requests_per_second,
-        requests_waiting_for_quota=rate.requests_waiting_for_quota,
-        rate_limited=rate.rate_limited,
-        max_requests=optional(rate, "allowed_requests_per_second"),
-        max_tokens=optional(rate, "allowed_tokens_per_second"),
-        resumes_in=max((resume_at - now).total_seconds(), 0.0) if resume_at else None,
-    )
-
-
-def _worker(worker: scheduler_pb2.WorkerInfo) -> WorkerRow:
-    load = worker.load if worker.HasField("load") else None
-    looked_up = load.prefix_cache_queries if load else 0
-    return WorkerRow(
-        name=worker.worker_id,
-        pool=worker.pool,
-        engine=worker.engine,
-        model=worker.loading_model or worker.loaded_model,
-        state=state_of(worker),
-        samples_in_flight=worker.samples_in_flight,
-        concurrency=worker.concurrency,
-        running_requests=load.running_requests if load else None,
-        waiting_requests=load.waiting_requests if load else None,
-        kv_cache=load.kv_cache_usage if load else None,
-        prefix_hits=load.prefix_cache_hits / looked_up if load and looked_up else None,
-        cannot_load=sorted(worker.cannot_load.items()),
-        seen_at=moment(worker.seen_at),
     )

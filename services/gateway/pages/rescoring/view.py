@@ -57,7 +57,7 @@ class RescoreView:
 
     @property
     def path(self) -> str:
-        return f"/runs/{self.run.run_id}/rescore"
+        return f"/runs/{self.run.job_id}/rescore"
 
     def fault(self, field: str) -> str:
         return self.faults.get(field, "")

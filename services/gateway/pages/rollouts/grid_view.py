@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2, summary_pb2
 from proctor.values.run import CHANGING_STATES
-from services.gateway.http.presentation import interval, optional
+from services.gateway.http.presentation import optional, present
 from services.gateway.pages.answer_marks import outcome_badge
+from services.gateway.pages.figure import Figure
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row
 from services.gateway.pages.runs_table import RunRow, run_row
 from services.gateway.pages.text import plain
@@ -60,27 +61,19 @@ class TaskRollouts:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFigure:
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class ModelRow:
     """A run of the order with its figures."""
 
     run: RunRow
-    figures: Sequence[ModelFigure]
+    figures: Sequence[Figure]
     answered: int
     failures: Sequence[tuple[str, int]]
     tokens: int
     cost: float | None
     currency: str
 
-    def figure(self, name: str) -> ModelFigure | None:
-        return next((each for each in self.figures if each.name == name), None)
+    def figure(self, name: str) -> Figure | None:
+        return next((each for each in self.figures if each.metric == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,7 @@ class GridView:
 
     @property
     def changing_runs(self) -> Sequence[str]:
-        return [model.run.run_id for model in self.models if model.run.state in CHANGING_STATES]
+        return [model.run.job_id for model in self.models if model.run.status in CHANGING_STATES]
 
     @property
     def is_live(self) -> bool:
@@ -118,7 +111,7 @@ class GridView:
 
     @property
     def recorded(self) -> int:
-        return sum(model.run.recorded for model in self.models)
+        return sum(model.run.progress.completed for model in self.models)
 
     @property
     def total(self) -> int:
@@ -135,7 +128,7 @@ class GridView:
     @property
     def compare(self) -> str:
         """The address of the comparison of the completed runs; "" where there are fewer than two."""
-        completed = [model.run.run_id for model in self.models if model.run.state == "completed"][:6]
+        completed = [model.run.job_id for model in self.models if model.run.status == "completed"][:6]
         chosen = [("run", run_id) for run_id in completed]
         return f"/compare?{urlencode([*chosen, ('suite', self.order.suite)])}" if len(completed) > 1 else ""
 
@@ -155,7 +148,7 @@ def grid_view(
         for at, name in enumerate(names, first)
     ]
     models = [_model_row(part) for part in parts]
-    metrics = list(dict.fromkeys(figure.name for model in models for figure in model.figures))
+    metrics = list(dict.fromkeys(figure.metric for model in models for figure in model.figures))
     following = first + size if first + size < len(order.task_ids) else None
     return GridView(
         path=path,
@@ -198,7 +191,7 @@ def _note(outcome: outcome_pb2.Outcome) -> str:
 
 def _model_row(part: RunPart) -> ModelRow:
     summary = part.summary
-    figures = [_figure(each) for task in summary.tasks for each in task.metrics]
+    figures = [present(Figure, each) for task in summary.tasks for each in task.metrics]
     failures: Mapping[str, int] = Counter(dict(part.run.progress.failures) or dict(summary.failures))
     usage = part.run.progress.usage
     return ModelRow(
@@ -210,8 +203,3 @@ def _model_row(part: RunPart) -> ModelRow:
         cost=optional(part.run.progress, "cost"),
         currency=part.run.price.currency,
     )
-
-
-def _figure(figure: summary_pb2.MetricFigure) -> ModelFigure:
-    low, high = interval(figure) or (None, None)
-    return ModelFigure(figure.metric, optional(figure, "mean"), low, high)

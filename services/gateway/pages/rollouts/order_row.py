@@ -26,7 +26,7 @@ class OrderRow:
 
     @property
     def recorded(self) -> int:
-        return sum(run.recorded for run in self.runs)
+        return sum(run.progress.completed for run in self.runs)
 
     @property
     def total(self) -> int:

@@ -68,11 +68,11 @@ class RolloutView:
     @property
     def is_live(self) -> bool:
         """It may still be recorded."""
-        return not self.is_recorded and self.run.state in CHANGING_STATES
+        return not self.is_recorded and self.run.status in CHANGING_STATES
 
     @property
     def grid(self) -> str:
-        return f"/runs/{self.run.run_id}/rollouts"
+        return f"/runs/{self.run.job_id}/rollouts"
 
     def at(self, task: int, rollout: int) -> str:
         """The address of a rollout of the run; "" where there is none."""
@@ -103,7 +103,7 @@ class RolloutView:
         record = self.record
         if name not in record.artifacts or not is_execution(record.execution):
             return ""
-        stored = ARTIFACTS.format(job_id=self.run.run_id, sample=self.key.task, rollout=self.key.rollout)
+        stored = ARTIFACTS.format(job_id=self.run.job_id, sample=self.key.task, rollout=self.key.rollout)
         return f"{stored}/{record.execution}/{name}"
 
     @property

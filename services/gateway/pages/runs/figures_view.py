@@ -1,90 +1,69 @@
 """The figures of a finished run, as its page shows them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+
+from pydantic import BaseModel
 
 from proctor.v1 import run_pb2, summary_pb2
-from services.gateway.api.runs.job import choice_scoring
-from services.gateway.http.presentation import interval, optional
+from proctor.values.usage import TokenUsage
+from services.gateway.api.runs.job import choice_scoring, timing_shown
+from services.gateway.api.runs.schemas import PercentilesShown, TimingShown
+from services.gateway.http.presentation import present
+from services.gateway.pages.figure import Figure
 from services.gateway.pages.interval_plot import Scale
-from services.gateway.pages.text import is_share
 
 _TIMES = (
-    ("queue", "In the engine's queue", "s"),
-    ("first_token", "To the first token", "s"),
-    ("between_tokens", "Between tokens", "s"),
-    ("total", "Whole answer", "s"),
+    ("queue_seconds", "In the engine's queue", "s"),
+    ("first_token_seconds", "To the first token", "s"),
+    ("between_tokens_seconds", "Between tokens", "s"),
+    ("total_seconds", "Whole answer", "s"),
     ("tokens_per_second", "Tokens per second", ""),
 )
-_SHARE = (0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class FigureRow:
-    """A figure with its 95 % interval."""
+class FigureRow(Figure):
+    """A figure of a task or a group; `is_first`: it is the first of them."""
 
     name: str
-    metric: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    method: str
     note: str
     is_first: bool
 
-    @property
-    def ends(self) -> tuple[float | None, ...]:
-        return self.low, self.value, self.high
 
-    @property
-    def is_share(self) -> bool:
-        return is_share(self.metric, *self.ends)
-
-
-@dataclass(frozen=True, slots=True)
-class TimingRow:
-    name: str
-    unit: str
-    n: int
-    mean: float
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-
-
-@dataclass(frozen=True, slots=True)
-class FiguresView:
+class FiguresView(BaseModel):
     """All figures of a closed run."""
 
-    groups: Sequence[FigureRow]
-    tasks: Sequence[FigureRow]
+    groups: list[FigureRow]
+    tasks: list[FigureRow]
     scale: Scale
     # On a scale of shares every share has its place; else the first metric of each task has.
     is_of_shares: bool
-    timing: Sequence[TimingRow]
+    timing: TimingShown
     answered: int
     failed: int
     unparsed: int
     total: int
-    prompt_tokens: int
-    completion_tokens: int
+    usage: TokenUsage
     cost: float | None
     currency: str
     gpu_seconds: float
-    reused: int
-    problems: Sequence[str]
-    environment: Mapping[str, str]
+    reused_answers: int
+    problems: list[str]
+    environment: dict[str, str]
 
     @property
     def has_figures(self) -> bool:
-        return any(row.value is not None for row in (*self.groups, *self.tasks))
+        return any(row.mean is not None for row in (*self.groups, *self.tasks))
 
     @property
     def lm_eval_tasks(self) -> Sequence[str]:
         """Tasks whose answers are offered as files of lm-eval, which hold one task each."""
         return list(dict.fromkeys(row.name for row in self.tasks)) if self.answered else []
+
+    @property
+    def times(self) -> Sequence[tuple[str, str, PercentilesShown]]:
+        """Percentiles that are known, with their names and units."""
+        known = ((name, unit, getattr(self.timing, field)) for field, name, unit in _TIMES)
+        return [each for each in known if each[-1]]
 
     def is_drawn(self, row: FigureRow) -> bool:
         return _is_drawn(row, is_of_shares=self.is_of_shares)
@@ -96,26 +75,16 @@ def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresVi
     groups = [row for group in summary.groups if len(group.tasks) > 1 for row in _group_rows(group)]
     rows = [*groups, *tasks]
     is_of_shares = all(row.is_share for row in rows if row.is_first)
-    ends = [end for row in rows for end in row.ends if _is_drawn(row, is_of_shares=is_of_shares)]
-    is_positive = all(end is None or 0 <= end <= 1 for end in ends)
-    return FiguresView(
+    return present(
+        FiguresView,
+        summary,
+        summary.price,
+        run,
         groups=groups,
         tasks=tasks,
-        scale=Scale.around(ends, within=_SHARE if is_positive else None),
+        scale=Scale.of_figures(row for row in rows if _is_drawn(row, is_of_shares=is_of_shares)),
         is_of_shares=is_of_shares,
-        timing=_timing_rows(summary.timing),
-        answered=summary.answered,
-        failed=summary.failed,
-        unparsed=summary.unparsed,
-        total=summary.total,
-        prompt_tokens=summary.usage.prompt_tokens,
-        completion_tokens=summary.usage.completion_tokens,
-        cost=optional(summary, "cost"),
-        currency=summary.price.currency,
-        gpu_seconds=summary.gpu_seconds,
-        reused=summary.reused_answers,
-        problems=list(summary.problems),
-        environment=dict(sorted(run.environment.items())),
+        timing=timing_shown(summary.timing),
     )
 
 
@@ -127,38 +96,20 @@ def _task_rows(task: summary_pb2.TaskSummary) -> list[FigureRow]:
     notes = [
         choice_scoring(task.scoring_method) or "",
         f"{task.num_fewshot} shots" if task.num_fewshot else "",
+        "rows are not the official split" if task.is_stand_in else "",
     ]
-    if task.is_stand_in:
-        notes.append("rows are not the official split")
-    note = " · ".join(note for note in notes if note)
-    return [_row(task.task, figure, note, is_first=not i) for i, figure in enumerate(task.metrics)]
+    return _rows(task.task, task.metrics, notes)
 
 
 def _group_rows(group: summary_pb2.GroupSummary) -> list[FigureRow]:
     missing = f"without {', '.join(group.missing_tasks)}" if group.missing_tasks else ""
-    note = " · ".join(part for part in (f"{len(group.tasks)} tasks", missing) if part)
-    return [_row(group.group, figure, note, is_first=not i) for i, figure in enumerate(group.metrics)]
+    return _rows(group.group, group.metrics, [f"{len(group.tasks)} tasks", missing])
 
 
-def _row(name: str, figure: summary_pb2.MetricFigure, note: str, *, is_first: bool) -> FigureRow:
-    low, high = interval(figure) or (None, None)
-    return FigureRow(
-        name=name,
-        metric=figure.metric,
-        value=optional(figure, "mean"),
-        low=low,
-        high=high,
-        n=figure.n,
-        method=figure.interval_method,
-        note=note if is_first else "",
-        is_first=is_first,
-    )
-
-
-def _timing_rows(timing: summary_pb2.TimingSummary) -> list[TimingRow]:
+def _rows(name: str, figures: Sequence[summary_pb2.MetricFigure], notes: Sequence[str]) -> list[FigureRow]:
+    """The first one has the notes."""
+    note = " · ".join(note for note in notes if note)
     return [
-        TimingRow(name, unit, each.n, each.mean, each.p50, each.p90, each.p95, each.p99)
-        for field, name, unit in _TIMES
-        if timing.HasField(field)  # type: ignore[arg-type]  # the names of its fields
-        for each in (getattr(timing, field),)
+        present(FigureRow, figure, name=name, note="" if i else note, is_first=not i)
+        for i, figure in enumerate(figures)
     ]

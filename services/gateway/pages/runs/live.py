@@ -126,7 +126,7 @@ class LiveRuns:
 
 
 class _RunFeed:
-    """The newest that is known of one run."""
+    """Latest known state of one run."""
 
     def __init__(self, scheduler: Scheduler, results: Results, run_id: str, clock: Clock) -> None:
         self._scheduler = scheduler
@@ -221,8 +221,10 @@ class _RunFeed:
 def _add_point(live: LiveRun, view: LiveView, now: datetime) -> None:
     """Adds at most one point a second."""
     at = now.timestamp()
-    if view.state == "running" and (not live.points or at - live.points[-1][0] >= 1):
-        live.points.append((round(at, 1), round(view.speed or 0, 2), round(view.tokens_per_second or 0, 1)))
+    if view.status == "running" and (not live.points or at - live.points[-1][0] >= 1):
+        live.points.append(
+            (round(at, 1), round(view.samples_per_second or 0, 2), round(view.tokens_per_second or 0, 1))
+        )
 
 
 async def _within(waiting: Awaitable[object], seconds: float) -> None:

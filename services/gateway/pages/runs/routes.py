@@ -22,7 +22,7 @@ from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.live import LiveRuns, Point
 from services.gateway.pages.runs.reads import RunFilters, ordered_tasks, run_list
-from services.gateway.pages.runs.view import LiveView, RunHead, live_view, run_head
+from services.gateway.pages.runs.view import LiveView, live_view, order_facts
 
 _EVERY = ("1", "5", "30", "60")
 
@@ -31,10 +31,11 @@ router = APIRouter(prefix="/runs", include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run; `ask` is the action that its page asks about."""
+    """A run; `has_rollouts`: agents work on its tasks; `ask` is the action that its page asks about."""
 
-    head: RunHead
     live: LiveView
+    facts: Sequence[str]
+    has_rollouts: bool
     figures: FiguresView | None
     points: Sequence[Point]
     every: str
@@ -78,8 +79,9 @@ async def show_run(
         scheduler.run(job_id), results.summary(job_id), _workers(scheduler)
     )
     view = RunView(
-        head=run_head(run, has_rollouts=await _has_rollouts(scheduler, run)),
         live=live_view(run, summary, workers, now, await ordered_tasks(scheduler, run)),
+        facts=list(order_facts(run)),
+        has_rollouts=await _has_rollouts(scheduler, run),
         figures=figures_view(run, summary) if run.state in FINAL_NUMBERS else None,
         points=live_runs.points(job_id),
         every=query.every if query.every in _EVERY else "",

@@ -15,7 +15,7 @@ def view(against: str, *models: tuple[float, float | None], currency: str = "EUR
     for number, (score, paid) in enumerate(models):
         entry = leaderboard_pb2.LeaderboardEntry(model=f"vllm/{'abcdef'[number]}", run_id=str(number))
         entry.figure.mean = score
-        rows.append(entry_row(entry, ""))
+        rows.append(entry_row(entry))
         summary = summary_pb2.RunSummary(answered=500)
         if paid is not None and against == "cost":
             summary.cost, summary.price.currency = paid / 2, currency
