@@ -41,7 +41,7 @@ async def create(
         request_id=request_id,
         output_expires_after_seconds=expiry.seconds if expiry else None,
     )
-    return batch_object((await scheduler.batches.CreateBatch(order)).batch)
+    return batch_object(BatchObject, (await scheduler.batches.CreateBatch(order)).batch)
 
 
 @router.get(BATCHES, responses=openai_problems(400, 404, 503), summary="List batches, newest first")
@@ -50,13 +50,13 @@ async def list_batches(
 ) -> OpenAiPage[BatchObject]:
     request = batch_pb2.ListBatchesRequest(page_size=limit, after_batch_id=after)
     listed = await scheduler.batches.ListBatches(request)
-    return page_of([batch_object(batch) for batch in listed.batches], has_more=listed.has_more)
+    return page_of([batch_object(BatchObject, batch) for batch in listed.batches], has_more=listed.has_more)
 
 
 @router.get(f"{BATCHES}/{{batch_id}}", responses=openai_problems(404, 503), summary="One batch")
 async def get(scheduler: SchedulerCalls, batch_id: BatchIdPath) -> BatchObject:
     request = batch_pb2.GetBatchRequest(batch_id=batch_id)
-    return batch_object((await scheduler.batches.GetBatch(request)).batch)
+    return batch_object(BatchObject, (await scheduler.batches.GetBatch(request)).batch)
 
 
 @router.post(
@@ -66,4 +66,4 @@ async def get(scheduler: SchedulerCalls, batch_id: BatchIdPath) -> BatchObject:
 )
 async def cancel(scheduler: SchedulerCalls, batch_id: BatchIdPath) -> BatchObject:
     request = batch_pb2.CancelBatchRequest(batch_id=batch_id)
-    return batch_object((await scheduler.batches.CancelBatch(request)).batch)
+    return batch_object(BatchObject, (await scheduler.batches.CancelBatch(request)).batch)

@@ -126,7 +126,8 @@ def ranked(
     )
 
 
-def history_entry(body: type[H], entry: leaderboard_pb2.LeaderboardEntry) -> H:
+def history_entry(body: type[H], entry: leaderboard_pb2.LeaderboardEntry, **given: object) -> H:
+    """`given` are fields that only this body has."""
     return present(
         body,
         entry,
@@ -136,6 +137,7 @@ def history_entry(body: type[H], entry: leaderboard_pb2.LeaderboardEntry) -> H:
         **provider_and_name(entry.model),
         benchmark_suite=entry.benchmark,
         metric=entry.figure.metric,
+        **given,
     )
 
 

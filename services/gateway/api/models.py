@@ -133,7 +133,7 @@ class AdminModels(BaseModel):
 async def list_models(scheduler: SchedulerCalls, provider: ProviderQuery = "") -> ModelsShown:
     request = scheduler_pb2.ListModelsRequest(provider=provider)
     listed = await scheduler.runs.ListModels(request)
-    return present(ModelsShown, listed, models=[_model_shown(model) for model in listed.models])
+    return present(ModelsShown, listed, models=[model_shown(model) for model in listed.models])
 
 
 @router.get(f"{ADMIN}/models", responses=problems(503), summary="List models with size and memory needed")
@@ -154,7 +154,7 @@ def byte_text(count: int) -> str:
     return f"{value:.1f} {unit}"
 
 
-def _model_shown(model: model_pb2.ModelInfo) -> ModelShown:
+def model_shown(model: model_pb2.ModelInfo) -> ModelShown:
     provider, name = split_model(model.model)
     return present(ModelShown, model, provider=provider, name=name, loaded=model.is_loaded)
 

@@ -17,6 +17,8 @@ from services.gateway.http.parameters import NO_NUL, Keywords, RequestBody, Text
 from services.gateway.http.presentation import present
 
 T = TypeVar("T")
+F = TypeVar("F", bound="FileObject")
+B = TypeVar("B", bound="BatchObject")
 
 BatchStatus = Literal[
     "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"
@@ -148,9 +150,9 @@ def page_of(data: list[Listed], *, has_more: bool) -> OpenAiPage[Listed]:
     )
 
 
-def file_object(file: file_pb2.File) -> FileObject:
+def file_object(body: type[F], file: file_pb2.File) -> F:
     return present(
-        FileObject,
+        body,
         file,
         id=file.file_id,
         bytes=file.size_bytes,
@@ -160,9 +162,9 @@ def file_object(file: file_pb2.File) -> FileObject:
     )
 
 
-def batch_object(batch: batch_pb2.Batch) -> BatchObject:
+def batch_object(body: type[B], batch: batch_pb2.Batch) -> B:
     return present(
-        BatchObject,
+        body,
         batch,
         id=batch.batch_id,
         errors=BatchErrors(data=[present(BatchError, each) for each in batch.errors])

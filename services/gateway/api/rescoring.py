@@ -1,6 +1,6 @@
 """Rescoring: stored answers under other filters or metrics."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from fastapi import APIRouter
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -14,6 +14,8 @@ from services.gateway.http.parameters import JobId, RequestBody, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import json_text, present
 from services.gateway.http.problem import problems
+
+R = TypeVar("R", bound="Rescored")
 
 router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
 
@@ -101,14 +103,17 @@ async def rescore(results: ResultsCalls, job_id: JobId, body: RescoreRequest) ->
         filters_json=body.filters_json(),
     )
     # All answers of the task are scored again before it returns.
-    response = await results.rescoring.RescoreTask(request)
+    response = await results.rescoring.RescoreTask(request, timeout=results.long_call_seconds)
+    return rescored(Rescored, response, job_id=job_id, task=body.task)
+
+
+def rescored(body: type[R], response: rescore_pb2.RescoreTaskResponse, **given: object) -> R:
     return present(
-        Rescored,
+        body,
         response,
-        job_id=job_id,
-        task=body.task,
         figures=task_figures(response.summary),
         recorded=task_figures(response.recorded),
         unparsed=response.summary.unparsed,
         recorded_unparsed=response.recorded.unparsed,
+        **given,
     )

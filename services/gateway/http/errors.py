@@ -63,7 +63,7 @@ class DatasetRunNotPlanned(GatewayError, kind=ErrorKind.CONFLICT, reason="RUN_NO
 
 
 class EmptyId(GatewayError):
-    """{parameter} has an empty id in it: write the ids with one comma between each two."""
+    """{parameter} has an empty id in it: separate ids with single commas."""
 
 
 class FileIsWhole(GatewayError):
@@ -111,7 +111,7 @@ class GatewayFull(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="GATEWAY_FULL
 
 
 class GatewayHoldsTooMuch(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="GATEWAY_FULL"):
-    """The calls in progress hold {limit} bytes, as much as this gateway takes. Try again in a moment."""
+    """The calls in progress hold {limit} bytes, the limit of this gateway. Try again in a moment."""
 
 
 class MessageMissing(GatewayError):

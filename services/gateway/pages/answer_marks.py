@@ -23,6 +23,10 @@ class MarkView:
     mark: str
     name: str = ""
 
+    @property
+    def key(self) -> str:
+        return f"{self.sample}.{self.rollout}"
+
 
 def mark_of(recorded: outcome_pb2.RecordedOutcome) -> str:
     return GOLDEN if recorded.is_golden else WRONG if recorded.is_marked_wrong else ""

@@ -13,6 +13,7 @@ from proctor.v1 import run_pb2
 from proctor.values.run import CHANGING_STATES
 from proctor.wire.enums import value_of, words_of
 from services.gateway.backends.calls import Scheduler
+from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.filters import ANY_MODEL, ModelFilter, model_filter
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Page
@@ -40,17 +41,12 @@ class ListFilters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListView(Generic[Row]):
-    """A page of the list at `path`; `filters` are those of its address, without empty ones.
+class ListView(FilteredPage, Generic[Row]):
+    """A page of a list. `changing_runs` may still change it; on the first page also new ones."""
 
-    `changing_runs` may still change it; on the first page also new ones.
-    """
-
-    path: str
     rows: Sequence[Row]
     total: int
     following: str
-    filters: Mapping[str, str]
     now: datetime
     changing_runs: Sequence[str]
     suites: Sequence[str] = ()
@@ -58,23 +54,10 @@ class ListView(Generic[Row]):
     # That of the data set of the filters.
     dataset_name: str = ""
 
-    def link(self, **changes: str) -> str:
-        """The address of the list with other filters, from its first page."""
-        kept = {name: value for name, value in {**self.filters, "after": "", **changes}.items() if value}
-        return f"{self.path}?{urlencode(kept)}" if kept else self.path
-
-    def get(self, name: str) -> str:
-        return self.filters.get(name, "")
-
     @property
     def address(self) -> str:
         """The address of this page of the list."""
         return self.link(after=self.get("after"))
-
-    @property
-    def socket(self) -> str:
-        """The address of the socket that pushes this page, up to its last parameter."""
-        return f"{self.path}/socket?{urlencode(self.filters)}{'&' if self.filters else ''}"
 
     @property
     def is_live(self) -> bool:

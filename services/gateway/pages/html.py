@@ -20,6 +20,8 @@ _FILTERS: tuple[Callable[..., str], ...] = (
     text.days,
     text.duration,
     text.duration_tick,
+    text.glimpse,
+    text.json,
     text.money,
     text.number,
     text.percent,

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.http.error_handlers import MEDIA_TYPE, asks_for_page
 from services.gateway.http.paths import is_page
+from services.gateway.pages.addresses import address
 from services.gateway.pages.html import ENTRIES, Html
 from services.gateway.pages.page import Page
 
@@ -149,8 +150,7 @@ def problem_view(document: Mapping[str, Any], query: str) -> ProblemView:
 def _first_page(path: str, query: str) -> str:
     """The address of the first page with the same filters. The selection of Compare stays open."""
     given = [(name, "1" if name == "choose" else value) for name, value in parse_qsl(query)]
-    kept = [(name, value) for name, value in given if name != "after"]
-    return f"{path}?{urlencode(kept)}" if kept else path
+    return address(path, [(name, value) for name, value in given if name != "after"])
 
 
 def _hint(status: int, path: str, retry_after: int | None) -> str:

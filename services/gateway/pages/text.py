@@ -6,16 +6,18 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from json import dumps
 
 from markupsafe import Markup, escape
 
-from proctor.values.metrics.names import unit_of
-
+# Bodies of the OpenAI protocol have seconds since 1970.
+Time = datetime | int
 _THIN_SPACE = "\u2009"
 _MINUS = "\u2212"
 _DASH = "\u2013"
 # Characters of a text that a page shows.
 _SHOWN = 20_000
+_GLIMPSE = 120
 _KEPT = "\n\t"
 # Smaller figures would be rows of zeros.
 _MIN_SHOWN = 1e-6
@@ -48,6 +50,7 @@ def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
     """A figure of a metric: shares as percentages, others as they are.
 
     `beside` are figures of the same unit (the ends of its interval, the means that it is the difference of).
+    Without a metric name, the sizes of the related figures decide whether this is a share.
     """
     if figure is None or not math.isfinite(figure):
         return _DASH
@@ -129,25 +132,35 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def stamp(time: datetime) -> str:
+def stamp(time: Time) -> str:
     """A time for machines."""
-    return time.astimezone(UTC).isoformat(timespec="seconds")
+    return _utc(time).isoformat(timespec="seconds")
 
 
-def clock(time: datetime) -> str:
+def clock(time: Time) -> str:
     """A time for people, in UTC; a script shows the browser's own time in its place."""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return _utc(time).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def ago(time: datetime, now: datetime) -> str:
+def ago(time: Time, now: datetime) -> str:
     """How long a time is past."""
-    seconds = max((now - time).total_seconds(), 0)
+    seconds = max((now - _utc(time)).total_seconds(), 0)
     if seconds < 60:
         return "just now"
     for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= length:
             return f"{int(seconds // length)} {unit} ago"
     return "just now"
+
+
+def glimpse(text: str) -> str:
+    """The beginning, in one line."""
+    line = " ".join(text[: 4 * _GLIMPSE].split())
+    return line if len(line) <= _GLIMPSE and len(text) <= 4 * _GLIMPSE else f"{line[:_GLIMPSE]}…"
+
+
+def json(value: object) -> str:
+    return dumps(value, ensure_ascii=False)
 
 
 def plain(text: str, max_characters: int = _SHOWN) -> str:
@@ -173,6 +186,10 @@ def entered(given: str) -> int | float | str:
 def signless(figure: str) -> str:
     """A figure with a minus of the width of a plus."""
     return figure.replace("-", _MINUS)
+
+
+def _utc(time: Time) -> datetime:
+    return datetime.fromtimestamp(time, UTC) if isinstance(time, int) else time.astimezone(UTC)
 
 
 def _rounded_percent(share: float, digits: int = 1) -> str:

@@ -33,7 +33,7 @@ class UnsentBytes:
         self._since = None
 
     def stalled_seconds(self, size: int, now: float) -> float:
-        """The time in which the peer took nothing; `size` bytes are left now. 0 where nothing was left.
+        """Seconds since the peer last read data; 0 if nothing is pending. `size` bytes are left now.
 
         Any progress counts: a slow peer may take hours for a large download.
         """

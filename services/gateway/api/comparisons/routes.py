@@ -3,7 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, TypeVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -24,6 +24,9 @@ from services.gateway.http.parameters import RequestBody, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, present
 from services.gateway.http.problem import problems
+
+J = TypeVar("J", bound="ComparedJob")
+D = TypeVar("D", bound=DifferenceShown)
 
 router = APIRouter(prefix=BENCHMARKING, tags=["comparisons"])
 
@@ -141,7 +144,7 @@ async def compare(scheduler: SchedulerCalls, results: ResultsCalls, body: Compar
 
 def comparison_shown(comparison: comparison_pb2.Comparison) -> ComparisonShown:
     names = run_names(comparison)
-    differences = [_difference(each, names) for each in comparison.differences]
+    differences = [difference_shown(DifferenceShown, each, names) for each in comparison.differences]
     overall = [each for each in differences if each.is_overall]
     metric = overall[0].metric if overall else None
     lead = lead_of(names, [each for each in overall if each.metric == metric])
@@ -158,7 +161,7 @@ def comparison_shown(comparison: comparison_pb2.Comparison) -> ComparisonShown:
         statistical_significance=significance(lead, comparison.corrected_over),
         recommendations=recommendations(differences, comparison.benchmark, comparison.corrected_over),
         warnings=list(comparison.warnings),
-        runs=[_compared_job(run) for run in comparison.runs],
+        runs=[compared_job(ComparedJob, run) for run in comparison.runs],
         differences=differences,
         corrected_over=comparison.corrected_over,
     )
@@ -174,26 +177,32 @@ def run_names(comparison: comparison_pb2.Comparison) -> list[str]:
     ]
 
 
-def _compared_job(run: comparison_pb2.ComparedRun) -> ComparedJob:
+def compared_job(body: type[J], run: comparison_pb2.ComparedRun, **given: object) -> J:
+    """`given` are fields that only this body has."""
     method = run.scoring_method
     shown = provider_and_name(run.model)
     return present(
-        ComparedJob,
+        body,
         run,
         job_id=run.run_id,
         model=shown["model_name"],
         provider=shown["provider"],
         scoring_method=word_of(run_pb2.ScoringMethod, method) if method else None,
+        **given,
     )
 
 
-def _difference(message: comparison_pb2.Difference, names: Sequence[str]) -> DifferenceShown:
+def difference_shown(
+    body: type[D], message: comparison_pb2.Difference, names: Sequence[str], **given: object
+) -> D:
+    """`names` are those of the compared runs. `given` are fields that only this body has."""
     verdict = member_of(Verdict, message.verdict) or Verdict.UNDEFINED
     return present(
-        DifferenceShown,
+        body,
         message,
         first=names[message.first],
         second=names[message.second],
         ci95=interval(message),
         verdict=verdict,
+        **given,
     )

@@ -4,7 +4,7 @@ import uuid
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import BaseModel, Field, JsonValue
@@ -21,6 +21,8 @@ from services.gateway.http.parameters import JSON_INT_MAX, Cursor, ProjectQuery,
 from services.gateway.http.paths import DATASETS, UPLOADS
 from services.gateway.http.presentation import Done, json_value, present
 from services.gateway.http.problem import problems
+
+R = TypeVar("R", bound="DatasetRowShown")
 
 DatasetFormatName = Literal["jsonl", "csv", "parquet"]
 _CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}
@@ -92,9 +94,9 @@ def dataset_listed(dataset: dataset_pb2.Dataset) -> DatasetListed:
     return present(DatasetListed, dataset, id=dataset.dataset_id, count=dataset.row_count)
 
 
-def dataset_row(row: dataset_pb2.DatasetRow) -> DatasetRowShown:
+def dataset_row(body: type[R], row: dataset_pb2.DatasetRow) -> R:
     return present(
-        DatasetRowShown,
+        body,
         row,
         row=row.doc_id,
         id=row.row_id,
@@ -172,7 +174,7 @@ async def preview(
 ) -> DatasetPreview:
     request = dataset_pb2.PreviewDatasetRequest(dataset_id=dataset_id, first_doc_id=first, row_count=rows)
     response = await scheduler.datasets.PreviewDataset(request)
-    return DatasetPreview(rows=[dataset_row(row) for row in response.rows])
+    return DatasetPreview(rows=[dataset_row(DatasetRowShown, row) for row in response.rows])
 
 
 @router.delete(

@@ -104,7 +104,7 @@ async def upload(
 ) -> FileObject:
     header = file_pb2.FileHeader(user=user, request_id=request_id)
     async with aclosing(upload_requests(request, header)) as requests:
-        return file_object((await scheduler.files.UploadFile(requests)).file)
+        return file_object(FileObject, (await scheduler.files.UploadFile(requests)).file)
 
 
 @router.get(FILES, responses=openai_problems(400, 404, 503), summary="List files")
@@ -112,12 +112,12 @@ async def list_files(
     scheduler: SchedulerCalls, query: Annotated[FileParameters, Depends()]
 ) -> OpenAiPage[FileObject]:
     listed = await scheduler.files.ListFiles(query.to_proto())
-    return page_of([file_object(file) for file in listed.files], has_more=listed.has_more)
+    return page_of([file_object(FileObject, file) for file in listed.files], has_more=listed.has_more)
 
 
 @router.get(_ONE, responses=openai_problems(404, 503), summary="One file")
 async def get(file: NamedFile) -> FileObject:
-    return file_object(file)
+    return file_object(FileObject, file)
 
 
 @router.delete(_ONE, responses=openai_problems(404, 409, 503), summary="Delete a file that no batch uses")

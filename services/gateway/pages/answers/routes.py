@@ -24,7 +24,6 @@ from services.gateway.pages.answer_marks import GOLDEN, WRONG, MarkView
 from services.gateway.pages.answers.filters import OutcomeFilters
 from services.gateway.pages.answers.view import answers_view
 from services.gateway.pages.page import Notice, PageOf
-from services.gateway.pages.runs_table import run_row
 
 # Ids of the elements that a script replaces.
 _DETAIL = "detail"
@@ -50,7 +49,7 @@ async def show_answers(
         results.summary(job_id),
         _listed(results.recorded_outcomes(filters.to_proto(job_id))),
     )
-    view = answers_view(run_row(run), summary, listed, filters.named(), fault)
+    view = answers_view(run, summary, listed, filters.named(), fault)
     status = 422 if fault else 200
     if page.target == _DETAIL:
         response = page.show("answers/answers", view, part="answers/detail_part", status=status)

@@ -2,39 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
-from proctor.v1 import outcome_pb2, summary_pb2
+from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
-from proctor.wire.values import USAGE
-from services.gateway.api.dataset_runs.rows import given_answer
-from services.gateway.http.presentation import optional
-from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_badge
+from proctor.values.usage import TokenUsage
+from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
+from services.gateway.api.dataset_runs.schemas import AnswerShown
+from services.gateway.http.presentation import present
+from services.gateway.pages.addresses import FilteredPage
+from services.gateway.pages.answer_marks import GOLDEN, WRONG, outcome_badge
 from services.gateway.pages.answers.filters import FAILURES, SORTS
-from services.gateway.pages.runs_table import RunRow
+from services.gateway.pages.runs_table import RunRow, run_row
 
-_GLIMPSE = 120
 # Filters that the form shows folded.
 _RARE = frozenset(
     {"metric", "min_score", "max_score", "min_characters", "max_characters", "marked", "failure"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """An answer or a failure in the table. Texts are their beginnings; `css_class` is that of its badge."""
-
-    key: str
-    row_id: str
-    rollout: int
-    task: str
-    css_class: str
-    word: str
-    prompt: str
-    answer: str
-    target: str
-    seconds: float | None
-    mark: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +29,65 @@ class ChoiceRow:
     is_greedy: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerDetail:
-    """All that is recorded of one answer or failure."""
+class AnswerRow(AnswerShown):
+    """All that is recorded of an answer or a failure. `text` is None for a failure without an answer.
 
-    row: AnswerRow
+    `css_class` and `word` are those of its badge; `name` is the key that marks it.
+    """
+
+    run_id: str
+    row_id: str
+    task: str
+    css_class: str
+    word: str
     prompt: str
-    answer: str
-    prediction: str
+    text: str | None
     target: str
-    choices: Sequence[ChoiceRow]
-    scores: Sequence[tuple[str, float]]
-    failure: str
-    body: str
-    tokens: Sequence[tuple[str, int]]
+    choices: list[ChoiceRow]
+    body_json: str
+    usage: TokenUsage
     first_token_seconds: float | None
     finish_reason: str
     attempt: int
     digest: str
     is_reused: bool
-    marks: MarkView
+    name: str = "1"
+
+    @property
+    def key(self) -> str:
+        return f"{self.sample}.{self.rollout}"
+
+    @property
+    def mark(self) -> str:
+        return GOLDEN if self.is_golden else WRONG if self.is_marked_wrong else ""
+
+    @property
+    def question(self) -> str:
+        """The last part of the prompt, without its examples."""
+        return self.prompt.rstrip().rpartition("\n\n")[2]
+
+    @property
+    def outcome(self) -> str:
+        """The answer, or why there is none."""
+        if self.text is None:
+            return self.error.message if self.error else ""
+        return self.text or self.prediction
 
 
-@dataclass(frozen=True, slots=True)
-class AnswersView:
-    """A page of answers, and the chosen one; `filters` are those of its address, without empty ones.
-
-    `fault` is the sentence about a filter that the run refuses.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersView(FilteredPage):
+    """A page of answers, and the chosen one. `fault` is the sentence about a filter that the run refuses."""
 
     run: RunRow
     rows: Sequence[AnswerRow]
-    chosen: AnswerDetail | None
+    chosen: AnswerRow | None
     following: str
-    filters: Mapping[str, str]
     tasks: Sequence[str]
     metrics: Sequence[str]
     recorded: int
     failed: int
     unparsed: int
     fault: str
-
-    def link(self, **changes: str) -> str:
-        """The address with other filters, from the first page and without a chosen answer."""
-        changed = {**self.filters, "after": "", "row": "", "from": "", **changes}
-        kept = {name: value for name, value in changed.items() if value}
-        path = f"/runs/{self.run.job_id}/results"
-        return f"{path}?{urlencode(kept)}" if kept else path
-
-    def get(self, name: str) -> str:
-        return self.filters.get(name, "")
 
     @property
     def address(self) -> str:
@@ -146,7 +138,7 @@ class AnswersView:
 
 
 def answers_view(
-    run: RunRow,
+    run: run_pb2.Run,
     summary: summary_pb2.RunSummary,
     page: results_pb2.ListOutcomesResponse,
     filters: Mapping[str, str],
@@ -154,17 +146,12 @@ def answers_view(
 ) -> AnswersView:
     """`summary` is empty before the run is planned."""
     metrics_of = {task.task: [figure.metric for figure in task.metrics] for task in summary.tasks}
-    wanted = filters.get("row", "")
-    rows, chosen = [], None
-    for recorded in page.outcomes:
-        row = _row(recorded, metrics_of.get(recorded.task, ()))
-        rows.append(row)
-        if row.key == wanted:
-            chosen = _detail(row, recorded, run.job_id)
+    rows = [_row(recorded, run, metrics_of.get(recorded.task, ())) for recorded in page.outcomes]
     return AnswersView(
-        run=run,
+        path=f"/runs/{run.run_id}/results",
+        run=run_row(run),
         rows=rows,
-        chosen=chosen,
+        chosen=next((row for row in rows if row.key == filters.get("row")), None),
         following=page.next_page_token,
         filters=filters,
         tasks=_with([task.task for task in summary.tasks], filters.get("task", "")),
@@ -183,46 +170,23 @@ def _with(known: Iterable[str], given: str) -> Sequence[str]:
     return [*known] if not given or given in known else [*known, given]
 
 
-def _row(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> AnswerRow:
+def _row(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run, metrics: Sequence[str]) -> AnswerRow:
     outcome, answer = recorded.outcome, given_answer(recorded.outcome)
     css_class, word = outcome_badge(recorded, metrics)
-    has_time = outcome.HasField("answer") and not recorded.is_reused
-    text = (answer.text if answer else "") or recorded.prediction
-    return AnswerRow(
-        key=f"{outcome.sample}.{outcome.rollout}",
+    return present(
+        AnswerRow,
+        recorded,
+        outcome,
+        outcome.timing,
+        answer or outcome_pb2.Answer(),
+        **answer_fields(recorded, run.order),
+        run_id=run.run_id,
         row_id=recorded.row_id or str(recorded.doc_id),
-        rollout=outcome.rollout,
-        task=recorded.task,
         css_class=css_class,
         word=word,
-        prompt=_glimpse(recorded.prompt.rstrip().rpartition("\n\n")[2]),
-        answer=_glimpse(text if answer else outcome.failure.message),
-        target=_glimpse(recorded.target),
-        seconds=outcome.timing.total_seconds if has_time else None,
-        mark=mark_of(recorded),
-    )
-
-
-def _detail(row: AnswerRow, recorded: outcome_pb2.RecordedOutcome, run_id: str) -> AnswerDetail:
-    outcome, answer = recorded.outcome, given_answer(recorded.outcome)
-    shown = answer or outcome_pb2.Answer()
-    return AnswerDetail(
-        row=row,
-        prompt=recorded.prompt,
-        answer=shown.text,
-        prediction=recorded.prediction if recorded.prediction != shown.text else "",
-        target=recorded.target,
-        choices=_choices(recorded.choices, shown),
-        scores=sorted(recorded.scores.items()),
-        failure=outcome.failure.message if outcome.HasField("failure") else "",
-        body=shown.body_json,
-        tokens=[(kind, count) for kind, count in USAGE.from_proto(outcome.usage).by_kind.items() if count],
-        first_token_seconds=optional(outcome.timing, "first_token_seconds"),
-        finish_reason=shown.finish_reason,
-        attempt=outcome.attempt,
+        text=answer.text if answer else None,
+        choices=_choices(recorded.choices, answer or outcome_pb2.Answer()),
         digest=recorded.digest.hex(),
-        is_reused=recorded.is_reused,
-        marks=MarkView(run_id, outcome.sample, outcome.rollout, mark_of(recorded), "1"),
     )
 
 
@@ -234,9 +198,3 @@ def _choices(texts: Sequence[str], answer: outcome_pb2.Answer) -> list[ChoiceRow
     return [
         ChoiceRow(text, score.logprob, score.is_greedy) for text, score in zip(texts, scores, strict=True)
     ]
-
-
-def _glimpse(text: str) -> str:
-    """The beginning, in one line."""
-    line = " ".join(text[: 4 * _GLIMPSE].split())
-    return line if len(line) <= _GLIMPSE and len(text) <= 4 * _GLIMPSE else f"{line[:_GLIMPSE]}…"

@@ -11,15 +11,10 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.openai import batch_object, file_object
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
-from services.gateway.pages.batches.view import (
-    BatchListView,
-    FileListView,
-    batch_row,
-    batch_view,
-    file_row,
-)
+from services.gateway.pages.batches.view import BatchListView, BatchRow, BatchView, FileListView, FileRow
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
 
@@ -62,8 +57,8 @@ async def watch_batches(socket: WebSocket, after: After = "", build: str = "") -
 async def _batches(scheduler: Scheduler, now: datetime, after: str) -> BatchListView:
     request = batch_pb2.ListBatchesRequest(page_size=_PAGE_SIZE, after_batch_id=after)
     listed = await scheduler.batches.ListBatches(request)
-    rows = [batch_row(batch) for batch in listed.batches]
-    following = rows[-1].batch_id if rows and listed.has_more else ""
+    rows = [batch_object(BatchRow, batch) for batch in listed.batches]
+    following = rows[-1].id if rows and listed.has_more else ""
     return BatchListView(rows, after, following, now)
 
 
@@ -75,7 +70,7 @@ async def list_files(
     purpose, after = query.purpose if query.purpose in _PURPOSES else "", query.after
     if query.file:
         found = await scheduler.files.GetFile(file_pb2.GetFileRequest(file_id=query.file))
-        rows = [file_row(found.file)]
+        rows = [file_object(FileRow, found.file)]
         asked = rows[0] if query.ask == query.file else None
         return page.show("batches/files", FileListView(rows, "", "", "", asked, now, is_one=True))
     request = file_pb2.ListFilesRequest(
@@ -84,13 +79,13 @@ async def list_files(
         purpose=value_of(file_pb2.FilePurpose, purpose or "unspecified"),
     )
     listed = await scheduler.files.ListFiles(request)
-    rows = [file_row(file) for file in listed.files]
+    rows = [file_object(FileRow, file) for file in listed.files]
     view = FileListView(
         rows=rows,
         purpose=purpose,
         after=after,
-        following=rows[-1].file_id if rows and listed.has_more else "",
-        asked=next((row for row in rows if row.file_id == query.ask), None),
+        following=rows[-1].id if rows and listed.has_more else "",
+        asked=next((row for row in rows if row.id == query.ask), None),
         now=now,
     )
     return page.show("batches/files", view)
@@ -101,7 +96,7 @@ async def show_batch(
     page: PageOf, scheduler: SchedulerCalls, now: Now, batch_id: Id, ask: str = ""
 ) -> Response:
     found = await scheduler.batches.GetBatch(batch_pb2.GetBatchRequest(batch_id=batch_id))
-    return page.show("batches/batch", batch_view(found.batch, now, ask))
+    return page.show("batches/batch", BatchView(batch_object(BatchRow, found.batch), ask, now))
 
 
 @router.websocket("/batches/{batch_id}/socket")
@@ -110,7 +105,7 @@ async def watch_batch(socket: WebSocket, batch_id: Id, build: str = "") -> None:
 
     async def read() -> PushedView:
         found = await state.scheduler.batches.GetBatch(batch_pb2.GetBatchRequest(batch_id=batch_id))
-        view = batch_view(found.batch, state.clock.now(), "")
+        view = BatchView(batch_object(BatchRow, found.batch), "", state.clock.now())
         return PushedView(view, is_over=view.batch.is_final)
 
     await push_view(socket, build, PartAddress("batches/batch_part", batch_id), read)

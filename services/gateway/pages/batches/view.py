@@ -1,23 +1,14 @@
 """Views of batches and files for their templates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from proctor.v1 import batch_service_pb2 as batch_pb2
-from proctor.v1 import file_service_pb2 as file_pb2
-from proctor.wire.enums import word_of
-from services.gateway.http.presentation import moment
+from services.gateway.api.openai import BatchObject, FileObject
+from services.gateway.pages.addresses import address
 
-_FINAL = frozenset(
-    {
-        batch_pb2.BATCH_STATE_COMPLETED,
-        batch_pb2.BATCH_STATE_FAILED,
-        batch_pb2.BATCH_STATE_EXPIRED,
-        batch_pb2.BATCH_STATE_CANCELLED,
-    }
-)
+_FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
 # States of a batch in their usual order, by the name of their times.
 _STATES = (
     ("created", "Created"),
@@ -31,28 +22,28 @@ _STATES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRow:
-    batch_id: str
-    state: str
-    is_final: bool
-    is_cancelling: bool
-    model: str
-    endpoint: str
+class BatchRow(BatchObject):
     user: str
-    total: int
-    answered: int
-    failed: int
     run_id: str
-    input_file_id: str
-    output_file_id: str
-    error_file_id: str
-    created_at: datetime | None
-    expires_at: datetime | None
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in _FINAL
 
     @property
     def done(self) -> int:
-        return self.answered + self.failed
+        return self.request_counts.completed + self.request_counts.failed
+
+    @property
+    def state_times(self) -> Sequence[tuple[str, int]]:
+        """When the batch came into its states, in seconds since 1970."""
+        times = ((name, getattr(self, f"{state}_at")) for state, name in _STATES)
+        return [(name, at) for name, at in times if at]
+
+
+class FileRow(FileObject):
+    user: str
+    row_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,33 +68,9 @@ class BatchListView:
 
 @dataclass(frozen=True, slots=True)
 class BatchView:
-    """A batch with the times of its states, and the faults of its lines."""
-
     batch: BatchRow
-    window: str
-    metadata: Mapping[str, str]
-    errors: Sequence[batch_pb2.BatchError]
-    state_times: Sequence[tuple[str, datetime]]
-    prompt_tokens: int
-    completion_tokens: int
     ask: str
     now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class FileRow:
-    """`fault` is the first fault of its lines."""
-
-    file_id: str
-    name: str
-    purpose: str
-    size: int
-    rows: int
-    user: str
-    faults: int
-    fault: str
-    created_at: datetime | None
-    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,58 +86,4 @@ class FileListView:
     is_one: bool = False
 
     def link(self, after: str = "", **changes: str) -> str:
-        named = {"purpose": self.purpose, "after": after, **changes}
-        kept = {name: value for name, value in named.items() if value}
-        return f"/batches/files?{urlencode(kept)}" if kept else "/batches/files"
-
-
-def batch_row(batch: batch_pb2.Batch) -> BatchRow:
-    return BatchRow(
-        batch_id=batch.batch_id,
-        state=word_of(batch_pb2.BatchState, batch.state),
-        is_final=batch.state in _FINAL,
-        is_cancelling=batch.state == batch_pb2.BATCH_STATE_CANCELLING,
-        model=batch.model,
-        endpoint=batch.endpoint,
-        user=batch.user,
-        total=batch.total,
-        answered=batch.answered,
-        failed=batch.failed,
-        run_id=batch.run_id,
-        input_file_id=batch.input_file_id,
-        output_file_id=batch.output_file_id,
-        error_file_id=batch.error_file_id,
-        created_at=moment(batch.created_at),
-        expires_at=moment(batch.expires_at),
-    )
-
-
-def batch_view(batch: batch_pb2.Batch, now: datetime, ask: str) -> BatchView:
-    times = [(name, moment(getattr(batch, f"{field}_at"))) for field, name in _STATES]
-    return BatchView(
-        batch=batch_row(batch),
-        window=batch.completion_window,
-        metadata=dict(sorted(batch.metadata.items())),
-        errors=list(batch.errors),
-        state_times=[(name, at) for name, at in times if at],
-        prompt_tokens=batch.usage.prompt_tokens,
-        completion_tokens=batch.usage.completion_tokens,
-        ask=ask,
-        now=now,
-    )
-
-
-def file_row(file: file_pb2.File) -> FileRow:
-    first = file.faults[0] if file.faults else None
-    return FileRow(
-        file_id=file.file_id,
-        name=file.name,
-        purpose=word_of(file_pb2.FilePurpose, file.purpose),
-        size=file.size_bytes,
-        rows=file.row_count,
-        user=file.user,
-        faults=file.fault_count,
-        fault=f"line {first.line}: {first.problem}" if first else "",
-        created_at=moment(file.created_at),
-        expires_at=moment(file.expires_at),
-    )
+        return address("/batches/files", {"purpose": self.purpose, "after": after, **changes})

@@ -4,13 +4,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
-from urllib.parse import urlencode
 
 from fastapi import Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import comparison_service_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
+from services.gateway.pages.addresses import address
 
 SHOWN = ("", "gained", "lost", "all")
 _Text = Annotated[str, Field(max_length=512)]
@@ -66,8 +66,7 @@ class CompareAddress:
             "against": str(self.against) if self.against > 1 else "",
             "after": self.after,
         }
-        given = named + [(name, value) for name, value in rest.items() if value]
-        return f"/compare?{urlencode(given)}" if given else "/compare"
+        return address("/compare", [*named, *rest.items()])
 
     def to_proto(self) -> comparison_service_pb2.CompareRunsRequest:
         return comparison_service_pb2.CompareRunsRequest(

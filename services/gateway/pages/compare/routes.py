@@ -64,7 +64,7 @@ async def show_comparison(
     figures, refused, samples = await _figures_and_samples(backends, address)
     if figures:
         # Samples are those of the runs that were found, whatever runs the models have later.
-        address = _with_task(replace(address, runs=[run.run_id for run in figures.runs]), figures.tasks)
+        address = _with_task(replace(address, runs=[run.job_id for run in figures.runs]), figures.tasks)
         view = CompareView(address, [run.name for run in figures.runs], samples, figures)
     else:
         names, samples = await _names_and_samples(backends, address)

@@ -101,16 +101,12 @@ def _goes_down(furthest: dict[int, int], diagonal: int, changes: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AnswerBeside:
-    """An answer; `key` names it in its run, and `css_class` is that of its badge.
+    """An answer; `css_class` is that of its badge.
 
     `pieces` are highlighted where the answer of the reference run has other words; in that answer, where
     the only other one has.
     """
 
-    run_id: str
-    index: int
-    key: str
-    sample: int
     css_class: str
     word: str
     pieces: Sequence[Piece]
@@ -212,10 +208,6 @@ def _answer(
     outcome, answer = recorded.outcome, _answer_text(recorded)
     css_class, word = outcome_badge(recorded, [metric] if metric else ())
     return AnswerBeside(
-        run_id=run_id,
-        index=index,
-        key=f"{outcome.sample}.{outcome.rollout}",
-        sample=outcome.sample,
         css_class=css_class,
         word=word,
         pieces=own_pieces(beside[:_MAX_CHARACTERS], answer[:_MAX_CHARACTERS]) if index or beside else (),

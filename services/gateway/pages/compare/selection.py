@@ -4,19 +4,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Query
 
-from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1.leaderboard_pb2 import LeaderboardEntry
 from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
-from proctor.values.scoring import benchmark_group
-from proctor.wire.enums import word_of
-from services.gateway.http.presentation import moment, optional
+from services.gateway.http.presentation import benchmark_of
+from services.gateway.pages.addresses import address
+from services.gateway.pages.closed_runs import ClosedRun, closed_run
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.filters import ModelFilter
-from services.gateway.pages.runs_table import run_row
 
 _MODELS = "models"
 # Runs that a sentence names.
@@ -25,25 +24,19 @@ _Text = Annotated[str, Query(max_length=512)]
 
 
 @dataclass(frozen=True, slots=True)
-class ComparableRun:
+class Candidate:
     """A run, or a model by its latest run; `value` is what the field of the form sends."""
 
     value: str
-    run_id: str
-    model: str
-    benchmark: str
-    state: str
-    metric: str
-    score: float | None
-    at: datetime | None
     is_chosen: bool
+    run: ClosedRun
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionView:
     """`fault` is what is wrong with what was chosen."""
 
-    candidates: Sequence[ComparableRun]
+    candidates: Sequence[Candidate]
     suites: Sequence[str]
     suite: str
     model: str
@@ -54,15 +47,14 @@ class SelectionView:
     now: datetime
 
     def link(self, **changes: str) -> str:
-        """The address of the selection with what is chosen; of the other kind nothing is."""
+        """Link with this selection; clears the selection of the other kind."""
         by = _MODELS if self.is_by_model else ""
         named = {"by": by, "suite": self.suite, "q": self.model, **changes}
         field = "model" if self.is_by_model else "run"
         chosen = [(field, one.value) for one in self.candidates if one.is_chosen and named["by"] == by]
-        kept = [*chosen, *((name, value) for name, value in named.items() if value)]
         # With two chosen the address would be that of their comparison.
         more = [("choose", "1")] if len(chosen) > 1 and "choose" not in changes else []
-        return f"/compare?{urlencode(kept + more)}" if kept else "/compare"
+        return address("/compare", [*chosen, *named.items(), *more])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,35 +107,35 @@ def selection_view(
     )
 
 
-def _models(address: CompareAddress, offered: Offered) -> list[ComparableRun]:
+def _models(address: CompareAddress, offered: Offered) -> list[Candidate]:
     """A model is compared by its latest completed run of a benchmark."""
-    candidates = {name: _model_alone(name, address.suite) for name in address.models}
-    chosen = set() if address.runs else set(address.chosen)
+    alone = {name: _model_alone(name, address.suite) for name in address.models}
     complete = (
-        entry
+        (entry.model, entry)
         for entry in offered.history.entries
         if entry.benchmark and entry.state == run_pb2.RUN_STATE_COMPLETED
     )
-    return _with_entries(candidates, chosen, ((entry.model, entry) for entry in complete))
+    return _with_entries(alone, set() if address.runs else set(address.chosen), complete)
 
 
-def _runs(address: CompareAddress, offered: Offered) -> list[ComparableRun]:
-    candidates = {run.run_id: _chosen_run(run, summary) for run, summary in offered.chosen}
+def _runs(address: CompareAddress, offered: Offered) -> list[Candidate]:
+    chosen = {run.run_id: _chosen_run(run, summary) for run, summary in offered.chosen}
     entries = ((entry.run_id, entry) for entry in offered.history.entries)
-    return _with_entries(candidates, set(address.chosen), entries)
+    return _with_entries(chosen, set(address.chosen), entries)
 
 
 def _with_entries(
-    candidates: Mapping[str, ComparableRun],
+    named: Mapping[str, LeaderboardEntry],
     chosen: Collection[str],
-    entries: Iterable[tuple[str, leaderboard_pb2.LeaderboardEntry]],
-) -> list[ComparableRun]:
-    """The candidates, with what their first entry says of each, and behind them those of further entries."""
-    first: dict[str, leaderboard_pb2.LeaderboardEntry] = {}
+    entries: Iterable[tuple[str, LeaderboardEntry]],
+) -> list[Candidate]:
+    """The named candidates, with what their first entry says of each, and behind them further entries."""
+    first: dict[str, LeaderboardEntry] = {}
     for value, entry in entries:
         first.setdefault(value, entry)
-    listed = {value: _candidate(entry, value, is_chosen=value in chosen) for value, entry in first.items()}
-    return list({**candidates, **listed}.values())
+    return [
+        Candidate(value, value in chosen, closed_run(entry)) for value, entry in {**named, **first}.items()
+    ]
 
 
 def _fault(address: CompareAddress, asked: SelectionAddress, missing: Sequence[str]) -> str:
@@ -165,38 +157,20 @@ def _incomplete(address: CompareAddress, count: int) -> str:
     return ""
 
 
-def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> ComparableRun:
-    row = run_row(run)
-    benchmark = benchmark_group(summary.groups) or summary_pb2.GroupSummary()
+def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> LeaderboardEntry:
+    of_suite = [figure for group in summary.groups[-1:] for figure in group.metrics]
     of_tasks = [figure for task in summary.tasks[:1] for figure in task.metrics]
-    figure = next(iter([*benchmark.metrics, *of_tasks]), summary_pb2.MetricFigure())
-    return ComparableRun(
-        value=run.run_id,
+    return LeaderboardEntry(
         run_id=run.run_id,
-        model=row.model,
-        benchmark=row.benchmark,
-        state=row.status,
-        metric=figure.metric,
-        score=optional(figure, "mean"),
-        at=moment(run.finished_at),
-        is_chosen=True,
+        model=run.order.model,
+        benchmark=benchmark_of(run.order),
+        dataset_name=run.dataset_name,
+        state=run.state,
+        figure=next(iter([*of_suite, *of_tasks]), None),
+        closed_at=run.finished_at if run.HasField("finished_at") else None,
     )
 
 
-def _model_alone(name: str, suite: str) -> ComparableRun:
+def _model_alone(name: str, suite: str) -> LeaderboardEntry:
     """A model that was chosen and has no run on this page."""
-    return ComparableRun(name, "", name, suite, "completed", "", None, None, is_chosen=True)
-
-
-def _candidate(entry: leaderboard_pb2.LeaderboardEntry, value: str, *, is_chosen: bool) -> ComparableRun:
-    return ComparableRun(
-        value=value,
-        run_id=entry.run_id,
-        model=entry.model,
-        benchmark=entry.dataset_name or entry.benchmark,
-        state=word_of(run_pb2.RunState, entry.state),
-        metric=entry.figure.metric,
-        score=optional(entry.figure, "mean"),
-        at=moment(entry.closed_at),
-        is_chosen=is_chosen,
-    )
+    return LeaderboardEntry(model=name, benchmark=suite, state=run_pb2.RUN_STATE_COMPLETED)

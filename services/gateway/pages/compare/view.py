@@ -4,59 +4,83 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.v1 import comparison_pb2, summary_pb2
+from proctor.values.comparison import Verdict
 from services.gateway.api.comparisons.conclusions import DifferenceShown, Lead, lead_of
-from services.gateway.api.comparisons.routes import ComparisonShown, comparison_shown
-from services.gateway.http.presentation import interval, optional
+from services.gateway.api.comparisons.routes import (
+    ComparedJob,
+    ComparisonShown,
+    compared_job,
+    comparison_shown,
+    difference_shown,
+)
+from services.gateway.http.presentation import present
 from services.gateway.pages import text
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.compare.samples import SamplesView
+from services.gateway.pages.figure import Figure
 from services.gateway.pages.interval_plot import Scale
 
-_FIRST, _SECOND = comparison_pb2.VERDICT_FIRST_BETTER, comparison_pb2.VERDICT_SECOND_BETTER
-_BETTER = ("first_better", "second_better")
+_BETTER = frozenset({Verdict.FIRST_BETTER, Verdict.SECOND_BETTER})
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """A run that is compared. `name` is short, and its own among the runs of the page."""
+class ComparedRun(ComparedJob):
+    """A run that is compared. `name` is its own among the runs of the page; `full_model` has the provider."""
 
     index: int
-    run_id: str
-    model: str
     name: str
-    score: float | None
-    limit: int | None
+    full_model: str
 
 
-@dataclass(frozen=True, slots=True)
-class DifferenceRow:
-    """How much the other run is above the reference run, on a task or, without a name, on all.
+class DifferenceRow(DifferenceShown):
+    """How much the other run, by its name, is above the reference run: on a task or on all."""
 
-    `means` are those of both; `verdict` is the CSS class of its row.
-    """
+    other: str
 
-    task: str
-    metric: str
-    value: float | None
-    means: Sequence[float | None]
-    low: float | None
-    high: float | None
-    p_value: float | None
-    test: str
-    pairs: int
-    detectable: float | None
-    gained: int
-    lost: int
-    failed: int
-    verdict: str
-    remark: str
+    @property
+    def value(self) -> float | None:
+        return self.seen_from(self.other)[0]
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Those of the interval of `value`."""
+        return self.seen_from(self.other)[1]
+
+    @property
+    def means(self) -> tuple[float | None, float | None]:
+        """Those of both runs."""
+        return self.first_mean, self.second_mean
+
+    @property
+    def shown_p_value(self) -> float | None:
+        return self.p_value if self.adjusted_p_value is None else self.adjusted_p_value
+
+    @property
+    def gained(self) -> int:
+        return self.only_first_right if self.other == self.first else self.only_second_right
+
+    @property
+    def lost(self) -> int:
+        return self.only_second_right if self.other == self.first else self.only_first_right
+
+    @property
+    def failed(self) -> int:
+        return self.first_failed + self.second_failed
+
+    @property
+    def css_class(self) -> str:
+        """That of its row."""
+        if self.verdict in _BETTER:
+            is_better = (self.verdict == Verdict.FIRST_BETTER) == (self.other == self.first)
+            return "better" if is_better else "worse"
+        return "open" if self.verdict == Verdict.NOT_SHOWN else "undefined"
 
     @property
     def is_uncorrected(self) -> bool:
         """The interval excludes zero, and the corrected test does not: bare, that looks like a fault."""
-        if self.verdict != "open" or self.low is None or self.high is None:
+        if self.verdict != Verdict.NOT_SHOWN or self.ends is None:
             return False
-        return self.low > 0 or self.high < 0
+        low, high = self.ends
+        return low > 0 or high < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +93,10 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group of tasks, with the figure and the half width of its interval of each run."""
+    """A group of tasks with the figures of the runs, in their order."""
 
     name: str
-    metric: str
-    figures: Sequence[tuple[float | None, float | None]]
+    figures: Sequence[Figure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +122,7 @@ class ComparisonView:
     def undecided(self) -> tuple[int, int]:
         """Tests of single tasks without a verdict, and all of them."""
         rows = [row for pairing in self.pairings for row in pairing.rows if row.task]
-        return sum(row.verdict in {"open", "undefined"} for row in rows), len(rows)
+        return sum(row.verdict not in _BETTER for row in rows), len(rows)
 
 
 def comparison_view(
@@ -108,7 +131,7 @@ def comparison_view(
     """`summaries` are those of the runs, in their order."""
     shown = comparison_shown(comparison)
     runs = _compared_runs(comparison, shown)
-    pairings = [Pairing(run, _rows(comparison, run.index)) for run in runs[1:]]
+    pairings = [Pairing(run, _rows(comparison, runs, run)) for run in runs[1:]]
     rows = [row for pairing in pairings for row in pairing.rows]
     return ComparisonView(
         benchmark=comparison.benchmark,
@@ -117,7 +140,7 @@ def comparison_view(
         sentence=verdict_sentence(shown),
         pairings=pairings,
         groups=list(_groups(summaries)),
-        scale=Scale.around([0.0, *(end for row in rows for end in (row.value, row.low, row.high))]),
+        scale=Scale.around([0.0, *(end for row in rows for end in (row.value, *(row.ends or ())))]),
         corrected_over=comparison.corrected_over,
         warnings=list(comparison.warnings),
         recommendations=shown.recommendations,
@@ -126,51 +149,19 @@ def comparison_view(
 
 def _compared_runs(comparison: comparison_pb2.Comparison, shown: ComparisonShown) -> list[ComparedRun]:
     return [
-        ComparedRun(
-            index=index,
-            run_id=run.run_id,
-            model=run.model,
-            name=shown.models_compared[index],
-            score=optional(run, "score"),
-            limit=run.limit if run.HasField("limit") else None,
-        )
-        for index, run in enumerate(comparison.runs)
+        compared_job(ComparedRun, run, index=index, name=name, full_model=run.model)
+        for index, (run, name) in enumerate(zip(comparison.runs, shown.models_compared, strict=True))
     ]
 
 
-def _rows(comparison: comparison_pb2.Comparison, other: int) -> list[DifferenceRow]:
+def _rows(
+    comparison: comparison_pb2.Comparison, runs: Sequence[ComparedRun], other: ComparedRun
+) -> list[DifferenceRow]:
     """Rows of the reference run and another run; the benchmark as a whole comes first."""
-    found = [each for each in comparison.differences if {each.first, each.second} == {0, other}]
-    return [_row(each) for each in sorted(found, key=lambda each: bool(each.task))]
-
-
-def _row(each: comparison_pb2.Difference) -> DifferenceRow:
-    """Results subtracts the second from the first; here the reference run is subtracted from the other."""
-    is_reference_first = each.first == 0
-    sign = -1 if is_reference_first else 1
-    value = optional(each, "difference")
-    ends = sorted(sign * end for end in interval(each) or ())
-    gained, lost = each.only_second_right, each.only_first_right
-    better, worse = (_SECOND, _FIRST) if is_reference_first else (_FIRST, _SECOND)
-    words = {better: "better", worse: "worse", comparison_pb2.VERDICT_NOT_SHOWN: "open"}
-    corrected = optional(each, "adjusted_p_value")
-    return DifferenceRow(
-        task=each.task,
-        metric=each.metric,
-        value=None if value is None else sign * value,
-        means=(optional(each, "first_mean"), optional(each, "second_mean")),
-        low=ends[0] if ends else None,
-        high=ends[1] if ends else None,
-        p_value=optional(each, "p_value") if corrected is None else corrected,
-        test=each.test,
-        pairs=each.pairs,
-        detectable=optional(each, "smallest_detectable"),
-        gained=gained if is_reference_first else lost,
-        lost=lost if is_reference_first else gained,
-        failed=each.first_failed + each.second_failed,
-        verdict=words.get(each.verdict, "undefined"),
-        remark=each.remark,
-    )
+    found = [each for each in comparison.differences if {each.first, each.second} == {0, other.index}]
+    names = [run.name for run in runs]
+    rows = [difference_shown(DifferenceRow, each, names, other=other.name) for each in found]
+    return sorted(rows, key=lambda row: not row.is_overall)
 
 
 def _groups(summaries: Sequence[summary_pb2.RunSummary]) -> Iterable[GroupRow]:
@@ -179,15 +170,10 @@ def _groups(summaries: Sequence[summary_pb2.RunSummary]) -> Iterable[GroupRow]:
         {group.group: group for group in summary.groups if len(group.tasks) > 1 and group.metrics}
         for summary in summaries
     ]
-    for name, group in of_runs[0].items() if of_runs else ():
+    for name in of_runs[0] if of_runs else ():
         if all(name in groups for groups in of_runs):
-            figures = [_figure(groups[name].metrics[0]) for groups in of_runs]
-            yield GroupRow(name, group.metrics[0].metric, figures)
-
-
-def _figure(figure: summary_pb2.MetricFigure) -> tuple[float | None, float | None]:
-    ends = interval(figure)
-    return optional(figure, "mean"), (ends[1] - ends[0]) / 2 if ends else None
+            figures = [present(Figure, groups[name].metrics[0]) for groups in of_runs]
+            yield GroupRow(name, figures)
 
 
 @dataclass(frozen=True, slots=True)

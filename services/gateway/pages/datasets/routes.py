@@ -5,7 +5,7 @@ import uuid
 from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, WebSocket
 from starlette.requests import Request
@@ -15,17 +15,18 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.datasets.routes import dataset_listed, dataset_row
 from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JSON_INT_MAX
+from services.gateway.pages.addresses import address
 from services.gateway.pages.datasets.view import (
     DatasetListView,
     DatasetRunsView,
     DatasetView,
+    PreviewRow,
     UploadView,
-    dataset_row,
-    preview_rows,
 )
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
@@ -48,7 +49,7 @@ async def list_datasets(page: PageOf, scheduler: SchedulerCalls, now: Now, after
     view = await dataset_list(scheduler, now, after)
     response = page.show("datasets/list", view, part="datasets/list_part")
     if page.is_part:
-        response.headers["HX-Push-Url"] = f"/datasets?{urlencode({'after': after})}" if after else "/datasets"
+        response.headers["HX-Push-Url"] = address("/datasets", {"after": after})
     return response
 
 
@@ -58,7 +59,7 @@ async def dataset_list(
     request = dataset_pb2.ListDatasetsRequest(page_size=_PAGE_SIZE, page_token=after)
     listed = await scheduler.datasets.ListDatasets(request)
     return DatasetListView(
-        rows=[dataset_row(each) for each in listed.datasets],
+        rows=[dataset_listed(each) for each in listed.datasets],
         total=listed.total,
         after=after,
         following=listed.next_page_token,
@@ -117,8 +118,8 @@ async def show_dataset(  # noqa: PLR0917  # dependencies and parameters
         newest_runs(scheduler, now, dataset_id),
     )
     view = DatasetView(
-        dataset=dataset_row(found.dataset),
-        preview=preview_rows(previewed.rows),
+        dataset=dataset_listed(found.dataset),
+        preview=[dataset_row(PreviewRow, row) for row in previewed.rows],
         first=first_doc_id,
         newest=runs,
         ask=ask,

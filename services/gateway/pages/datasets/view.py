@@ -1,34 +1,18 @@
 """Views of data sets for their templates."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from proctor.wire.enums import word_of
-from services.gateway.http.presentation import json_value, moment
+from services.gateway.api.datasets.routes import DatasetListed, DatasetRowShown
 from services.gateway.pages.runs_table import NewestRuns, RunRow
 
 # Parts of a body that are shown as what they are; the rest is shown as JSON.
 _SHOWN = ("messages", "prompt")
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetRow:
-    dataset_id: str
-    name: str
-    rows: int
-    targets: int
-    size: int
-    form: str
-    user: str
-    digest: str
-    models: Sequence[str]
-    endpoint: str
-    uploaded_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +29,7 @@ class UploadView:
 class DatasetListView:
     """A page of data sets, newest first."""
 
-    rows: Sequence[DatasetRow]
+    rows: Sequence[DatasetListed]
     total: int
     after: str
     following: str
@@ -61,23 +45,31 @@ class Turn:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewRow:
-    """`rest` are the other fields of the request, as JSON."""
+class PreviewRow(DatasetRowShown):
+    @property
+    def turns(self) -> Sequence[Turn]:
+        """The messages of the request, or its prompt as one."""
+        body = self._fields
+        messages = body.get("messages")
+        turns = [_turn(each) for each in messages] if isinstance(messages, list) else []
+        return [*turns, Turn("prompt", _text(body["prompt"]))] if "prompt" in body else turns
 
-    number: int
-    row_id: str
-    turns: Sequence[Turn]
-    rest: str
-    target: str | None
-    metadata: str
+    @property
+    def rest(self) -> str:
+        """The other fields of the request, as JSON."""
+        rest = {name: value for name, value in self._fields.items() if name not in _SHOWN}
+        return _json(rest) if rest else ""
+
+    @property
+    def _fields(self) -> Mapping[str, Any]:
+        return self.body if isinstance(self.body, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetView:
     """A data set with some rows from `first` on, and the newest runs over it."""
 
-    dataset: DatasetRow
+    dataset: DatasetListed
     preview: Sequence[PreviewRow]
     first: int
     newest: NewestRuns
@@ -104,43 +96,6 @@ class DatasetRunsView:
     def socket(self) -> str:
         """The address of the socket that pushes this page, up to its last parameter."""
         return f"/datasets/runs/socket?{urlencode({'after': self.after})}&"
-
-
-def dataset_row(dataset: dataset_pb2.Dataset) -> DatasetRow:
-    return DatasetRow(
-        dataset_id=dataset.dataset_id,
-        name=dataset.name,
-        rows=dataset.row_count,
-        targets=dataset.target_count,
-        size=dataset.size_bytes,
-        form=word_of(dataset_pb2.DatasetFormat, dataset.format),
-        user=dataset.user,
-        digest=dataset.digest,
-        models=list(dataset.models),
-        endpoint=dataset.endpoint,
-        uploaded_at=moment(dataset.uploaded_at),
-    )
-
-
-def preview_rows(rows: Iterable[dataset_pb2.DatasetRow]) -> list[PreviewRow]:
-    return [_preview_row(row) for row in rows]
-
-
-def _preview_row(row: dataset_pb2.DatasetRow) -> PreviewRow:
-    body: dict[str, Any] = json_value(row.body_json) or {}
-    messages = body.get("messages")
-    turns = [_turn(each) for each in messages] if isinstance(messages, list) else []
-    if "prompt" in body:
-        turns.append(Turn("prompt", _text(body["prompt"])))
-    rest = {name: value for name, value in body.items() if name not in _SHOWN}
-    return PreviewRow(
-        number=row.doc_id + 1,
-        row_id=row.row_id,
-        turns=turns,
-        rest=_json(rest) if rest else "",
-        target=row.target if row.HasField("target") else None,
-        metadata=row.metadata_json,
-    )
 
 
 def _turn(message: object) -> Turn:

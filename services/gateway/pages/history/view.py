@@ -1,12 +1,12 @@
 """Views of the history: closed runs with their figures, and totals over all pages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlencode
 
-from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
+from proctor.v1.leaderboard_service_pb2 import HistoryTotals, ListHistoryResponse
 from proctor.values.run import MAX_HISTORY_DAYS, RunState
+from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.closed_runs import ClosedRun, closed_run
 from services.gateway.pages.filters import FilterOptions
 
@@ -15,34 +15,19 @@ DAYS = 30
 STATES = tuple(state.value for state in RunState if state.is_final)
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryView(FilteredPage):
     """A page of the history, with sums over all pages. `fault`: why the filters are refused."""
 
     rows: Sequence[ClosedRun]
     total: int
-    completed_runs: int
-    answered: int
-    failed: int
+    totals: HistoryTotals
     following: str
     fault: str
-    suites: Sequence[str]
-    metrics: Sequence[str]
-    filters: Mapping[str, str]
+    options: FilterOptions
     now: datetime
     # Names that the field offers.
     models: Sequence[str] = ()
-
-    def get(self, name: str) -> str:
-        return self.filters.get(name, "")
-
-    def link(self, **changes: str) -> str:
-        """The address of the history with other filters, from its first page."""
-        return f"/history{_query({**self.filters, 'after': '', **changes})}"
-
-    def export(self, form: str) -> str:
-        """All runs that match, as a file."""
-        return f"/history/export.{form}{_query({**self.filters, 'after': ''})}"
 
     @property
     def days(self) -> int:
@@ -67,13 +52,13 @@ class HistoryView:
 
     @property
     def completed_share(self) -> float | None:
-        return self.completed_runs / self.total if self.total else None
+        return self.totals.completed_runs / self.total if self.total else None
 
     @property
     def answered_share(self) -> float | None:
         """The share of the recorded outcomes."""
-        recorded = self.answered + self.failed
-        return self.answered / recorded if recorded else None
+        recorded = self.totals.answered + self.totals.failed
+        return self.totals.answered / recorded if recorded else None
 
 
 def history_view(
@@ -82,18 +67,11 @@ def history_view(
     return HistoryView(
         rows=[closed_run(entry) for entry in found.entries],
         total=found.total,
-        completed_runs=found.totals.completed_runs,
-        answered=found.totals.answered,
-        failed=found.totals.failed,
+        totals=found.totals,
         following=found.next_page_token,
         fault=fault,
-        suites=options.suites,
-        metrics=options.metrics,
+        path="/history",
         filters=options.filters,
+        options=options,
         now=now,
     )
-
-
-def _query(given: Mapping[str, str]) -> str:
-    kept = {name: value for name, value in given.items() if value}
-    return f"?{urlencode(kept)}" if kept else ""

@@ -1,10 +1,9 @@
 """Views of the leaderboard: bands of models, with figures on one scale."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from urllib.parse import urlencode
 
 from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
@@ -14,6 +13,7 @@ from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import word_of, words_of
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import moment
+from services.gateway.pages.addresses import FilteredPage, address
 from services.gateway.pages.filters import FilterOptions
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.leaderboard.pareto import ParetoView
@@ -27,8 +27,8 @@ _API = f"{BENCHMARKING}/leaderboard"
 _OF_THE_PAGE = ("q", "against")
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderboardView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardView(FilteredPage):
     """`bands`: models that share a rank, the best ones first. `fault`: why nothing can be ranked as asked.
 
     `pareto` is there where figures are shown against cost or time. `pending`: pairs that are still being
@@ -48,23 +48,9 @@ class LeaderboardView:
     pending: int
     fault: str
     last_updated: datetime | None
-    suites: Sequence[str]
-    metrics: Sequence[str]
-    filters: Mapping[str, str]
+    options: FilterOptions
     now: datetime
     pareto: ParetoView | None = None
-
-    def get(self, name: str) -> str:
-        return self.filters.get(name, "")
-
-    def link(self, **changes: str) -> str:
-        """The address of the page with other filters, without empty ones."""
-        return f"/leaderboard{self._query(changes)}"
-
-    @property
-    def socket(self) -> str:
-        """The address of the socket that pushes the ranking, up to its last parameter."""
-        return f"/leaderboard/socket?{urlencode(self.filters)}&"
 
     @property
     def scoring_methods(self) -> Sequence[str]:
@@ -75,21 +61,17 @@ class LeaderboardView:
         return MAX_FEWSHOT
 
     @property
-    def csv_link(self) -> str:
-        return f"/leaderboard/export.csv{self._query({})}"
-
-    @property
     def json_link(self) -> str:
         """The same ranking from the REST API; it has the models that the page filters out, too."""
-        changes = dict.fromkeys(_OF_THE_PAGE, "")
-        return f"{_API}{self._query({**changes, 'limit': str(self.limit)})}"
+        changes = {**dict.fromkeys(_OF_THE_PAGE, ""), "limit": str(self.limit)}
+        return address(_API, {**self.filters, **changes})
 
     @property
     def compare_link(self) -> str:
         """The first ranked models beside each other; "" where there are not two."""
         first = [row.model for band in self.bands for row in band][:MAX_COMPARED]
-        query = urlencode([*(("model", model) for model in first), ("suite", self.get("suite"))])
-        return f"/compare?{query}" if len(first) > 1 else ""
+        chosen = [*(("model", model) for model in first), ("suite", self.get("suite"))]
+        return address("/compare", chosen) if len(first) > 1 else ""
 
     @property
     def limit(self) -> int:
@@ -115,10 +97,6 @@ class LeaderboardView:
         """Models for which some pair shows no difference, or has no test."""
         return [row for band in self.bands for row in band if row.tied_with or row.not_compared_with]
 
-    def _query(self, changes: Mapping[str, str]) -> str:
-        kept = {name: value for name, value in {**self.filters, **changes}.items() if value}
-        return f"?{urlencode(kept)}" if kept else ""
-
 
 def leaderboard_view(
     found: GetLeaderboardResponse, options: FilterOptions, now: datetime, fault: str = ""
@@ -143,8 +121,8 @@ def leaderboard_view(
         pending=found.pending_comparisons,
         fault=fault,
         last_updated=moment(found.last_updated),
-        suites=options.suites,
-        metrics=options.metrics,
+        path="/leaderboard",
         filters=options.filters,
+        options=options,
         now=now,
     )

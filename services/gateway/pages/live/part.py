@@ -42,7 +42,7 @@ class LivePart:
         self._notify()
 
     def end(self, code: int) -> None:
-        """Nothing follows: what is shown has ended, or does not exist."""
+        """The subject ended or does not exist; no further updates."""
         self.is_over, self.code = True, code
         self._notify()
 
@@ -57,7 +57,7 @@ class LivePart:
 
 
 async def push(socket: WebSocket, build: str, watched: AbstractAsyncContextManager[LivePart]) -> None:
-    """Sends the fragments to a page until it leaves or nothing follows.
+    """Sends the fragments to a page until it leaves or no further updates come.
 
     `build` is the digest of the files that the page was made with.
     """

@@ -6,24 +6,23 @@ from datetime import datetime
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from proctor.wire.report import ReportKind, figures_of, kind_of, run_note
-from services.gateway.http.presentation import moment, optional, present
+from proctor.values.usage import TokenUsage
+from proctor.wire.values import USAGE
+from services.gateway.api.leaderboard import history_entry
+from services.gateway.http.presentation import optional, present
+from services.gateway.pages.closed_runs import ClosedRun
 from services.gateway.pages.figure import Figure
 from services.gateway.pages.interval_plot import Scale
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkRow:
+class BenchmarkRow(ClosedRun):
     """The latest completed run over one suite, data set or set of tasks."""
 
-    benchmark: str
-    run_id: str
-    figures: Sequence[Figure]
+    figures: list[Figure]
     note: str
-    answered: int
-    tokens: int
+    usage: TokenUsage
     cost: float | None
     currency: str
-    closed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +66,12 @@ def model_view(model: str, runs: Sequence[ModelRun], total: int, now: datetime) 
 
 
 def _row(each: ModelRun) -> BenchmarkRow:
-    usage = each.summary.usage
-    return BenchmarkRow(
-        benchmark=each.entry.dataset_name or each.entry.benchmark,
-        run_id=each.entry.run_id,
+    return history_entry(
+        BenchmarkRow,
+        each.entry,
         figures=[present(Figure, figure) for figure in figures_of(each.summary)],
         note=run_note(each.run, each.summary),
-        answered=each.summary.answered,
-        tokens=usage.prompt_tokens + usage.completion_tokens,
+        usage=USAGE.from_proto(each.summary.usage),
         cost=optional(each.summary, "cost"),
         currency=each.summary.price.currency,
-        closed_at=moment(each.entry.closed_at),
     )

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from pydantic import ValidationError
 from starlette.datastructures import ImmutableMultiDict
@@ -15,6 +14,7 @@ from services.common.errors import DomainError
 from services.gateway.api.runs.requests import RunRequest
 from services.gateway.http.errors import Faults, FormFaults
 from services.gateway.http.form_sentences import form_sentence
+from services.gateway.pages.addresses import address
 from services.gateway.pages.orders.fields import NAMES
 from services.gateway.pages.text import entered
 
@@ -66,8 +66,7 @@ class OrderForm:
     def link(self) -> str:
         """The address of the form with all that is entered."""
         known = [*self.values.items(), *(("tasks", task) for task in self.tasks)]
-        kept = [(name, value) for name, value in known if value and name in _LINKED]
-        return f"/runs/new?{urlencode(kept)}" if kept else "/runs/new"
+        return address("/runs/new", [(name, value) for name, value in known if name in _LINKED])
 
     @property
     def kind(self) -> str:

@@ -15,7 +15,7 @@ from services.common.requests.request_fields import MAX_PAGE_SIZE
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.errors import FormFaults
-from services.gateway.http.presentation import optional
+from services.gateway.http.presentation import optional, present
 from services.gateway.pages import text
 from services.gateway.pages.orders.form import OrderForm, faults_of_refusal
 from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, earlier_run, order_view
@@ -97,18 +97,12 @@ async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimat
         request = scheduler_pb2.EstimateRunRequest(order=form.to_order(), user=user)
         response = await scheduler.runs.EstimateRun(request)
     except FormFaults as error:
-        return Estimate(refusal=error.faults)
+        return Estimate(refusal=dict(error.faults))
     except DomainError as error:
         if error.kind not in _REFUSALS:
             raise
-        return Estimate(refusal=faults_of_refusal(error))
-    return Estimate(
-        seconds=optional(response, "estimated_seconds"),
-        low=optional(response, "estimated_low_seconds"),
-        high=optional(response, "estimated_high_seconds"),
-        cost=optional(response, "estimated_cost"),
-        currency=response.price.currency,
-    )
+        return Estimate(refusal=dict(faults_of_refusal(error)))
+    return present(Estimate, response, response.price)
 
 
 async def _listed(scheduler: Scheduler, results: Results, form: OrderForm) -> OfferedOptions:
@@ -160,4 +154,4 @@ async def _earlier_run(scheduler: Scheduler, results: Results, form: OrderForm) 
         if error.kind is ErrorKind.UNAVAILABLE:
             raise
         return None
-    return earlier_run(runs[0], optional(summary, "cost"), summary.price.currency)
+    return earlier_run(runs[0], summary)

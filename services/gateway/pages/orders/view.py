@@ -1,78 +1,58 @@
 """Views of the form of an order for its template."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
+from pydantic import BaseModel
+
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from proctor.v1 import model_pb2, run_pb2
+from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority
 from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.scoring import PromptForm, ScoringMethod
+from services.gateway.api.models import ModelShown, model_shown
+from services.gateway.api.suites.schemas import SuiteList, SuiteListed
 from services.gateway.http.errors import Faults
-from services.gateway.http.presentation import moment, optional
+from services.gateway.http.presentation import optional, present
 from services.gateway.pages.orders.fields import LABELS, ParameterField, fields_of, others_of
 from services.gateway.pages.orders.form import OrderForm
+from services.gateway.pages.runs_table import RunRow, run_shown
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOption:
-    name: str
-    pool: str
-    is_loaded: bool
-    size: int | None
-    memory: int | None
-    context: int | None
-    quantization: str
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteOption:
-    name: str
-    description: str
-    tasks: Sequence[str]
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierRun:
+class EarlierRun(RunRow):
     """The latest completed run of this model on this, as a measure of what the order takes."""
 
-    run_id: str
-    samples: int
-    seconds: float | None
     cost: float | None
     currency: str
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(BaseModel):
     """Time and cost of the order, its wait included; None where nothing is measured.
 
-    `low` and `high` are the time if all goes as fast and as slowly as it ever did.
+    The low and the high time are those if all goes as fast and as slowly as it ever did.
 
     `refusal`: why it would not be taken as it is, by the fields of the form.
     """
 
-    seconds: float | None = None
-    low: float | None = None
-    high: float | None = None
-    cost: float | None = None
+    estimated_seconds: float | None = None
+    estimated_low_seconds: float | None = None
+    estimated_high_seconds: float | None = None
+    estimated_cost: float | None = None
     currency: str = ""
-    refusal: Faults = field(default_factory=dict)
+    refusal: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class OrderFormView:
     max_rollouts: ClassVar[int] = MAX_ROLLOUTS
     form: OrderForm
-    models: Sequence[ModelOption]
-    unlisted: Sequence[tuple[str, str]]
-    suites: Sequence[SuiteOption]
-    datasets: Sequence[tuple[str, str, int]]
+    models: Sequence[ModelShown]
+    unlisted: Sequence[scheduler_pb2.ModelSource]
+    suites: Sequence[SuiteListed]
+    datasets: Sequence[dataset_pb2.Dataset]
     fields: Sequence[ParameterField]
     others: Mapping[str, str]
     earlier: EarlierRun | None
@@ -108,13 +88,13 @@ class OrderFormView:
         return (("", "what the engine takes"), *((each.value, each.value) for each in PromptForm))
 
     @property
-    def model(self) -> ModelOption | None:
-        return next((each for each in self.models if each.name == self.form.get("model")), None)
+    def model(self) -> ModelShown | None:
+        return next((each for each in self.models if each.model == self.form.get("model")), None)
 
     @property
-    def suite(self) -> SuiteOption | None:
+    def suite(self) -> SuiteListed | None:
         named = self.form.benchmark if self.form.kind == "suite" else ""
-        return next((each for each in self.suites if each.name == named), None)
+        return next((each for each in self.suites if each.suite == named), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +118,10 @@ def order_view(
     engine = engines.get(chosen.pool, "") if chosen else providers.get(provider, "")
     return OrderFormView(
         form=form,
-        models=[_model(each) for each in listed.models.models],
-        unlisted=[(each.pool, each.problem) for each in listed.models.sources if each.problem],
-        suites=[_suite(each) for each in listed.suites.suites],
-        datasets=[(each.dataset_id, each.name, each.row_count) for each in listed.datasets.datasets],
+        models=[model_shown(each) for each in listed.models.models],
+        unlisted=[each for each in listed.models.sources if each.problem],
+        suites=present(SuiteList, listed.suites).suites,
+        datasets=listed.datasets.datasets,
         fields=fields_of(engine),
         others=others_of(engine),
         earlier=listed.earlier,
@@ -152,29 +132,6 @@ def order_view(
     )
 
 
-def earlier_run(run: run_pb2.Run, cost: float | None, currency: str) -> EarlierRun:
-    started, finished = moment(run.started_at), moment(run.finished_at)
-    seconds = (finished - started).total_seconds() if started and finished else None
-    return EarlierRun(run.run_id, run.progress.total, seconds, cost, currency)
-
-
-def _model(model: model_pb2.ModelInfo) -> ModelOption:
-    size, memory, context = (
-        optional(model, "size_bytes"),
-        optional(model, "memory_bytes"),
-        optional(model, "context_tokens"),
-    )
-    return ModelOption(
-        name=model.model,
-        pool=model.pool,
-        is_loaded=model.is_loaded,
-        size=None if size is None else int(size),
-        memory=None if memory is None else int(memory),
-        context=None if context is None else int(context),
-        quantization=model.quantization,
-        problem=model.problem,
-    )
-
-
-def _suite(suite: scheduler_pb2.SuiteInfo) -> SuiteOption:
-    return SuiteOption(suite.suite, suite.description, [each.task for each in suite.tasks], suite.problem)
+def earlier_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> EarlierRun:
+    cost, currency = optional(summary, "cost"), summary.price.currency
+    return run_shown(EarlierRun, run, error="", cost=cost, currency=currency)

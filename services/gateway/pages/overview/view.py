@@ -2,15 +2,15 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlencode
 
 from proctor.v1 import leaderboard_service_pb2
 from services.gateway.api.leaderboard import history_entry
+from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.closed_runs import ClosedRun
-from services.gateway.pages.filters import MAIN_METRICS
+from services.gateway.pages.filters import MAIN_METRICS, FilterOptions
 from services.gateway.pages.runs_table import NewestRuns
 
 # As many as there are colours.
@@ -22,8 +22,8 @@ class ScoredRun(ClosedRun):
     completed_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class OverviewView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewView(FilteredPage):
     """`points` are the newest runs with the metric. `fault`: why the filters are refused."""
 
     points: Sequence[ScoredRun]
@@ -31,23 +31,10 @@ class OverviewView:
     is_whole: bool
     metric: str
     newest: NewestRuns
-    suites: Sequence[str]
-    metrics: Sequence[str]
-    filters: Mapping[str, str]
+    options: FilterOptions
     days: int
     now: datetime
     fault: str
-
-    def get(self, name: str) -> str:
-        return self.filters.get(name, "")
-
-    def link(self, **changes: str) -> str:
-        kept = {name: value for name, value in {**self.filters, **changes}.items() if value}
-        return f"/?{urlencode(kept)}" if kept else "/"
-
-    def export(self, form: str) -> str:
-        """The same history as a file."""
-        return f"/export.{form}{self.link()[1:]}"
 
     @property
     def averaged(self) -> Sequence[ScoredRun]:

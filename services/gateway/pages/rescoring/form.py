@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from urllib.parse import urlencode
+from dataclasses import asdict, dataclass
 
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import run_pb2, sample_pb2, summary_pb2
@@ -12,6 +11,7 @@ from proctor.values.scoring import OutputType
 from services.common.errors import DomainError
 from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import json_text
+from services.gateway.pages.addresses import address
 
 OWN = "own"
 _NONE = "none"
@@ -56,9 +56,7 @@ class RescoreForm:
 
     def link(self, path: str) -> str:
         """The address of the form with all that is entered."""
-        known = {name: getattr(self, name) for name in ("task", "metric", "options", "rule", "filters")}
-        kept = {name: value for name, value in known.items() if value}
-        return f"{path}?{urlencode(kept)}" if kept else path
+        return address(path, asdict(self))
 
     def to_proto(self, run_id: str, task: str) -> rescore_pb2.RescoreTaskRequest:
         """Raises FormFaults."""

@@ -5,40 +5,32 @@ from dataclasses import dataclass
 
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import run_pb2, summary_pb2
-from services.gateway.http.presentation import interval, optional
+from services.gateway.api.rescoring import Rescored, rescored
+from services.gateway.http.presentation import present
+from services.gateway.pages.figure import Figure
 from services.gateway.pages.rescoring.form import RULES, RescoreForm, Rule, metrics_for
 from services.gateway.pages.runs_table import RunRow
 
 
 @dataclass(frozen=True, slots=True)
 class FigureBeside:
-    """A figure as recorded and under the other scoring, each None where that scoring has no such metric."""
+    """A figure as recorded and under the other scoring, each empty where that scoring has no such metric."""
 
     metric: str
-    recorded: float | None
-    recorded_half: float | None
-    now: float | None
-    now_half: float | None
+    recorded: Figure
+    now: Figure
 
     @property
     def change(self) -> float | None:
-        return None if self.recorded is None or self.now is None else self.now - self.recorded
+        before, after = self.recorded.mean, self.now.mean
+        return None if before is None or after is None else after - before
 
 
-@dataclass(frozen=True, slots=True)
-class RescoredView:
-    """The result of scoring again.
+class RescoredView(Rescored):
+    """The result of scoring again; `scored` answers have a score."""
 
-    `unscored`: the first answers without a score, each with its rollout, where there are several, and why.
-    """
-
-    figures: Sequence[FigureBeside]
     scored: int
-    changed: int
-    unparsed: int
-    recorded_unparsed: int
-    unscored_count: int
-    unscored: Sequence[tuple[str, int | None, str]]
+    rows: list[FigureBeside]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,32 +79,19 @@ def rescore_view(
         has_rules=task.scoring_method != run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
         rules=RULES,
         faults=faults,
-        outcome=_outcome(response, has_rollouts=run.rollouts > 1) if response else None,
+        outcome=_outcome(response, run.job_id, task.task) if response else None,
     )
 
 
-def _outcome(response: rescore_pb2.RescoreTaskResponse, *, has_rollouts: bool) -> RescoredView:
-    recorded = {figure.metric: figure for figure in response.recorded.metrics}
-    now = {figure.metric: figure for figure in response.summary.metrics}
-    return RescoredView(
-        figures=[
-            FigureBeside(name, *_figure(recorded.get(name)), *_figure(now.get(name)))
-            for name in dict.fromkeys((*recorded, *now))
-        ],
+def _outcome(response: rescore_pb2.RescoreTaskResponse, run_id: str, task: str) -> RescoredView:
+    recorded = {figure.metric: present(Figure, figure) for figure in response.recorded.metrics}
+    now = {figure.metric: present(Figure, figure) for figure in response.summary.metrics}
+    names = dict.fromkeys((*recorded, *now))
+    return rescored(
+        RescoredView,
+        response,
+        job_id=run_id,
+        task=task,
         scored=response.summary.answered,
-        changed=response.changed,
-        unparsed=response.summary.unparsed,
-        recorded_unparsed=response.recorded.unparsed,
-        unscored_count=response.unscored,
-        unscored=[
-            (each.row_id or str(each.sample), each.rollout if has_rollouts else None, each.problem)
-            for each in response.unscored_answers
-        ],
+        rows=[FigureBeside(name, recorded.get(name, Figure()), now.get(name, Figure())) for name in names],
     )
-
-
-def _figure(figure: summary_pb2.MetricFigure | None) -> tuple[float | None, float | None]:
-    if figure is None:
-        return None, None
-    ends = interval(figure)
-    return optional(figure, "mean"), (ends[1] - ends[0]) / 2 if ends else None

@@ -1,18 +1,18 @@
 """Views of a grid: tasks by models, and the rollouts in each cell."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlencode
 
 from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2, summary_pb2
 from proctor.values.run import CHANGING_STATES
-from services.gateway.http.presentation import optional, present
+from proctor.values.usage import TokenUsage
+from services.gateway.http.presentation import present
+from services.gateway.pages.addresses import address
 from services.gateway.pages.answer_marks import outcome_badge
 from services.gateway.pages.figure import Figure
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row
-from services.gateway.pages.runs_table import RunRow, run_row
+from services.gateway.pages.runs_table import RunRow, run_shown
 from services.gateway.pages.text import plain
 
 # Bounds a page, however many models and rollouts there are.
@@ -60,15 +60,13 @@ class TaskRollouts:
     cells: Sequence[Cell]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRow:
+class ModelRow(RunRow):
     """A run of the order with its figures."""
 
-    run: RunRow
-    figures: Sequence[Figure]
+    figures: list[Figure]
     answered: int
-    failures: Sequence[tuple[str, int]]
-    tokens: int
+    failures: dict[str, int]
+    usage: TokenUsage
     cost: float | None
     currency: str
 
@@ -103,7 +101,7 @@ class GridView:
 
     @property
     def changing_runs(self) -> Sequence[str]:
-        return [model.run.job_id for model in self.models if model.run.status in CHANGING_STATES]
+        return [model.job_id for model in self.models if model.status in CHANGING_STATES]
 
     @property
     def is_live(self) -> bool:
@@ -111,7 +109,7 @@ class GridView:
 
     @property
     def recorded(self) -> int:
-        return sum(model.run.progress.completed for model in self.models)
+        return sum(model.progress.completed for model in self.models)
 
     @property
     def total(self) -> int:
@@ -123,14 +121,14 @@ class GridView:
         return f"{self.path}/socket?from={self.first}"
 
     def link(self, first: int = 0) -> str:
-        return f"{self.path}?{urlencode({'from': first})}" if first else self.path
+        return address(self.path, {"from": str(first or "")})
 
     @property
     def compare(self) -> str:
         """The address of the comparison of the completed runs; "" where there are fewer than two."""
-        completed = [model.run.job_id for model in self.models if model.run.status == "completed"][:6]
+        completed = [model.job_id for model in self.models if model.status == "completed"][:6]
         chosen = [("run", run_id) for run_id in completed]
-        return f"/compare?{urlencode([*chosen, ('suite', self.order.suite)])}" if len(completed) > 1 else ""
+        return address("/compare", [*chosen, ("suite", self.order.suite)]) if len(completed) > 1 else ""
 
 
 def tasks_per_page(order: rollout_service_pb2.RolloutsOrder, runs: int) -> int:
@@ -190,16 +188,13 @@ def _note(outcome: outcome_pb2.Outcome) -> str:
 
 
 def _model_row(part: RunPart) -> ModelRow:
-    summary = part.summary
-    figures = [present(Figure, each) for task in summary.tasks for each in task.metrics]
-    failures: Mapping[str, int] = Counter(dict(part.run.progress.failures) or dict(summary.failures))
-    usage = part.run.progress.usage
-    return ModelRow(
-        run=run_row(part.run),
-        figures=figures,
-        answered=summary.answered,
-        failures=sorted(failures.items(), key=lambda each: (-each[1], each[0])),
-        tokens=usage.prompt_tokens + usage.completion_tokens,
-        cost=optional(part.run.progress, "cost"),
+    failures = dict(part.run.progress.failures) or dict(part.summary.failures)
+    return run_shown(
+        ModelRow,
+        part.run,
+        figures=[present(Figure, each) for task in part.summary.tasks for each in task.metrics],
+        answered=part.summary.answered,
+        failures=dict(sorted(failures.items(), key=lambda each: (-each[1], each[0]))),
         currency=part.run.price.currency,
+        error=part.run.error.message,
     )

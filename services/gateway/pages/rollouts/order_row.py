@@ -1,28 +1,31 @@
 """An order of rollouts as a row of the list of orders, and as the head of its grid."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from proctor.v1 import rollout_pb2, rollout_service_pb2
-from proctor.wire.enums import word_of
-from services.gateway.http.presentation import moment
+from pydantic import BaseModel
+
+from proctor.v1 import rollout_service_pb2
+from services.gateway.api.rollouts import AgentShown
+from services.gateway.http.presentation import present
 from services.gateway.pages.runs_table import RunRow, run_row
 
 
-@dataclass(frozen=True, slots=True)
-class OrderRow:
+class OrderRow(BaseModel):
     """An order, with its runs that are not deleted."""
 
     order_id: str
     suite: str
     suite_version: int
-    agent: str
-    tasks: int
+    agent: AgentShown
+    task_ids: list[str]
     rollouts: int
     user: str
     created_at: datetime | None
-    runs: Sequence[RunRow]
+    runs: list[RunRow]
+
+    @property
+    def tasks(self) -> int:
+        return len(self.task_ids)
 
     @property
     def recorded(self) -> int:
@@ -34,14 +37,4 @@ class OrderRow:
 
 
 def order_row(order: rollout_service_pb2.RolloutsOrder) -> OrderRow:
-    return OrderRow(
-        order_id=order.order_id,
-        suite=order.suite,
-        suite_version=order.suite_version,
-        agent=word_of(rollout_pb2.AgentKind, order.agent.kind),
-        tasks=len(order.task_ids),
-        rollouts=order.rollouts,
-        user=order.user,
-        created_at=moment(order.created_at),
-        runs=[run_row(run) for run in order.runs],
-    )
+    return present(OrderRow, order, runs=[run_row(run) for run in order.runs])

@@ -14,11 +14,12 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.values.providers.remote_providers import REMOTE_PROVIDERS
 from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.models import SourceShown
 from services.gateway.auth.identity import CallerOf, ConfiguredUser, Identity, Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.backends.health import BackendHealth
 from services.gateway.http.paths import KEY_COOKIE
-from services.gateway.http.presentation import moment
+from services.gateway.http.presentation import present
 from services.gateway.pages.page import PageOf, theme_of
 
 _KINDS = {
@@ -34,32 +35,16 @@ _PACKAGES = ("proctor", "fastapi", "uvicorn", "grpcio", "protobuf")
 router = APIRouter(prefix="/settings", include_in_schema=False)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolShown:
-    """A pool, and whether its provider lists models now, or a known provider without one.
+class PoolRow(SourceShown):
+    """A pool, or a known provider without one.
 
     `api_key_envs` are the environment variables of its workers that may hold its key; no key is shown.
     `has_key` is None where no worker says whether it has one.
     """
 
-    provider: str
-    api_key_envs: Sequence[str]
-    pool: str = ""
-    engine: str = ""
+    api_key_envs: list[str]
     models: int = 0
-    problem: str = ""
-    listed_at: datetime | None = None
     has_key: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """The user's storage of one kind or of all kinds, or the quota of it."""
-
-    name: str
-    bytes: int
-    files: int
-    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +58,12 @@ class SettingsView:
     has_signed_in: bool
     theme: str
     health: Mapping[str, str]
-    sources: Sequence[PoolShown]
+    sources: Sequence[PoolRow]
     aliases: Mapping[str, str]
     # Why the scheduler lists nothing now.
     fault: str
-    storage: Sequence[Storage]
+    # The user's storage of each kind, of all kinds, and the quota.
+    storage: Sequence[tuple[str, storage_pb2.StorageUse]]
     versions: Mapping[str, str]
     now: datetime
 
@@ -108,27 +94,24 @@ async def show_settings(
     return page.show("settings/settings", view)
 
 
-def _pools(listed: scheduler_pb2.ListModelsResponse) -> list[PoolShown]:
+def _pools(listed: scheduler_pb2.ListModelsResponse) -> list[PoolRow]:
     """All pools, then the known providers that have none; nothing where no pool was listed."""
     counts = Counter(model.pool for model in listed.models)
     pools = [
-        PoolShown(
-            provider=each.provider,
+        present(
+            PoolRow,
+            each,
             api_key_envs=[each.api_key_env] if each.api_key_env else [],
-            pool=each.pool,
-            engine=each.engine,
             models=counts[each.pool],
-            problem=each.problem,
-            listed_at=moment(each.listed_at),
-            has_key=each.has_key if each.HasField("has_key") else None,
         )
         for each in listed.sources
     ]
     served = {name for pool in pools for name in pool.provider.split(", ")}
+    nowhere = scheduler_pb2.ModelSource()
     others = [
-        PoolShown(each.name, each.api_key_envs)
-        for each in REMOTE_PROVIDERS.values()
-        if each.name not in served
+        present(PoolRow, nowhere, provider=name, api_key_envs=keys)
+        for name, keys in API_KEY_ENVS.items()
+        if name not in served
     ]
     return [*pools, *others] if pools else []
 
@@ -153,9 +136,10 @@ async def _stored(scheduler: Scheduler) -> storage_pb2.GetStorageResponse | None
         return None
 
 
-def _storage(stored: storage_pb2.GetStorageResponse | None) -> list[Storage]:
+def _storage(
+    stored: storage_pb2.GetStorageResponse | None,
+) -> list[tuple[str, storage_pb2.StorageUse]]:
     if stored is None:
         return []
-    rows = [(_KINDS.get(share.kind, share.kind), share.used) for share in stored.shares]
-    rows += [("All", stored.used), ("Limit", stored.limit)]
-    return [Storage(name, use.bytes, use.files, use.rows) for name, use in rows]
+    kinds = [(_KINDS.get(share.kind, share.kind), share.used) for share in stored.shares]
+    return [*kinds, ("All", stored.used), ("Limit", stored.limit)]

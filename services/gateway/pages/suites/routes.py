@@ -1,7 +1,6 @@
 """Suites: the list, one with a sample as a model gets it, and one that is checked while it is written."""
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, File, Form, Path, Query, UploadFile
 from starlette.responses import Response
@@ -11,22 +10,21 @@ from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.plain import INT32_MAX
 from proctor.values.sample import LAST_PREVIEWED_ROW, MAX_FEWSHOT
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.api.suites.schemas import SampleShown, sample_shown
+from services.gateway.api.suites.schemas import SampleShown, SuiteList, SuiteListed, sample_shown
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.error_handlers import http_status
 from services.gateway.http.errors import SuiteNotFound
+from services.gateway.http.presentation import present
+from services.gateway.pages.addresses import address
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.suites.view import (
     EXAMPLE,
     EditorView,
-    Fault,
     SampleSelection,
     SuiteListView,
-    SuiteRow,
     SuiteView,
     editor_view,
-    suite_row,
 )
 
 # Why a sample cannot be shown; the rest of the page can.
@@ -57,10 +55,10 @@ async def list_suites(
     page: PageOf, scheduler: SchedulerCalls, q: Annotated[str, Query(max_length=128)] = ""
 ) -> Response:
     part = q.strip().casefold()
-    rows = [row for row in await _suites(scheduler) if part in row.name.casefold()]
+    rows = [row for row in await _suites(scheduler) if part in row.suite.casefold()]
     response = page.show("suites/list", SuiteListView(rows, q.strip()), part="suites/list_part")
     if page.is_part:
-        response.headers["HX-Push-Url"] = f"/suites?{urlencode({'q': q.strip()})}" if part else "/suites"
+        response.headers["HX-Push-Url"] = address("/suites", {"q": q.strip()})
     return response
 
 
@@ -84,7 +82,7 @@ async def add_suite(page: PageOf, scheduler: SchedulerCalls, user: User, documen
     except DomainError as error:
         if error.reason != _FAULTY:
             # The text is nowhere but in the form.
-            view = EditorView(document.text, faults=[Fault("", 0, "", error.message, "")])
+            view = EditorView(document.text, faults=[suite_pb2.SuiteFault(problem=error.message)])
             status = http_status(error.kind, error.reason)
             return page.show("suites/new", view, part="suites/checked_part", status=status)
         # The error has the first fault only; the check has all.
@@ -108,7 +106,7 @@ async def show_suite(  # noqa: PLR0917  # dependencies and parameters
 ) -> Response:
     found = await _suite(scheduler, suite)
     chosen = SampleSelection(
-        task=task or (found.tasks[0].name if found.tasks else ""),
+        task=task or (found.tasks[0].task if found.tasks else ""),
         row=_number(row, LAST_PREVIEWED_ROW) or 0,
         num_fewshot=_number(num_fewshot, MAX_FEWSHOT),
     )
@@ -133,17 +131,16 @@ async def delete_suite(
     return page.go("/suites", Notice(f"Version {version} of {suite} is deleted."))
 
 
-async def _suites(scheduler: Scheduler) -> list[SuiteRow]:
-    listed = await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())
-    return [suite_row(each) for each in listed.suites]
+async def _suites(scheduler: Scheduler) -> list[SuiteListed]:
+    return present(SuiteList, await scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
 
 
-async def _suite(scheduler: Scheduler, name: str) -> SuiteRow:
+async def _suite(scheduler: Scheduler, name: str) -> SuiteListed:
     listed = await _suites(scheduler)
     for row in listed:
-        if row.name == name:
+        if row.suite == name:
             return row
-    raise SuiteNotFound(suite=name, supported=", ".join(row.name for row in listed[:_MAX_NAMED]) or "none")
+    raise SuiteNotFound(suite=name, supported=", ".join(row.suite for row in listed[:_MAX_NAMED]) or "none")
 
 
 async def _sample(

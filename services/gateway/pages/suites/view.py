@@ -4,11 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proctor.v1 import sample_pb2
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
-from proctor.wire.enums import word_of
-from services.gateway.api.suites.schemas import SampleShown
+from services.gateway.api.suites.schemas import SampleShown, SuiteListed
+from services.gateway.http.presentation import present
 
 _MAX_QUOTED = 200
 # A suite to begin with: complete but for its data file.
@@ -28,31 +26,10 @@ tasks:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteTaskRow:
-    name: str
-    version: str
-    output_type: str
-    metrics: Sequence[str]
-    row_source: str
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteRow:
-    """`version` is that of a user's suite, 0 for an installed one; `user` added it."""
-
-    name: str
-    description: str
-    version: int
-    user: str
-    problem: str
-    tasks: Sequence[SuiteTaskRow]
-
-
-@dataclass(frozen=True, slots=True)
 class SuiteListView:
     """Suites with `text` in their names."""
 
-    rows: Sequence[SuiteRow]
+    rows: Sequence[SuiteListed]
     text: str
 
 
@@ -69,7 +46,7 @@ class SampleSelection:
 class SuiteView:
     """A suite with one sample as a model would get it; `fault` is why there is none."""
 
-    suite: SuiteRow
+    suite: SuiteListed
     chosen: SampleSelection
     sample: SampleShown | None
     fault: str
@@ -110,60 +87,24 @@ class SuiteView:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """`quoted` is the text of its line."""
-
-    file: str
-    line: int
-    field: str
-    problem: str
-    quoted: str
-
-
-@dataclass(frozen=True, slots=True)
 class EditorView:
     """A suite in the editor: its text, and its faults or its summary."""
 
     text: str
-    faults: Sequence[Fault] = ()
-    suite: SuiteRow | None = None
+    faults: Sequence[suite_pb2.SuiteFault] = ()
+    suite: SuiteListed | None = None
     is_checked: bool = False
 
-
-def suite_row(suite: scheduler_pb2.SuiteInfo) -> SuiteRow:
-    return SuiteRow(
-        name=suite.suite,
-        description=suite.description,
-        version=suite.version,
-        user=suite.user,
-        problem=suite.problem,
-        tasks=[
-            SuiteTaskRow(
-                name=task.task,
-                version=task.version,
-                output_type=word_of(sample_pb2.OutputType, task.output_type) if task.output_type else "",
-                metrics=list(task.metrics),
-                row_source=task.row_source,
-            )
-            for task in suite.tasks
-        ],
-    )
+    def quoted(self, line: int) -> str:
+        """The text of a line; "" for one that the text does not have."""
+        lines = self.text.splitlines()
+        return lines[line - 1].strip()[:_MAX_QUOTED] if 0 < line <= len(lines) else ""
 
 
 def editor_view(text: str, checked: suite_pb2.CheckSuiteResponse) -> EditorView:
-    lines = text.splitlines()
-    faults = [
-        Fault(
-            file=each.file,
-            line=each.line,
-            field=each.field,
-            problem=each.problem,
-            quoted=lines[each.line - 1].strip()[:_MAX_QUOTED] if 0 < each.line <= len(lines) else "",
-        )
-        for each in checked.faults
-    ]
-    suite = suite_row(checked.suite) if checked.HasField("suite") and not faults else None
-    return EditorView(text, faults, suite, is_checked=True)
+    is_valid = checked.HasField("suite") and not checked.faults
+    suite = present(SuiteListed, checked.suite) if is_valid else None
+    return EditorView(text, checked.faults, suite, is_checked=True)
 
 
 def _json(value: object) -> str:

@@ -96,7 +96,9 @@ async def test_pages_follow_by_the_last_id(harness: GatewayHarness) -> None:
     for number in range(60):
         harness.scheduler.files.put(f"{number}.jsonl", b"", file_pb2.FILE_PURPOSE_BATCH)
         batch_id = f"batch_{number + 1:032x}"
-        harness.scheduler.batches.kept[batch_id] = batch_pb2.Batch(batch_id=batch_id)
+        harness.scheduler.batches.kept[batch_id] = batch_pb2.Batch(
+            batch_id=batch_id, state=batch_pb2.BATCH_STATE_COMPLETED
+        )
     for path in ("/batches", "/batches/files"):
         first = await show(harness, path)
         [following] = [a["href"] for tag, a in first.elements if tag == "a" and a.get("rel") == "next"]

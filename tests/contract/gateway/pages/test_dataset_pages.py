@@ -20,7 +20,13 @@ PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 
 @pytest.fixture(autouse=True)
 def kept(harness: GatewayHarness) -> dataset_pb2.Dataset:
-    dataset = dataset_pb2.Dataset(dataset_id=DATASET, name="rows.jsonl", row_count=30, size_bytes=1234)
+    dataset = dataset_pb2.Dataset(
+        format=dataset_pb2.DATASET_FORMAT_JSONL,
+        dataset_id=DATASET,
+        name="rows.jsonl",
+        row_count=30,
+        size_bytes=1234,
+    )
     dataset.format, dataset.user, dataset.digest = dataset_pb2.DATASET_FORMAT_JSONL, "bob", 64 * "a"
     harness.scheduler.datasets.kept[DATASET] = dataset
     harness.scheduler.datasets.rows[DATASET] = [row(number) for number in range(30)]

@@ -19,7 +19,9 @@ def links(shown: Shown) -> list[str]:
 def kept(harness: GatewayHarness) -> None:
     harness.scheduler.ordered_models = ["azure/gpt", "openai/gpt", "vllm/a"]
     harness.scheduler.put(running())
-    harness.scheduler.datasets.kept[DATASET] = dataset_pb2.Dataset(dataset_id=DATASET, name="rows.jsonl")
+    harness.scheduler.datasets.kept[DATASET] = dataset_pb2.Dataset(
+        format=dataset_pb2.DATASET_FORMAT_JSONL, dataset_id=DATASET, name="rows.jsonl"
+    )
 
 
 @pytest.mark.parametrize("path", [*LISTS, "/compare"])

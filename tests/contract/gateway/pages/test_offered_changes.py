@@ -24,7 +24,9 @@ async def keyed() -> AsyncIterator[GatewayHarness]:
         run.user = "alice"
         harness.scheduler.put(run)
         harness.results.summaries[RUN_ID] = summary_of(run)
-        dataset = dataset_pb2.Dataset(dataset_id=DATASET, name="rows.jsonl", user="alice")
+        dataset = dataset_pb2.Dataset(
+            format=dataset_pb2.DATASET_FORMAT_JSONL, dataset_id=DATASET, name="rows.jsonl", user="alice"
+        )
         harness.scheduler.datasets.kept[DATASET] = dataset
         harness.scheduler.datasets.rows[DATASET] = []
         batch = batch_pb2.Batch(batch_id=BATCH, user="alice", state=batch_pb2.BATCH_STATE_IN_PROGRESS)

@@ -67,7 +67,9 @@ async def test_sample_that_is_not_there_leaves_the_rest_of_the_page(
 
 @pytest.mark.parametrize("name", ["zzz", DATASET])
 async def test_unknown_suite_is_not_found(harness: GatewayHarness, name: str) -> None:
-    harness.scheduler.datasets.kept[DATASET] = dataset_pb2.Dataset(dataset_id=DATASET)
+    harness.scheduler.datasets.kept[DATASET] = dataset_pb2.Dataset(
+        format=dataset_pb2.DATASET_FORMAT_JSONL, dataset_id=DATASET
+    )
     shown = await show(harness, f"/suites/{name}")
     assert (shown.status, name in shown.html) == (404, True)
 

@@ -263,7 +263,7 @@ async def test_empty_lists_say_why_and_lead_on(harness: GatewayHarness) -> None:
     # A page without a match need not be the last.
     del harness.results.outcomes[RUN_ID]
     further = await show(harness, f"{RESULTS}?text=rare")
-    assert "Look further" in further.html
+    assert "Search more" in further.html
     assert f"{RESULTS}?text=rare&after=after+" in links(further)
 
 

@@ -36,7 +36,9 @@ async def pushed(harness: GatewayHarness, path: str) -> str:
 
 def put_dataset(harness: GatewayHarness) -> None:
     datasets = harness.scheduler.datasets
-    datasets.kept[DATASET] = dataset_pb2.Dataset(dataset_id=DATASET, name="rows.jsonl")
+    datasets.kept[DATASET] = dataset_pb2.Dataset(
+        format=dataset_pb2.DATASET_FORMAT_JSONL, dataset_id=DATASET, name="rows.jsonl"
+    )
     datasets.rows[DATASET] = []
 
 
