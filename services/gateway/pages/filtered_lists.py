@@ -17,7 +17,7 @@ from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.filters import ANY_MODEL, ModelFilter, model_filter
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Page
-from services.gateway.pages.runs_table import RunRow
+from services.gateway.pages.rows.runs import RunRow
 
 Row = TypeVar("Row")
 _STATES = words_of(run_pb2.RunState)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from services.gateway.pages.figure import Figure
+from services.gateway.pages.rows.figure import Figure
 
 _SHARE = (0.0, 1.0)
 _MAX_TICKS = 7

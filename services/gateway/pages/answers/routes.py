@@ -20,10 +20,10 @@ from services.gateway.auth.identity import User
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.http.parameters import JSON_INT_MAX, JobId
-from services.gateway.pages.answer_marks import GOLDEN, WRONG, MarkView
 from services.gateway.pages.answers.filters import OutcomeFilters
 from services.gateway.pages.answers.view import answers_view
 from services.gateway.pages.page import Notice, PageOf
+from services.gateway.pages.rows.answer_marks import GOLDEN, WRONG, MarkView
 
 # Ids of the elements that a script replaces.
 _DETAIL = "detail"

@@ -10,9 +10,9 @@ from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
 from services.gateway.api.dataset_runs.schemas import AnswerShown
 from services.gateway.http.presentation import present
 from services.gateway.pages.addresses import FilteredPage
-from services.gateway.pages.answer_marks import GOLDEN, WRONG, outcome_badge
 from services.gateway.pages.answers.filters import FAILURES, SORTS
-from services.gateway.pages.runs_table import RunRow, run_row
+from services.gateway.pages.rows.answer_marks import mark_of, outcome_badge
+from services.gateway.pages.rows.runs import RunRow, run_row
 
 # Filters that the form shows folded.
 _RARE = frozenset(
@@ -59,7 +59,7 @@ class AnswerRow(AnswerShown):
 
     @property
     def mark(self) -> str:
-        return GOLDEN if self.is_golden else WRONG if self.is_marked_wrong else ""
+        return mark_of(self)
 
     @property
     def question(self) -> str:

@@ -8,8 +8,8 @@ from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2, summary_pb2
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.backends.calls import Results
-from services.gateway.pages.answer_marks import MarkView, mark_of, outcome_badge
 from services.gateway.pages.compare.address import CompareAddress
+from services.gateway.pages.rows.answer_marks import MarkView, mark_of, outcome_badge
 
 _WORD = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 # Texts with more differences than these are shown without highlights: they have little in common.

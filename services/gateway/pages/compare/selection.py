@@ -13,9 +13,9 @@ from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from services.gateway.http.presentation import benchmark_of
 from services.gateway.pages.addresses import address
-from services.gateway.pages.closed_runs import ClosedRun, closed_run
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.filters import ModelFilter
+from services.gateway.pages.rows.closed_runs import ClosedRun, closed_run
 
 _MODELS = "models"
 # Runs that a sentence names.

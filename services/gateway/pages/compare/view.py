@@ -17,8 +17,8 @@ from services.gateway.http.presentation import present
 from services.gateway.pages import text
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.compare.samples import SamplesView
-from services.gateway.pages.figure import Figure
 from services.gateway.pages.interval_plot import Scale
+from services.gateway.pages.rows.figure import Figure
 
 _BETTER = frozenset({Verdict.FIRST_BETTER, Verdict.SECOND_BETTER})
 

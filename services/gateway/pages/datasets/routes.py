@@ -30,7 +30,7 @@ from services.gateway.pages.datasets.view import (
 )
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
-from services.gateway.pages.runs_table import newest_runs, run_row
+from services.gateway.pages.rows.runs import newest_runs, run_row
 
 _PAGE_SIZE = 50
 # Errors of these kinds are about the file; the form shows their sentence.

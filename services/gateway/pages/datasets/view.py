@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.gateway.api.datasets.routes import DatasetListed, DatasetRowShown
-from services.gateway.pages.runs_table import NewestRuns, RunRow
+from services.gateway.pages.rows.runs import NewestRuns, RunRow
 
 # Parts of a body that are shown as what they are; the rest is shown as JSON.
 _SHOWN = ("messages", "prompt")

@@ -7,8 +7,8 @@ from datetime import datetime
 from proctor.v1.leaderboard_service_pb2 import HistoryTotals, ListHistoryResponse
 from proctor.values.run import MAX_HISTORY_DAYS, RunState
 from services.gateway.pages.addresses import FilteredPage
-from services.gateway.pages.closed_runs import ClosedRun, closed_run
 from services.gateway.pages.filters import FilterOptions
+from services.gateway.pages.rows.closed_runs import ClosedRun, closed_run
 
 DAYS = 30
 # Those that a run ends in.

@@ -5,7 +5,7 @@ from itertools import groupby
 from proctor.v1 import leaderboard_pb2
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
 from services.gateway.api.leaderboard import Ranked, ranked
-from services.gateway.pages.figure import Figure
+from services.gateway.pages.rows.figure import Figure
 
 
 class LeaderboardRow(Ranked):

@@ -10,9 +10,9 @@ from proctor.values.usage import TokenUsage
 from proctor.wire.values import USAGE
 from services.gateway.api.leaderboard import history_entry
 from services.gateway.http.presentation import optional, present
-from services.gateway.pages.closed_runs import ClosedRun
-from services.gateway.pages.figure import Figure
 from services.gateway.pages.interval_plot import Scale
+from services.gateway.pages.rows.closed_runs import ClosedRun
+from services.gateway.pages.rows.figure import Figure
 
 
 class BenchmarkRow(ClosedRun):

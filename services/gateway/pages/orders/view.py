@@ -19,7 +19,7 @@ from services.gateway.http.errors import Faults
 from services.gateway.http.presentation import optional, present
 from services.gateway.pages.orders.fields import LABELS, ParameterField, fields_of, others_of
 from services.gateway.pages.orders.form import OrderForm
-from services.gateway.pages.runs_table import RunRow, run_shown
+from services.gateway.pages.rows.runs import RunRow, run_shown
 
 
 class EarlierRun(RunRow):

@@ -16,7 +16,7 @@ from services.gateway.pages.filters import MAIN_METRICS, filter_options
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.overview.view import OverviewView, ScoredRun, points_of
 from services.gateway.pages.page import PageOf
-from services.gateway.pages.runs_table import newest_runs
+from services.gateway.pages.rows.runs import newest_runs
 
 # Points of a chart that can still be read.
 _MAX_SHOWN = 500

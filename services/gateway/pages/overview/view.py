@@ -9,9 +9,9 @@ from datetime import datetime
 from proctor.v1 import leaderboard_service_pb2
 from services.gateway.api.leaderboard import history_entry
 from services.gateway.pages.addresses import FilteredPage
-from services.gateway.pages.closed_runs import ClosedRun
 from services.gateway.pages.filters import MAIN_METRICS, FilterOptions
-from services.gateway.pages.runs_table import NewestRuns
+from services.gateway.pages.rows.closed_runs import ClosedRun
+from services.gateway.pages.rows.runs import NewestRuns
 
 # As many as there are colours.
 _MAX_LINES = 6

@@ -7,7 +7,7 @@ from datetime import datetime
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from services.gateway.api.queue import Limits, ProviderRate, QueueUser, QueueWorker, limits_of, queue_worker
 from services.gateway.http.presentation import present
-from services.gateway.pages.runs_table import RunRow, run_row
+from services.gateway.pages.rows.runs import RunRow, run_row
 from services.gateway.pages.text import duration, size
 
 _RUNS_FOR = "seconds that it may be running"

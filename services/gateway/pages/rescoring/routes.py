@@ -14,7 +14,7 @@ from services.gateway.http.parameters import JobId
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.rescoring.form import RescoreForm, faults_of_refusal
 from services.gateway.pages.rescoring.view import chosen_task, rescore_view
-from services.gateway.pages.runs_table import run_row
+from services.gateway.pages.rows.runs import run_row
 
 _REFUSED = frozenset({ErrorKind.INVALID, ErrorKind.CONFLICT})
 _PAGE, _PART = "rescoring/rescore", "rescoring/rescore_part"

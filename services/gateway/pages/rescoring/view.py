@@ -7,9 +7,9 @@ from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from services.gateway.api.rescoring import Rescored, rescored
 from services.gateway.http.presentation import present
-from services.gateway.pages.figure import Figure
 from services.gateway.pages.rescoring.form import RULES, RescoreForm, Rule, metrics_for
-from services.gateway.pages.runs_table import RunRow
+from services.gateway.pages.rows.figure import Figure
+from services.gateway.pages.rows.runs import RunRow
 
 
 @dataclass(frozen=True, slots=True)

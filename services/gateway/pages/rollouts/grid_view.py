@@ -9,10 +9,10 @@ from proctor.values.run import CHANGING_STATES
 from proctor.values.usage import TokenUsage
 from services.gateway.http.presentation import present
 from services.gateway.pages.addresses import address
-from services.gateway.pages.answer_marks import outcome_badge
-from services.gateway.pages.figure import Figure
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row
-from services.gateway.pages.runs_table import RunRow, run_shown
+from services.gateway.pages.rows.answer_marks import outcome_badge
+from services.gateway.pages.rows.figure import Figure
+from services.gateway.pages.rows.runs import RunRow, run_shown
 from services.gateway.pages.text import plain
 
 # Bounds a page, however many models and rollouts there are.

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from proctor.v1 import rollout_service_pb2
 from services.gateway.api.rollouts import AgentShown
 from services.gateway.http.presentation import present
-from services.gateway.pages.runs_table import RunRow, run_row
+from services.gateway.pages.rows.runs import RunRow, run_row
 
 
 class OrderRow(BaseModel):

@@ -19,7 +19,7 @@ from services.gateway.pages.filtered_lists import Listed, ListFilters, ListView,
 from services.gateway.pages.rollouts.grid_view import GridView, RunPart, grid_view, tasks_per_page
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row
 from services.gateway.pages.rollouts.rollout_view import PageStart, RolloutPosition, RolloutView, rollout_view
-from services.gateway.pages.runs_table import run_row
+from services.gateway.pages.rows.runs import run_row
 
 _PAGE_SIZE = 30
 _OUTCOMES_AT_A_TIME = 1000

@@ -11,7 +11,7 @@ from services.gateway.http.paths import ARTIFACTS
 from services.gateway.pages.rollouts.excerpt import Bounds, Excerpt, excerpt
 from services.gateway.pages.rollouts.grid_view import RolloutBadge, rollout_badge
 from services.gateway.pages.rollouts.record import DiffLine, RolloutRecord, Step, record_of
-from services.gateway.pages.runs_table import RunRow
+from services.gateway.pages.rows.runs import RunRow
 
 # Bound a page, however long a rollout and its texts are.
 _STEPS = Bounds(items=50, characters=60_000)

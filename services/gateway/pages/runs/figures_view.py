@@ -9,8 +9,8 @@ from proctor.values.usage import TokenUsage
 from services.gateway.api.runs.job import choice_scoring, timing_shown
 from services.gateway.api.runs.schemas import PercentilesShown, TimingShown
 from services.gateway.http.presentation import present
-from services.gateway.pages.figure import Figure
 from services.gateway.pages.interval_plot import Scale
+from services.gateway.pages.rows.figure import Figure
 
 _TIMES = (
     ("queue_seconds", "In the engine's queue", "s"),

@@ -15,7 +15,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Scheduler
 from services.gateway.pages.filtered_lists import Listed, ListFilters, ListView, read_list
 from services.gateway.pages.filters import id_digits
-from services.gateway.pages.runs_table import RunRow, run_row
+from services.gateway.pages.rows.runs import RunRow, run_row
 
 _PAGE_SIZE = 50
 

@@ -12,8 +12,8 @@ from proctor.values.usage import TokenUsage
 from proctor.wire.enums import word_of
 from services.gateway.api.runs.job import error_sentence, ran_seconds
 from services.gateway.http.presentation import present
-from services.gateway.pages.figure import Figure
-from services.gateway.pages.runs_table import RunRow, run_shown
+from services.gateway.pages.rows.figure import Figure
+from services.gateway.pages.rows.runs import RunRow, run_shown
 
 # Actions that a state allows, in the order of their buttons; the dangerous one is the last.
 _ACTIONS = {

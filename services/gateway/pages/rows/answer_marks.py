@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from proctor.v1 import outcome_pb2
 from proctor.wire.enums import word_of
-from services.gateway.pages.text import is_share, score
+from services.gateway.api.dataset_runs.schemas import AnswerShown
+from services.gateway.pages.text import score
 
 GOLDEN, WRONG = "golden", "wrong"
 
@@ -28,8 +29,8 @@ class MarkView:
         return f"{self.sample}.{self.rollout}"
 
 
-def mark_of(recorded: outcome_pb2.RecordedOutcome) -> str:
-    return GOLDEN if recorded.is_golden else WRONG if recorded.is_marked_wrong else ""
+def mark_of(answer: outcome_pb2.RecordedOutcome | AnswerShown) -> str:
+    return GOLDEN if answer.is_golden else WRONG if answer.is_marked_wrong else ""
 
 
 def outcome_badge(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> tuple[str, str]:

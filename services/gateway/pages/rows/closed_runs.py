@@ -2,7 +2,7 @@
 
 from proctor.v1 import leaderboard_pb2
 from services.gateway.api.leaderboard import HistoryEntryShown, history_entry
-from services.gateway.pages.figure import Figure
+from services.gateway.pages.rows.figure import Figure
 
 
 class ClosedRun(HistoryEntryShown):
