@@ -8,7 +8,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any, TypeVar, get_args
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import BaseModel
@@ -38,13 +38,9 @@ def present(model: type[M], /, *messages: Message, **given: object) -> M:
     or seconds since 1970 for fields of type int. What is unset, empty or unspecified becomes None where the
     model allows None.
     """
-    found: dict[str, object] = {}
-    # The first message comes last, so that its fields replace those of the others.
-    for message in messages[::-1]:
-        found |= {
-            name: read(message) for name, read in _readers(model, message.DESCRIPTOR) if name not in given
-        }
-    return model(**found, **given)
+    kinds = tuple([message.DESCRIPTOR for message in messages])
+    fields = _fields(model, kinds, frozenset(given))
+    return model(**{name: read(messages[at]) for name, at, read in fields}, **given)
 
 
 def optional(message: Message, field: str) -> float | None:
@@ -54,7 +50,10 @@ def optional(message: Message, field: str) -> float | None:
 
 def moment(timestamp: Timestamp) -> datetime | None:
     """None when the timestamp is unset."""
-    return timestamp.ToDatetime(UTC) if timestamp.seconds else None
+    if not timestamp.seconds:
+        return None
+    # As `ToDatetime`, in a quarter of the time: rows of lists have several.
+    return datetime.fromtimestamp(timestamp.seconds, UTC).replace(microsecond=timestamp.nanos // 1000)
 
 
 def interval(message: WithInterval) -> tuple[float, float] | None:
@@ -86,15 +85,19 @@ def benchmark_of(order: run_pb2.RunOrder) -> str:
     return order.suite or order.dataset_id
 
 
-# The fields are compared once for each pair of types, and not for each message.
+# The fields are compared once for each combination of types, and not for each message.
 @functools.cache
-def _readers(model: type[BaseModel], descriptor: Descriptor) -> tuple[tuple[str, Reader], ...]:
-    fields = descriptor.fields_by_name
-    return tuple(
-        (name, _reader(fields[name], info.annotation))
-        for name, info in model.model_fields.items()
-        if name in fields
-    )
+def _fields(
+    model: type[BaseModel], kinds: tuple[Descriptor, ...], given: frozenset[str]
+) -> tuple[tuple[str, int, Reader], ...]:
+    """The fields of the model that a message has, with the index of the first one that has it."""
+    found = []
+    for name in model.model_fields.keys() - given:
+        at = next((index for index, kind in enumerate(kinds) if name in kind.fields_by_name), None)
+        if at is not None:
+            annotation = model.model_fields[name].annotation
+            found.append((name, at, _reader(kinds[at].fields_by_name[name], annotation)))
+    return tuple(found)
 
 
 def _reader(field: FieldDescriptor, annotation: object) -> Reader:
@@ -123,16 +126,25 @@ def _message_reader(field: FieldDescriptor, annotation: object, *, nullable: boo
 def _plain_reader(field: FieldDescriptor, *, nullable: bool) -> Reader:
     name = field.name
     if field.enum_type:
-        enum = field.enum_type
-        return lambda message: (
-            described_word(enum, getattr(message, name)) if getattr(message, name) or not nullable else None
-        )
+        return _word_reader(name, field.enum_type, nullable=nullable)
     if field.has_presence:
         return lambda message: getattr(message, name) if message.HasField(name) else None
     # An unset switch is off; any other unset field is null.
     if nullable and field.cpp_type != FieldDescriptor.CPPTYPE_BOOL:
         return lambda message: getattr(message, name) or None
     return attrgetter(name)
+
+
+def _word_reader(name: str, enum: EnumDescriptor, *, nullable: bool) -> Reader:
+    words: dict[int, str | None] = {number: described_word(enum, number) for number in enum.values_by_number}
+    if nullable:
+        words[0] = None
+
+    def read(message: Message) -> object:
+        number = getattr(message, name)
+        return words[number] if number in words else described_word(enum, number)
+
+    return read
 
 
 def _repeated_reader(field: FieldDescriptor, nested: type[BaseModel]) -> Reader:
