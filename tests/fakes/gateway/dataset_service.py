@@ -19,6 +19,13 @@ BROKEN = b"broken"
 _MAX_FAULTS = 20
 
 
+def stored_dataset(dataset_id: str, **fields: Any) -> dataset_pb2.Dataset:
+    """A data set as the scheduler has it: with its format, and the time of its upload."""
+    dataset = dataset_pb2.Dataset(dataset_id=dataset_id, format=dataset_pb2.DATASET_FORMAT_JSONL, **fields)
+    dataset.uploaded_at.FromSeconds(1_700_000_000)
+    return dataset
+
+
 @dataclass
 class FakeDatasets(dataset_grpc.DatasetServiceServicer):
     """Keeps data sets, and of those that came in only the digest; `content` is the last file if it is small.

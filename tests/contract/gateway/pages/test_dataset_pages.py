@@ -12,6 +12,7 @@ from services.common.errors import ErrorKind
 from services.gateway.pages.live import views
 from tests.contract.gateway.pages.shown_pages import HOSTILE, Shown, show
 from tests.fakes.gateway.dataset_runs import DATASET, stored_run
+from tests.fakes.gateway.dataset_service import stored_dataset
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
 
@@ -20,9 +21,8 @@ PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 
 @pytest.fixture(autouse=True)
 def kept(harness: GatewayHarness) -> dataset_pb2.Dataset:
-    dataset = dataset_pb2.Dataset(
-        format=dataset_pb2.DATASET_FORMAT_JSONL,
-        dataset_id=DATASET,
+    dataset = stored_dataset(
+        DATASET,
         name="rows.jsonl",
         row_count=30,
         size_bytes=1234,

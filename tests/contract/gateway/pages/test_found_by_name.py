@@ -2,10 +2,10 @@
 
 import pytest
 
-from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from tests.contract.gateway.pages.shown_pages import RUN_ID, Shown, running, show
 from tests.fakes.gateway.dataset_runs import DATASET
+from tests.fakes.gateway.dataset_service import stored_dataset
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 LISTS = ("/runs", "/rollouts", "/history")
@@ -19,9 +19,7 @@ def links(shown: Shown) -> list[str]:
 def kept(harness: GatewayHarness) -> None:
     harness.scheduler.ordered_models = ["azure/gpt", "openai/gpt", "vllm/a"]
     harness.scheduler.put(running())
-    harness.scheduler.datasets.kept[DATASET] = dataset_pb2.Dataset(
-        format=dataset_pb2.DATASET_FORMAT_JSONL, dataset_id=DATASET, name="rows.jsonl"
-    )
+    harness.scheduler.datasets.kept[DATASET] = stored_dataset(DATASET, name="rows.jsonl")
 
 
 @pytest.mark.parametrize("path", [*LISTS, "/compare"])

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
-from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from services.gateway.http.paths import KEY_COOKIE
 from tests.contract.gateway.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.dataset_runs import DATASET
+from tests.fakes.gateway.dataset_service import stored_dataset
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
 KEYS = {"alice": "secret-key-of-alice", "bob": "secret-key-of-bob", "olga": "secret-key-of-olga"}
@@ -24,9 +24,7 @@ async def keyed() -> AsyncIterator[GatewayHarness]:
         run.user = "alice"
         harness.scheduler.put(run)
         harness.results.summaries[RUN_ID] = summary_of(run)
-        dataset = dataset_pb2.Dataset(
-            format=dataset_pb2.DATASET_FORMAT_JSONL, dataset_id=DATASET, name="rows.jsonl", user="alice"
-        )
+        dataset = stored_dataset(DATASET, name="rows.jsonl", user="alice")
         harness.scheduler.datasets.kept[DATASET] = dataset
         harness.scheduler.datasets.rows[DATASET] = []
         batch = batch_pb2.Batch(batch_id=BATCH, user="alice", state=batch_pb2.BATCH_STATE_IN_PROGRESS)

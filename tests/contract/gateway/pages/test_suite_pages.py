@@ -2,10 +2,10 @@
 
 import pytest
 
-from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import sample_pb2
 from tests.contract.gateway.pages.shown_pages import HOSTILE, Shown, show
 from tests.fakes.gateway.dataset_runs import DATASET
+from tests.fakes.gateway.dataset_service import stored_dataset
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
@@ -67,9 +67,7 @@ async def test_sample_that_is_not_there_leaves_the_rest_of_the_page(
 
 @pytest.mark.parametrize("name", ["zzz", DATASET])
 async def test_unknown_suite_is_not_found(harness: GatewayHarness, name: str) -> None:
-    harness.scheduler.datasets.kept[DATASET] = dataset_pb2.Dataset(
-        format=dataset_pb2.DATASET_FORMAT_JSONL, dataset_id=DATASET
-    )
+    harness.scheduler.datasets.kept[DATASET] = stored_dataset(DATASET)
     shown = await show(harness, f"/suites/{name}")
     assert (shown.status, name in shown.html) == (404, True)
 

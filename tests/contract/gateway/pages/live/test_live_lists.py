@@ -7,12 +7,12 @@ import aiohttp
 import pytest
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
-from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from services.gateway.pages.asset_files import Assets
 from services.gateway.pages.live import views
 from tests.contract.gateway.pages.shown_pages import RUN_ID, running, show, socket
 from tests.fakes.gateway.dataset_runs import DATASET, stored_run
+from tests.fakes.gateway.dataset_service import stored_dataset
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
 BATCH = f"batch_{0:032x}"
@@ -36,9 +36,7 @@ async def pushed(harness: GatewayHarness, path: str) -> str:
 
 def put_dataset(harness: GatewayHarness) -> None:
     datasets = harness.scheduler.datasets
-    datasets.kept[DATASET] = dataset_pb2.Dataset(
-        format=dataset_pb2.DATASET_FORMAT_JSONL, dataset_id=DATASET, name="rows.jsonl"
-    )
+    datasets.kept[DATASET] = stored_dataset(DATASET, name="rows.jsonl")
     datasets.rows[DATASET] = []
 
 
