@@ -103,7 +103,7 @@ async def rescore(results: ResultsCalls, job_id: JobId, body: RescoreRequest) ->
         filters_json=body.filters_json(),
     )
     # All answers of the task are scored again before it returns.
-    response = await results.rescoring.RescoreTask(request, timeout=results.long_call_seconds)
+    response = await results.rescoring.RescoreTask(request)
     return rescored(Rescored, response, job_id=job_id, task=body.task)
 
 

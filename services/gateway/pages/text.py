@@ -10,6 +10,8 @@ from json import dumps
 
 from markupsafe import Markup, escape
 
+from proctor.values.metrics.names import unit_of
+
 # Bodies of the OpenAI protocol have seconds since 1970.
 Time = datetime | int
 _THIN_SPACE = "\u2009"
@@ -50,7 +52,7 @@ def score(figure: float | None, metric: str = "", *beside: float | None) -> str:
     """A figure of a metric: shares as percentages, others as they are.
 
     `beside` are figures of the same unit (the ends of its interval, the means that it is the difference of).
-    Without a metric name, the sizes of the related figures decide whether this is a share.
+    Where the metric is unknown, the sizes of the related figures decide whether this is a share.
     """
     if figure is None or not math.isfinite(figure):
         return _DASH

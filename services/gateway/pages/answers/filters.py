@@ -11,6 +11,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import OutcomeStatus
 from proctor.values.plain import INT32_MAX
 from proctor.wire.enums import value_of, words_of
+from proctor.wire.well_known import unless_empty
 from services.gateway.pages.rows.answer_marks import GOLDEN, WRONG
 
 PAGE_SIZE = 50

@@ -11,6 +11,7 @@ from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1.leaderboard_pb2 import LeaderboardEntry
 from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
+from proctor.values.scoring import benchmark_group
 from services.gateway.http.presentation import benchmark_of
 from services.gateway.pages.addresses import address
 from services.gateway.pages.compare.address import CompareAddress
@@ -158,7 +159,7 @@ def _incomplete(address: CompareAddress, count: int) -> str:
 
 
 def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> LeaderboardEntry:
-    of_suite = [figure for group in summary.groups[-1:] for figure in group.metrics]
+    benchmark = benchmark_group(summary.groups) or summary_pb2.GroupSummary()
     of_tasks = [figure for task in summary.tasks[:1] for figure in task.metrics]
     return LeaderboardEntry(
         run_id=run.run_id,
@@ -166,7 +167,7 @@ def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Leaderboar
         benchmark=benchmark_of(run.order),
         dataset_name=run.dataset_name,
         state=run.state,
-        figure=next(iter([*of_suite, *of_tasks]), None),
+        figure=next(iter([*benchmark.metrics, *of_tasks]), None),
         closed_at=run.finished_at if run.HasField("finished_at") else None,
     )
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
-from proctor.wire.report import ReportKind, figures_of, kind_of, run_note
 from proctor.values.usage import TokenUsage
+from proctor.wire.report import ReportKind, figures_of, kind_of, run_note
 from proctor.wire.values import USAGE
 from services.gateway.api.leaderboard import history_entry
 from services.gateway.http.presentation import optional, present

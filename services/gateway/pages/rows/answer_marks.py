@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from proctor.v1 import outcome_pb2
 from proctor.wire.enums import word_of
 from services.gateway.api.dataset_runs.schemas import AnswerShown
-from services.gateway.pages.text import score
+from services.gateway.pages.text import is_share, score
 
 GOLDEN, WRONG = "golden", "wrong"
 

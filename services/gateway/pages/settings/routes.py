@@ -109,9 +109,9 @@ def _pools(listed: scheduler_pb2.ListModelsResponse) -> list[PoolRow]:
     served = {name for pool in pools for name in pool.provider.split(", ")}
     nowhere = scheduler_pb2.ModelSource()
     others = [
-        present(PoolRow, nowhere, provider=name, api_key_envs=keys)
-        for name, keys in API_KEY_ENVS.items()
-        if name not in served
+        present(PoolRow, nowhere, provider=each.name, api_key_envs=each.api_key_envs)
+        for each in REMOTE_PROVIDERS.values()
+        if each.name not in served
     ]
     return [*pools, *others] if pools else []
 
