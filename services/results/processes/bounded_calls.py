@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from services.common.child_process import ChildProcess
+from services.common.processes.child_process import ChildProcess
 from services.common.structured_logs import get_logger
-from services.results.processes.child_process import SIZE_BYTES, frame
+from services.results.processes.child_process import REQUEST
 from services.results.processes.errors import TookTooLong
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class BoundedCalls:
     async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
         """Return or raise what the function of a module does. Raises TookTooLong."""
         async with self._slots:
-            request = await asyncio.to_thread(frame, (function, arguments))
+            request = await asyncio.to_thread(pickle.dumps, (function, arguments))
             process = self._idle.pop() if self._idle else await start_process(MODULE)
             is_in_step = False
             try:
@@ -68,6 +68,6 @@ async def start_process(module: str, *arguments: str) -> ChildProcess:
 
 async def exchange(process: ChildProcess, request: bytes) -> Any:
     """The reply to a request that is framed."""
-    await process.write(request)
-    size = int.from_bytes(await process.output.readexactly(SIZE_BYTES))
-    return pickle.loads(await process.output.readexactly(size))  # noqa: S301  # our own process
+    await process.send(REQUEST, request)
+    _, reply = await process.receive()
+    return pickle.loads(reply)  # noqa: S301  # our own process

@@ -6,7 +6,6 @@ Run as a module it calls functions. It imports little: its memory is limited.
 import copyreg
 import os
 import pickle
-import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +14,10 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-SIZE_BYTES = 8
+from services.common.processes.frames import read_frame, write_frame
+from services.common.processes.limits import limit_resources
+
+REQUEST, REPLY = b"Q", b"A"
 # A call beyond it fails with a MemoryError, and the service goes on.
 MEMORY_BYTES = 4 * 1024**3
 
@@ -36,25 +38,18 @@ def _construction(
     return type(value), values_of(value)
 
 
-def frame(content: object) -> bytes:
-    """Pickled, with its size in front."""
-    pickled = pickle.dumps(content)
-    return len(pickled).to_bytes(SIZE_BYTES) + pickled
-
-
 def answer_requests(answer: Callable[[Any], object], memory_bytes: int) -> None:
     """Answer requests on standard input until it ends."""
     # A library's prints must not be taken for a reply.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # Data alone: libraries reserve addresses far beyond what they use.
-    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    limit_resources(data_bytes=memory_bytes)
     # Ctrl+C in a terminal reaches this process too: the service ends first, and this process with it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while size := sys.stdin.buffer.read(SIZE_BYTES):
-        request = pickle.loads(sys.stdin.buffer.read(int.from_bytes(size)))  # noqa: S301  # the service's own
-        replies.write(frame(answer(request)))
-        replies.flush()
+    while frame := read_frame(sys.stdin.buffer):
+        request = pickle.loads(frame[1])  # noqa: S301  # the service's own
+        write_frame(replies, REPLY, pickle.dumps(answer(request)))
 
 
 def _returned(call: tuple[Callable[..., object], Sequence[object]]) -> object:

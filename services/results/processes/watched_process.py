@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from services.common.child_process import ChildProcess
+from services.common.processes.child_process import ChildProcess
 from services.results.processes.bounded_calls import exchange
 from services.results.processes.errors import ProcessLost, RequestUnanswerable
 

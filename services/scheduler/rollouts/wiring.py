@@ -19,20 +19,20 @@ from services.scheduler.rollouts.budgets.nats import NatsBudgets
 from services.scheduler.rollouts.budgets.postgres import PostgresBudgets
 from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUse
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
+from services.scheduler.rollouts.processes.archive_checks import PROGRAM
 from services.scheduler.rollouts.show_orders import ShowOrders
 from services.scheduler.rollouts.submit_rollouts import SubmitRollouts
-from services.scheduler.rollouts.yaml_suite import read_tasks, write_suite
+from services.scheduler.rollouts.yaml_suite import write_suite
 from services.scheduler.runs.wiring import RunParts
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.task_sets.add_task_set import AddTaskSet
-from services.scheduler.uploads.task_sets.check_task_archive import CheckTaskArchive
 from services.scheduler.uploads.task_sets.delete_unused_tasks import DeleteUnusedTasks
 from services.scheduler.uploads.task_sets.find_tasks import FindBundle, FindStoredTasks
 from services.scheduler.uploads.task_sets.nats import NatsBundleAnswers
 from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
-from services.scheduler.uploads.task_sets.proto import tasks_from_bytes, tasks_to_bytes
+from services.scheduler.uploads.task_sets.proto import tasks_from_bytes
 from services.scheduler.uploads.wiring import UploadParts
 
 
@@ -137,11 +137,9 @@ def _make_budgets(settings: SchedulerSettings, connections: Connections) -> Nats
 
 def _make_adding(settings: SchedulerSettings, uploads: UploadParts, sets: PostgresTaskSets) -> AddTaskSet:
     objects = uploads.objects
-    checking = CheckTaskArchive(
-        read=read_tasks, write=tasks_to_bytes, objects=objects, max_bytes=settings.max_tasks_bytes
-    )
     return AddTaskSet(
-        check_archive=checking,
+        program=PROGRAM,
+        max_bytes=settings.max_tasks_bytes,
         sets=sets,
         objects=objects,
         uploads=uploads.uploads,

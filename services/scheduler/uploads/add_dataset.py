@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from services.common.checked_fields import refuse
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter
 from services.common.requests.request_fields import hidden_problem, project_problem, user_problem
-from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
+from services.scheduler.uploads.checking.check_file import CheckedFile, DatasetCheck, SizeLimits
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.dataset import (
     Dataset,
@@ -22,7 +21,7 @@ from services.scheduler.uploads.dataset import (
 from services.scheduler.uploads.delete_uploads import prefix_of, try_to_delete_objects
 from services.scheduler.uploads.errors import StorageQuotaExceeded, UploadRequestTaken
 from services.scheduler.uploads.faults import DatasetFault
-from services.scheduler.uploads.ports import DatasetStore, ObjectStore
+from services.scheduler.uploads.ports import CheckJob, DatasetStore, ObjectStore
 from services.scheduler.uploads.quotas.ports import StorageSource
 from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 
@@ -38,9 +37,10 @@ class AddedDataset:
 
 @dataclass(frozen=True, slots=True)
 class AddDataset:
-    """Checks each upload while it arrives."""
+    """Checks each upload while it arrives. A process runs the module `program` for each `DatasetCheck`."""
 
-    check_file: CheckFile
+    program: str
+    limits: SizeLimits
     datasets: DatasetStore
     objects: ObjectStore
     clock: Clock
@@ -80,8 +80,9 @@ class AddDataset:
         """Deletes the stored objects if the file is refused or the upload fails."""
         prefix, checked = prefix_of(dataset_id), None
         try:
-            check = partial(self.check_file.check, header, prefix=prefix, quota=quota)
-            checked = await self.uploads.run_check(chunks, check, self.objects, (prefix,))
+            check = DatasetCheck(header=header, prefix=prefix, quota=quota, limits=self.limits)
+            job = CheckJob(self.program, check, CheckedFile)
+            checked = await self.uploads.run_check(chunks, job, self.objects, (prefix,))
             return checked
         finally:
             if checked is None or checked.facts is None:

@@ -1,28 +1,26 @@
 """Adds a file for batches: stored byte by byte, with its faults or with its rows, or not at all."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter
 from services.scheduler.uploads.add_dataset import check_header, check_same_name, content_of
-from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile
-from services.scheduler.uploads.concurrent_uploads import Uploads
-from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, DatasetHeader
-from services.scheduler.uploads.delete_uploads import try_to_delete_objects
-from services.scheduler.uploads.errors import (
-    DatasetTooLarge,
-    FileTooLarge,
-    StorageQuotaExceeded,
-    UploadRequestTaken,
+from services.scheduler.uploads.checking.check_batch_file import (
+    BatchFileCheck,
+    BatchLimits,
+    CheckedBatchFile,
 )
-from services.scheduler.uploads.ports import FileStore, ObjectStore
+from services.scheduler.uploads.checking.check_file import CheckedFile
+from services.scheduler.uploads.concurrent_uploads import Uploads
+from services.scheduler.uploads.dataset import DatasetContent
+from services.scheduler.uploads.delete_uploads import try_to_delete_objects
+from services.scheduler.uploads.errors import StorageQuotaExceeded, UploadRequestTaken
+from services.scheduler.uploads.ports import CheckJob, FileStore, ObjectStore
 from services.scheduler.uploads.quotas.ports import StorageSource
-from services.scheduler.uploads.quotas.storage_use import MIN_FILE, NO_QUOTA, StorageQuota, StorageUse
-from services.scheduler.uploads.storage.store_parts import StoreBytes
+from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 from services.scheduler.uploads.stored_file import (
     FileFaults,
     FileHeader,
@@ -36,68 +34,11 @@ from services.scheduler.uploads.stored_file import (
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedBatchFile:
-    """`content` is None if there are faults; else the rows are stored too."""
-
-    size_bytes: int
-    content: DatasetContent | None
-    faults: FileFaults
-
-
-@dataclass(frozen=True, slots=True)
-class CheckBatchFile:
-    """Checks a file in one pass and stores its bytes. Memory use is bounded. Runs in a process."""
-
-    check_file: CheckFile
-    objects: ObjectStore
-    max_bytes: int
-
-    def check(
-        self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId, quota: StorageQuota = NO_QUOTA
-    ) -> CheckedBatchFile:
-        """Raises `FileTooLarge` or `StorageQuotaExceeded`."""
-        parts = StoreBytes(self.objects, bytes_prefix(file_id))
-        stored = self._stored(header.name, _within(quota, chunks), parts)
-        checked = self._checked(header, stored, file_id, quota)
-        for _ in stored:
-            # The rest after a fault that ends the check is stored as well.
-            pass
-        parts.end()
-        faults = FileFaults(checked.faults, checked.fault_count)
-        return CheckedBatchFile(parts.size, _content_of(checked, file_id), faults)
-
-    def _stored(self, name: str, chunks: Iterable[bytes], parts: StoreBytes) -> Iterator[bytes]:
-        for chunk in chunks:
-            if parts.size + len(chunk) > self.max_bytes:
-                raise FileTooLarge(name=name, limit=self.max_bytes, when="")
-            parts.add(chunk)
-            yield chunk
-
-    def _checked(
-        self, header: FileHeader, chunks: Iterable[bytes], file_id: FileId, quota: StorageQuota
-    ) -> CheckedFile:
-        as_dataset = DatasetHeader(header.name, header.user, DatasetFormat.JSONL)
-        try:
-            return self.check_file.check(as_dataset, chunks, rows_prefix(file_id), quota)
-        except DatasetTooLarge as error:
-            raise FileTooLarge(name=header.name, limit=self.max_bytes, when=" decompressed") from error
-
-
-def _within(quota: StorageQuota, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    size = 0
-    for chunk in chunks:
-        size += len(chunk)
-        quota.check(StorageUse(bytes=size))
-        yield chunk
-
-
-def _content_of(checked: CheckedFile, file_id: FileId) -> DatasetContent | None:
-    return content_of(checked, checked.facts, rows_prefix(file_id)) if checked.facts else None
-
-
-@dataclass(frozen=True, slots=True)
 class AddFile:
-    check_file: CheckBatchFile
+    """`program` is the module that does a `BatchFileCheck` in a process."""
+
+    program: str
+    limits: BatchLimits
     files: FileStore
     objects: ObjectStore
     clock: Clock
@@ -129,9 +70,10 @@ class AddFile:
         """Deletes the stored rows if there are faults, and all objects if the upload fails."""
         unused: Sequence[str] = (bytes_prefix(file_id), rows_prefix(file_id))
         try:
-            check = partial(self.check_file.check, header, file_id=file_id, quota=quota)
-            checked = await self.uploads.run_check(chunks, check, self.objects, unused)
-            unused = () if checked.content else (rows_prefix(file_id),)
+            check = BatchFileCheck(header=header, file_id=file_id, quota=quota, limits=self.limits)
+            job = CheckJob(self.program, check, CheckedBatchFile)
+            checked = await self.uploads.run_check(chunks, job, self.objects, unused)
+            unused = () if checked.rows.facts else (rows_prefix(file_id),)
             return checked
         finally:
             await self._delete(unused)
@@ -147,8 +89,8 @@ class AddFile:
             created_at=now,
             prefix=bytes_prefix(file_id),
             expires_at=None if lifetime is None else now + timedelta(seconds=lifetime),
-            content=checked.content,
-            faults=checked.faults,
+            content=_content_of(checked.rows, file_id),
+            faults=FileFaults(checked.rows.faults, checked.rows.fault_count),
             project_id=header.project_id,
         )
         try:
@@ -171,6 +113,11 @@ class AddFile:
     async def _delete(self, prefixes: Sequence[str]) -> None:
         for prefix in prefixes:
             await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
+
+
+def _content_of(rows: CheckedFile, file_id: FileId) -> DatasetContent | None:
+    """The process reads a hostile file: where it stored is not its to say."""
+    return content_of(rows, rows.facts, rows_prefix(file_id)) if rows.facts else None
 
 
 def _fingerprint(file: StoredFile) -> tuple[int, str, FileFaults]:

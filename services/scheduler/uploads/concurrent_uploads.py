@@ -11,7 +11,7 @@ from services.scheduler.uploads.errors import (
     UploadSilent,
     UploadTooSlow,
 )
-from services.scheduler.uploads.ports import Check, Checked, Objects, StartCheck
+from services.scheduler.uploads.ports import Checked, CheckJob, Objects, StartCheck
 
 # Uploads take minutes; an earlier upload rarely finds room.
 RETRY_AFTER_SECONDS = 30
@@ -55,16 +55,16 @@ class Uploads:
             self._running -= Counter((user,))
 
     async def run_check(
-        self, chunks: AsyncIterator[bytes], check: Check[Checked], objects: Objects, prefixes: Sequence[str]
+        self, chunks: AsyncIterator[bytes], job: CheckJob[Checked], objects: Objects, prefixes: Sequence[str]
     ) -> Checked:
-        """Runs the check over the chunks in a process; it may return before the last chunk.
+        """Does the job with the chunks in a process; it may return before the last chunk.
 
         It stores below the prefixes. Nothing more is stored in `objects` once this returns or raises.
         """
-        process = await self._start_check(objects, prefixes, self._limits.seconds)
+        process = await self._start_check(job, objects, prefixes, self._limits.seconds)
 
         async def feed() -> None:
-            await process.begin(check)
+            await process.begin()
             async for chunk in self._sent(chunks):
                 await process.add(chunk)
             await process.finish()

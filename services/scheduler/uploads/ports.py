@@ -1,8 +1,9 @@
 """Ports of uploads: the object store, and the stores of data sets and of files."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from services.scheduler.changes.user_change import Author
 from services.scheduler.uploads.dataset import (
@@ -16,7 +17,15 @@ from services.scheduler.uploads.dataset import (
 from services.scheduler.uploads.stored_file import FileId, FileList, FilePage, StoredFile
 
 Checked = TypeVar("Checked")
-Check = Callable[[Iterable[bytes]], Checked]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJob(Generic[Checked]):
+    """A check for a process: the module that it runs, the check in plain values, the type of the result."""
+
+    program: str
+    check: object
+    checked: type[Checked]
 
 
 class ObjectStore(Protocol):
@@ -139,7 +148,7 @@ class Objects(Protocol):
 class RunningCheck(Protocol):
     """A check of an upload in a process. What is sent after its end has no effect."""
 
-    async def begin(self, check: Check[Checked]) -> None: ...
+    async def begin(self) -> None: ...
 
     async def add(self, piece: bytes) -> None:
         """Waits while the process is busy."""
@@ -158,5 +167,5 @@ class RunningCheck(Protocol):
         ...
 
 
-# Starts a check that stores objects below some prefixes, with a limit in seconds.
-StartCheck = Callable[[Objects, Sequence[str], float], Awaitable[RunningCheck]]
+# Starts a job that stores objects below some prefixes, with a limit in seconds.
+StartCheck = Callable[[CheckJob[Any], Objects, Sequence[str], float], Awaitable[RunningCheck]]

@@ -1,6 +1,5 @@
 """Joins the parts of uploads: data sets and files, and the object store that both use."""
 
-import sys
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -10,26 +9,19 @@ from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads import grpc_api
 from services.scheduler.uploads.add_dataset import AddDataset
-from services.scheduler.uploads.add_file import AddFile, CheckBatchFile
-from services.scheduler.uploads.checking.check_file import CheckFile, LineRules, SizeLimits
-from services.scheduler.uploads.checking.parquet_reader import read_parquet
-from services.scheduler.uploads.checking.text_readers import read_csv, read_jsonl
+from services.scheduler.uploads.add_file import AddFile
+from services.scheduler.uploads.checking.check_batch_file import BatchLimits
+from services.scheduler.uploads.checking.check_file import SizeLimits
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
-from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects, DeleteDataset, DeleteFile
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles, RefuseUsed
 from services.scheduler.uploads.processes.checking import start_check
+from services.scheduler.uploads.processes.upload_checks import PROGRAM
 from services.scheduler.uploads.quotas import grpc_api as quotas_grpc_api
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import LoadRows
-
-DATASET_READERS = {
-    DatasetFormat.JSONL: read_jsonl,
-    DatasetFormat.CSV: read_csv,
-    DatasetFormat.PARQUET: read_parquet,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +58,8 @@ def make_uploads(
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
     dataset_api = grpc_api.GrpcDatasetApi(
         add=AddDataset(
-            check_file=_dataset_check(settings, objects),
+            program=PROGRAM,
+            limits=_dataset_limits(settings),
             datasets=datasets,
             objects=objects,
             clock=clock,
@@ -78,7 +71,8 @@ def make_uploads(
     )
     file_api = grpc_api.GrpcFileApi(
         add=AddFile(
-            check_file=_file_check(settings, objects),
+            program=PROGRAM,
+            limits=_batch_limits(settings),
             files=files,
             objects=objects,
             clock=clock,
@@ -133,23 +127,13 @@ def _upload_limits(settings: SchedulerSettings) -> UploadLimits:
     )
 
 
-def _dataset_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckFile:
-    limits = SizeLimits(
+def _dataset_limits(settings: SchedulerSettings) -> SizeLimits:
+    return SizeLimits(
         uploaded_bytes=settings.max_dataset_bytes,
         decompressed_bytes=settings.max_decompressed_dataset_bytes,
         rows=settings.max_dataset_rows,
     )
-    return CheckFile(readers=DATASET_READERS, objects=objects, limits=limits)
 
 
-def _file_check(settings: SchedulerSettings, objects: ObstoreObjects) -> CheckBatchFile:
-    max_bytes = settings.max_batch_file_bytes
-    # Its lines are counted by the rules: one too many is a fault, and the file is kept.
-    limits = SizeLimits(uploaded_bytes=max_bytes, decompressed_bytes=max_bytes, rows=sys.maxsize)
-    checking = CheckFile(
-        readers={DatasetFormat.JSONL: read_jsonl},
-        objects=objects,
-        limits=limits,
-        rules=LineRules(is_batch_only=True, maximum=settings.max_batch_lines),
-    )
-    return CheckBatchFile(check_file=checking, objects=objects, max_bytes=max_bytes)
+def _batch_limits(settings: SchedulerSettings) -> BatchLimits:
+    return BatchLimits(bytes=settings.max_batch_file_bytes, lines=settings.max_batch_lines)

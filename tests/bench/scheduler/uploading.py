@@ -23,12 +23,12 @@ from rich.table import Table
 
 from services.common.clock import SystemClock
 from services.scheduler.uploads.add_dataset import AddDataset
-from services.scheduler.uploads.checking.check_file import CheckFile, SizeLimits
+from services.scheduler.uploads.checking.check_file import SizeLimits
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.uploads.processes.checking import start_check
+from services.scheduler.uploads.processes.upload_checks import PROGRAM
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
-from services.scheduler.uploads.wiring import DATASET_READERS
 from services.scheduler.wiring import THREAD_SWITCH_SECONDS
 from tests.fakes.scheduler.upload_stores import EmptyStorage
 
@@ -136,9 +136,9 @@ async def _measured(file: MadeFile) -> Uploaded:
     late = LateLoop()
     with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
         objects = ObstoreObjects(Path(folder).as_uri())
-        checking = CheckFile(DATASET_READERS, objects, SizeLimits(2**40, 2**40, 2**40))
         adding = AddDataset(
-            checking,
+            PROGRAM,
+            SizeLimits(2**40, 2**40, 2**40),
             OneDataset(),  # type: ignore[arg-type]  # adding needs no more of the port
             objects,
             SystemClock(),

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from services.scheduler.uploads.add_dataset import content_of
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile, SizeLimits
 from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, DatasetRow
+from services.scheduler.uploads.processes.upload_checks import DATASET_READERS
 from services.scheduler.uploads.storage.store_parts import LoadRows
-from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.storage.memory_objects import MemoryObjects
 
 NO_LIMITS = SizeLimits(2**40, 2**40, 2**40)

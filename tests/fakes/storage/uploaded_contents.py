@@ -7,7 +7,7 @@ from services.scheduler.uploads.add_dataset import content_of
 from services.scheduler.uploads.checking.check_file import CheckFile
 from services.scheduler.uploads.dataset import DatasetHeader, NamedContent
 from services.scheduler.uploads.errors import DatasetNotFound
-from services.scheduler.uploads.wiring import DATASET_READERS
+from services.scheduler.uploads.processes.upload_checks import DATASET_READERS
 from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
 from tests.fakes.storage.memory_objects import MemoryObjects
 

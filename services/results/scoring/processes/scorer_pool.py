@@ -1,14 +1,14 @@
 """Scores texts in separate processes: they never delay the event loop, and a stuck one can be ended."""
 
 import asyncio
+import pickle
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 
-from services.common.child_process import ChildProcess
 from services.common.errors import DependencyUnavailable
+from services.common.processes.child_process import ChildProcess
 from services.common.structured_logs import get_logger
 from services.results.processes.bounded_calls import exchange, start_process
-from services.results.processes.child_process import frame
 from services.results.processes.errors import ProcessLost, RequestUnanswerable
 from services.results.processes.watched_process import ProcessTimeouts, ask, memory_of_machine
 from services.results.scoring.errors import ScoringImpossible
@@ -83,7 +83,7 @@ class ScorerPool:
             process = self._idle.pop() if self._idle and not is_fresh else await self._started()
             is_in_step = False
             try:
-                found: list[Scored] = await ask(process, frame((uncompiled, answers)), self._timeouts)
+                found: list[Scored] = await ask(process, pickle.dumps((uncompiled, answers)), self._timeouts)
                 is_in_step = True
             finally:
                 # A process that was cut off in a reply would answer the next request with its rest.
@@ -102,7 +102,7 @@ class ScorerPool:
         is_there = False
         try:
             async with asyncio.timeout(START_SECONDS):
-                await exchange(process, frame(()))
+                await exchange(process, pickle.dumps(()))
             is_there = True
         except (OSError, EOFError, TimeoutError) as error:
             log.warning("scoring process not started", error=repr(error))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
+from services.common.processes.limits import limit_resources
 from services.scheduler.suites.rows.errors import LargeGroup, UnreadableParquet, UnreadableValue
-from services.scheduler.suites.rows.resource_limits import limit_resources
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _fit(row: "SourceRow") -> "SourceRow | UnfitRow":
 
 def main() -> None:
     """Reads the file at the standard input, and writes each frame with its length."""
-    limit_resources(PROCESS_BYTES, int(sys.argv[1]))
+    limit_resources(address_bytes=PROCESS_BYTES, cpu_seconds=int(sys.argv[1]))
     # Without it, times with nanoseconds would come as values of another library.
     sys.modules["pandas"] = None  # type: ignore[assignment]  # an import of it then fails
 

@@ -22,7 +22,7 @@ from services.scheduler.uploads.checking.text_readers import FormatReader
 from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, RowFacts
 from services.scheduler.uploads.errors import BrokenFile, DatasetTooLarge, FaultKind, LineFault, TooManyLines
 from services.scheduler.uploads.faults import MAX_NAMED_FAULTS, DatasetFault, FaultList, nul_path
-from services.scheduler.uploads.ports import ObjectStore
+from services.scheduler.uploads.ports import Objects
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageQuota, StorageUse
 from services.scheduler.uploads.storage.store_parts import StoreRows
 
@@ -40,6 +40,16 @@ class SizeLimits:
     uploaded_bytes: int
     decompressed_bytes: int
     rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetCheck:
+    """The check of one data set, in plain values. Its rows are stored below `prefix`."""
+
+    header: DatasetHeader
+    prefix: str
+    quota: StorageQuota
+    limits: SizeLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,7 @@ class CheckFile:
     """Memory use does not depend on the file's length. Runs in a process."""
 
     readers: Mapping[DatasetFormat, FormatReader]
-    objects: ObjectStore
+    objects: Objects
     limits: SizeLimits
     rules: LineRules = LineRules()
 

@@ -11,7 +11,7 @@ import orjson
 from zstandard import ZstdCompressor, ZstdDecompressor
 
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow, row_from_line
-from services.scheduler.uploads.ports import ObjectStore
+from services.scheduler.uploads.ports import Objects, ObjectStore
 
 # Each upload holds one part in memory; smaller parts would be many requests to the store.
 PART_BYTES = 8 * 1024 * 1024
@@ -76,7 +76,7 @@ def parts_from(size: int, first_byte: int, part_bytes: int = PART_BYTES) -> Iter
 class StoreBytes:
     """Stores the bytes of a file part by part. Blocks, so it is called in a thread."""
 
-    def __init__(self, objects: ObjectStore, prefix: str) -> None:
+    def __init__(self, objects: Objects, prefix: str) -> None:
         self._objects = objects
         self._prefix = prefix
         self._cutter = PartCutter()
@@ -138,7 +138,7 @@ class StoreRows:
     `row_count` and `stored_bytes` are of the frames that are complete, and of the index in the end.
     """
 
-    def __init__(self, objects: ObjectStore, prefix: str) -> None:
+    def __init__(self, objects: Objects, prefix: str) -> None:
         self.row_count = 0
         self.stored_bytes = 0
         self._objects = objects

@@ -3,27 +3,30 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 from services.common.checked_fields import checked_text, refuse
 from services.common.requests.request_fields import user_problem
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.errors import StorageQuotaExceeded
-from services.scheduler.uploads.ports import ObjectStore
+from services.scheduler.uploads.ports import CheckJob, ObjectStore
 from services.scheduler.uploads.quotas.ports import StorageSource
 from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
-from services.scheduler.uploads.task_sets.check_task_archive import CheckTaskArchive
+from services.scheduler.uploads.task_sets.check_task_archive import TaskArchiveCheck
 from services.scheduler.uploads.task_sets.errors import TasksRefused
 from services.scheduler.uploads.task_sets.ports import TaskSetStore
-from services.scheduler.uploads.task_sets.task_set import TaskSet, TasksHeader, new_prefix
+from services.scheduler.uploads.task_sets.task_set import CheckedTasks, TaskSet, TasksHeader, new_prefix
 
 
 @dataclass(frozen=True, slots=True)
 class AddTaskSet:
-    """`new_id` gives an id that no other set has."""
+    """`program` is the module that does a `TaskArchiveCheck` in a process.
 
-    check_archive: CheckTaskArchive
+    `new_id` gives an id that no other set has.
+    """
+
+    program: str
+    max_bytes: int
     sets: TaskSetStore
     objects: ObjectStore
     uploads: Uploads
@@ -54,10 +57,11 @@ class AddTaskSet:
         self, header: TasksHeader, chunks: AsyncIterator[bytes], prefix: str, quota: StorageQuota
     ) -> TaskSet:
         """Deletes what was stored of an upload that fails."""
-        check = partial(self.check_archive.check, header=header, prefix=prefix, quota=quota)
+        check = TaskArchiveCheck(header=header, prefix=prefix, quota=quota, max_bytes=self.max_bytes)
         tasks = None
         try:
-            checked = await self.uploads.run_check(chunks, check, self.objects, (prefix,))
+            job = CheckJob(self.program, check, CheckedTasks)
+            checked = await self.uploads.run_check(chunks, job, self.objects, (prefix,))
             if checked.tasks is None:
                 raise TasksRefused(checked)
             # The process reads a hostile file: where it stored is not its to say.

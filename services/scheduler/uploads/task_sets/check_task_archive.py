@@ -22,50 +22,59 @@ from services.scheduler.uploads.task_sets.task_set import (
 _SPOOLED_BYTES = 8 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskArchiveCheck:
+    """The check of one archive, in plain values. `max_bytes` bounds the archive."""
+
+    header: TasksHeader
+    prefix: str
+    quota: StorageQuota
+    max_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class CheckTaskArchive:
-    """`max_bytes` bounds the archive; `read` bounds what is in it."""
+    """`read` bounds what is in an archive. Runs in a process."""
 
     read: ReadTasks
     write: WriteTasks
     objects: Objects
-    max_bytes: int
 
-    def check(
-        self, chunks: Iterable[bytes], header: TasksHeader, prefix: str, quota: StorageQuota
-    ) -> CheckedTasks:
+    def check(self, check: TaskArchiveCheck, chunks: Iterable[bytes]) -> CheckedTasks:
         """Raises `StorageQuotaExceeded`. What is wrong with the tasks is a result, with its sentence."""
+        header = check.header
         with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as spooled:
             size = 0
             for chunk in chunks:
                 size += len(chunk)
-                if size > self.max_bytes:
+                if size > check.max_bytes:
                     problem = (
-                        f"{header.name} has more than {self.max_bytes:,} bytes compressed. Order fewer tasks."
+                        f"{header.name} has more than {check.max_bytes:,} bytes compressed. "
+                        "Order fewer tasks."
                     )
-                    return CheckedTasks(problem=problem, facts={"limit": self.max_bytes})
+                    return CheckedTasks(problem=problem, facts={"limit": check.max_bytes})
                 spooled.write(chunk)
             spooled.seek(0)
             try:
                 tasks = self.read(cast("BinaryIO", spooled), header.name, header.overrides_json)
             except DomainError as error:
                 return CheckedTasks(problem=error.message, facts=error.facts)
-        return CheckedTasks(_Writing(self, prefix, quota).store(tasks))
+        return CheckedTasks(_Writing(self, check).store(tasks))
 
 
 class _Writing:
     """The objects of one set."""
 
-    def __init__(self, check: CheckTaskArchive, prefix: str, quota: StorageQuota) -> None:
-        self._check = check
-        self._prefix = prefix
-        self._quota = quota
+    def __init__(self, checking: CheckTaskArchive, check: TaskArchiveCheck) -> None:
+        self._checking = checking
+        self._prefix = check.prefix
+        self._quota = check.quota
         self._stored: dict[str, int] = {}
         self._size = 0
 
     def store(self, tasks: Iterable[RolloutTask]) -> TaskSet:
         stored = [self._task(task) for task in tasks]
-        content = self._check.write(stored)
+        content = self._checking.write(stored)
         self._put(tasks_key(self._prefix), content)
         return TaskSet(
             digest=hashlib.sha256(content).hexdigest(),
@@ -88,4 +97,4 @@ class _Writing:
     def _put(self, key: str, content: bytes) -> None:
         self._size += len(content)
         self._quota.check(StorageUse(bytes=self._size, files=1))
-        self._check.objects.put(key, [content])
+        self._checking.objects.put(key, [content])

@@ -9,8 +9,8 @@ from services.scheduler.batches.submit_batch import errors_of_file
 from services.scheduler.uploads.add_dataset import content_of
 from services.scheduler.uploads.checking.check_file import CheckFile, LineRules
 from services.scheduler.uploads.dataset import DatasetContent, DatasetFormat, DatasetHeader
+from services.scheduler.uploads.processes.upload_checks import DATASET_READERS
 from services.scheduler.uploads.stored_file import FileFaults, FileId, FilePurpose, StoredFile
-from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.storage.checked_files import NO_LIMITS, PREFIX, batch_line, jsonl
 from tests.fakes.storage.memory_objects import MemoryObjects

@@ -14,7 +14,6 @@ from pyarrow import parquet
 
 from services.common.errors import DependencyUnavailable, InvalidSetting
 from services.scheduler.uploads.add_dataset import AddDataset, AddedDataset
-from services.scheduler.uploads.checking.check_file import CheckFile
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.uploads.delete_uploads import prefix_of
@@ -26,9 +25,10 @@ from services.scheduler.uploads.errors import (
     UploadTooSlow,
 )
 from services.scheduler.uploads.processes.checking import start_check
-from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageQuota, StorageUse
+from services.scheduler.uploads.processes.upload_checks import PROGRAM
+from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageUse
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
-from services.scheduler.uploads.wiring import DATASET_READERS
+from tests.fakes.scheduler import hostile_checks
 from tests.fakes.scheduler.surroundings import SetClock
 from tests.fakes.scheduler.upload_stores import EmptyStorage
 from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
@@ -67,15 +67,6 @@ async def sent(chunks: Iterable[bytes], *, is_hanging: bool = False) -> AsyncIte
         await asyncio.Event().wait()
 
 
-@dataclass(frozen=True)
-class Greedy:
-    """A check that a file has made take all the memory there is."""
-
-    def check(self, header: DatasetHeader, chunks: Iterable[bytes], prefix: str, quota: StorageQuota) -> None:
-        held = [bytes(2**30) for _ in chunks for _ in range(100)]
-        raise AssertionError(header, prefix, quota, len(held))
-
-
 class Adding:
     def __init__(
         self,
@@ -85,13 +76,14 @@ class Adding:
         refuse_after: int = 1_000_000,
         uploads: int = 1,
         per_user: int = 1,
-        checking: "Greedy | None" = None,
+        program: str = PROGRAM,
         limit: StorageUse = NO_QUOTA.limit,
     ) -> None:
         self.objects = MemoryObjects(refuse_after=refuse_after)
         self.datasets = KeptDatasets()
         self._adding = AddDataset(
-            checking or CheckFile(DATASET_READERS, self.objects, NO_LIMITS),  # type: ignore[arg-type]  # it checks too
+            program,
+            NO_LIMITS,
             self.datasets,  # type: ignore[arg-type]  # adding needs no more of the port
             self.objects,
             SetClock(),
@@ -184,7 +176,7 @@ async def test_upload_is_checked_while_the_store_lets_another_wait() -> None:
 
 
 async def test_check_that_takes_too_much_memory_ends_only_itself() -> None:
-    uploads = Adding(checking=Greedy())
+    uploads = Adding(program=hostile_checks.PROGRAM)
     with pytest.raises(CheckStopped, match="it took over 4 GiB, or too much time") as raised:
         await uploads.add(sent([HEAVY]))
     assert raised.value.reason == "CHECK_STOPPED"

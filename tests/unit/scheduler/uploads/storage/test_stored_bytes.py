@@ -4,13 +4,16 @@ import random
 
 import pytest
 
-from services.scheduler.uploads.add_file import CheckBatchFile, CheckedBatchFile
-from services.scheduler.uploads.checking.check_file import CheckFile, LineRules, SizeLimits
-from services.scheduler.uploads.dataset import DatasetFormat
+from services.scheduler.uploads.checking.check_batch_file import (
+    BatchFileCheck,
+    BatchLimits,
+    CheckBatchFile,
+    CheckedBatchFile,
+)
 from services.scheduler.uploads.errors import FileTooLarge, ObjectStoreUnavailable
+from services.scheduler.uploads.quotas.storage_use import NO_QUOTA
 from services.scheduler.uploads.storage.store_parts import PartCutter, bytes_part_key, parts_from
 from services.scheduler.uploads.stored_file import FileHeader, FileId, bytes_prefix, rows_prefix
-from services.scheduler.uploads.wiring import DATASET_READERS
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.memory_objects import MemoryObjects
 
@@ -52,16 +55,12 @@ def test_a_part_that_comes_in_many_small_pieces_is_held_in_few() -> None:
 class Checks:
     def __init__(self, objects: MemoryObjects | None = None) -> None:
         self.objects = objects or MemoryObjects()
-        sizes = SizeLimits(MAX_BYTES, MAX_BYTES, 2**40)
-        rules = LineRules(is_batch_only=True, maximum=1000)
-        readers = {DatasetFormat.JSONL: DATASET_READERS[DatasetFormat.JSONL]}
-        self._checking = CheckBatchFile(
-            CheckFile(readers, self.objects, sizes, rules), self.objects, MAX_BYTES
-        )
 
     def check(self, content: bytes) -> CheckedBatchFile:
         chunks = (content[start : start + 65_536] for start in range(0, len(content), 65_536))
-        return self._checking.check(FileHeader("x.jsonl", "ann"), chunks, FILE)
+        header, limits = FileHeader("x.jsonl", "ann"), BatchLimits(MAX_BYTES, 1000)
+        check = BatchFileCheck(header=header, file_id=FILE, quota=NO_QUOTA, limits=limits)
+        return CheckBatchFile(self.objects).check(check, chunks)
 
     def stored(self) -> bytes:
         prefix = bytes_prefix(FILE)
@@ -92,16 +91,16 @@ LONG_TAIL = b"{}\n" * 100_000
 def test_faulty_file_is_kept_byte_by_byte_to_its_end(content: bytes) -> None:
     checks = Checks()
     checked = checks.check(content)
-    assert (checked.content, checked.faults.count > 0) == (None, True)
+    assert (checked.rows.facts, checked.rows.fault_count > 0) == (None, True)
     assert (checks.stored(), checked.size_bytes) == (content, len(content))
 
 
 def test_sound_file_has_its_bytes_and_its_rows() -> None:
     checks = Checks()
     checked = checks.check(SOUND)
-    assert checked.content is not None
-    assert (checked.content.facts.row_count, checked.content.prefix) == (500, rows_prefix(FILE))
-    assert (checks.stored(), checks.has_rows(), checked.faults.count) == (SOUND, True, 0)
+    assert checked.rows.facts is not None
+    assert checked.rows.facts.row_count == 500
+    assert (checks.stored(), checks.has_rows(), checked.rows.fault_count) == (SOUND, True, 0)
 
 
 def test_too_large_a_file_is_reported_while_it_comes() -> None:

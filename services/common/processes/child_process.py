@@ -1,11 +1,27 @@
-"""Processes beside a service."""
+"""Processes beside a service: a module of ours, or another program, with its input and output in pipes."""
 
 import asyncio
+import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
+
+from services.common.processes.frames import HEAD_BYTES, MAX_BYTES, head_of, read_head
+
+# No secret of a service is among them.
+_INHERITED = ("PATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR")
+
+
+def module_command(module: str, *arguments: str) -> Sequence[str]:
+    """Isolated: neither the working directory nor the environment says where modules come from."""
+    return (sys.executable, "-I", "-m", module, *arguments)
+
+
+def inherited_environment() -> Mapping[str, str]:
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +52,21 @@ class ChildProcess:
         )
         return cls(process, asyncio.StreamWriter(transport, protocol, None, loop), output, reading)
 
-    async def write(self, *parts: bytes) -> None:
+    async def send(self, kind: bytes, *parts: bytes) -> None:
         """Waits while the process is busy. Raises ConnectionError where it has ended.
 
         uvloop would raise RuntimeError there, and asyncio's own loop nothing.
         """
-        for part in parts:
+        for part in (head_of(kind, *parts), *parts):
             if self.input.is_closing():
                 raise BrokenPipeError("the process has ended")
             self.input.write(part)
         await self.input.drain()
+
+    async def receive(self, max_bytes: int = MAX_BYTES) -> tuple[bytes, bytes]:
+        """Kind and content of the next frame. Raises EOFError where the process has ended."""
+        kind, length = read_head(await self.output.readexactly(HEAD_BYTES), max_bytes)
+        return kind, await self.output.readexactly(length)
 
     async def end(self, grace_seconds: float = 0.0) -> None:
         """Kills it if it does not end by itself in this time, and waits until it has ended."""

@@ -1,0 +1,38 @@
+"""Values that cross between processes, as MessagePack: plain ones, and dataclasses and enums by their fields.
+
+The bytes are the same on every version of Python. To read them executes nothing, and gives what its type
+declares or an error.
+"""
+
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+T = TypeVar("T")
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+class UnexpectedValue(Exception):
+    """The bytes are not a value of the type that is read."""
+
+
+def to_bytes(value: object) -> bytes:
+    """Raises TypeError for what is no plain value, and UnicodeEncodeError for a text that is not UTF-8."""
+    return _encoder.encode(value)
+
+
+def from_bytes(content: bytes, expected: type[T]) -> T:
+    """Raises `UnexpectedValue`."""
+    try:
+        value: T = _decoder(cast("Hashable", expected)).decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UnexpectedValue(f"not a {expected.__name__}: {error}") from error
+    return value
+
+
+@lru_cache
+def _decoder(expected: Hashable) -> "msgspec.msgpack.Decoder[Any]":
+    return msgspec.msgpack.Decoder(cast("type[Any]", expected))
