@@ -1,10 +1,12 @@
 """Fixtures of all tests: a process that hangs is ended, and its log has plain tracebacks."""
 
 import os
+from typing import Any
 
 import pytest
 import structlog
 
+from tests.harness.files_together import FilesTogether
 from tests.harness.watchdog import Watchdog
 
 # structlog's own print every local variable, which takes seconds where one holds all that a test has built.
@@ -20,3 +22,7 @@ structlog.configure(
 def pytest_configure(config: pytest.Config) -> None:
     # Nothing is captured yet: descriptor 2 is the standard error of the process.
     config.pluginmanager.register(Watchdog(os.dup(2)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether | None:
+    return FilesTogether(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -1,30 +1,21 @@
 """Orders over data sets by gRPC through the whole stack: aliases, endpoints, windows, stored answers."""
 
 import io
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
-import pytest_asyncio
 
 from proctor.client.datasets import Upload
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2, sample_pb2
 from tests.e2e.harness.run_ends import all_outcomes, ended
-from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.fakes.storage.checked_files import batch_line, jsonl
-from tests.harness.stack_harness import MODEL, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import MODEL, StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 COUNT = 200
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, StackOrder(aliases={"gpt-4o": MODEL})) as stack:
-            yield stack
 
 
 async def uploaded(stack: StackHarness, lines: Sequence[object], name: str) -> str:

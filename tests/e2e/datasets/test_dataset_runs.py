@@ -4,13 +4,11 @@ import asyncio
 import io
 import json
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-import pytest_asyncio
 
 from proctor.client.datasets import Upload
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
@@ -18,11 +16,10 @@ from proctor.v1 import run_pb2, sample_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import LIMIT_SECONDS, ended
-from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import MODEL, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import MODEL, StackHarness
 from tests.reference.golden_reference import folder_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 RUNS = "/admin/benchmarks"
 OTHER = "openai/other"
@@ -32,13 +29,6 @@ KEYED = [
     for number, word in enumerate(("w0", "w1", "w2", "something else"))
 ]
 KEYED_FILE = b"".join(json.dumps(row).encode() + b"\n" for row in KEYED)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, StackOrder(models=("fake", "other"))) as stack:
-            yield stack
 
 
 def batch_50() -> Path:

@@ -122,16 +122,8 @@ async def test_same_content_under_two_names_is_two_data_sets_of_one_digest(stack
     ]
     assert first.digest == second.digest
     await stack.client.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=first.dataset_id))
-    assert (
-        len(
-            (
-                await stack.client.datasets.PreviewDataset(
-                    dataset_pb2.PreviewDatasetRequest(dataset_id=second.dataset_id)
-                )
-            ).rows
-        )
-        == 10
-    )
+    request = dataset_pb2.PreviewDatasetRequest(dataset_id=second.dataset_id)
+    assert len((await stack.client.datasets.PreviewDataset(request)).rows) == 10
     await stack.client.datasets.DeleteDataset(dataset_pb2.DeleteDatasetRequest(dataset_id=second.dataset_id))
     await eventually(lambda: not objects(stack), "their objects are gone")
 

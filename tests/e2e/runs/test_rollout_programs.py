@@ -1,29 +1,19 @@
 """Programs work on tasks: their model is at a port of the sandbox, counted and bounded by the worker."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from proctor.client import errors
 from proctor.v1 import outcome_pb2, rollout_pb2
 from tests.e2e.harness.run_ends import all_outcomes, ended
-from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.fakes.worker.task_program import program_command
 from tests.harness.rollout_orders import MEND, harbor_tasks, rollouts_order
-from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, StackOrder()) as stack:
-            yield stack
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def program(mode: str = "whole", **changes: Any) -> rollout_pb2.RolloutAgent:

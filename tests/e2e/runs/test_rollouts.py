@@ -4,13 +4,12 @@ import base64
 import io
 import json
 import tarfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
-import pytest_asyncio
 
 from proctor.client import errors
 from proctor.stack.state import StackLock, StackState, write_stack_state
@@ -20,19 +19,11 @@ from proctor.v1.rollout_service_pb2 import GetRolloutsOrderRequest, ListRollouts
 from proctor.v1.scheduler_service_pb2 import DeleteRunRequest, ListRunsRequest
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.stack.command_line import CommandLine
-from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.rollout_orders import MEND, SPOIL, archive, harbor_tasks, rollouts_order
 from tests.harness.rollout_tasks import harbor_folder, tb_meta_folder
-from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, StackOrder(models=("fake", "other"))) as stack:
-            yield stack
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def finished(stack: StackHarness, run_id: str) -> list[outcome_pb2.RecordedOutcome]:

@@ -59,7 +59,7 @@ async def test_figures_are_the_same_by_rest_by_grpc_and_in_the_rows(stack: Stack
     assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_COMPLETED
 
     by_rest = (await http(stack, "GET", f"{API}/results/{run_id}")).body
-    by_grpc = await stack.client.summary(run_id)
+    by_grpc = (await stack.client.results(run_id)).summary
     async with stack.database() as database:
         in_rows = {row["task"]: row for row in await database.fetch(_FIGURES, run_id)}
     assert (by_rest["status"], by_rest["failures"]) == ("completed", {})

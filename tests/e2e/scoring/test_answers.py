@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,12 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.harness.entry_points import http, proctor
 from tests.e2e.harness.run_ends import ended
-from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import MODEL, StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import MODEL, StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 RUNS = "/admin/benchmarks"
 OTHER = "openai/other"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, StackOrder(models=("fake", "other"))) as stack:
-            yield stack
 
 
 def lines_of(text: str) -> list[dict[str, object]]:
@@ -47,7 +38,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def run_ids(stack: StackHarness) -> list[str]:
     """Of both models over the same rows."""
     file = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)

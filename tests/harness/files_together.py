@@ -1,0 +1,21 @@
+"""Which files of tests run in one process, one after the other, because they share what is dear to start."""
+
+from xdist.scheduler import LoadFileScheduling
+
+_STACK = "the stack of tests/e2e/conftest.py"
+# Beginnings of paths; all other files run wherever there is room.
+TOGETHER = {
+    "tests/e2e/pages/test_denied_pages.py": "a site of its own, with keys",
+    "tests/e2e/pages/": "the site of tests/e2e/pages/conftest.py",
+    "tests/e2e/datasets/test_dataset_": _STACK,
+    "tests/e2e/scoring/test_answers.py": _STACK,
+    "tests/e2e/runs/test_rollout": _STACK,
+}
+
+
+class FilesTogether(LoadFileScheduling):  # type: ignore[misc]  # it has no types
+    """Files with the same value in `TOGETHER` are one unit of work."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return next((name for beginning, name in TOGETHER.items() if file.startswith(beginning)), file)
