@@ -21,6 +21,8 @@ MAX_TOP_LOGPROBS = 20
 MAX_CONTEXT_TOKENS = 128 * 1024
 # The size of a field with structure, as JSON.
 MAX_FIELD_BYTES = 256 * 1024
+# Lists and objects within each other. How deep Python itself follows them differs between its versions.
+MAX_FIELD_LEVELS = 100
 # The name of an uploaded file; most file systems take no longer one.
 MAX_UPLOAD_NAME_CHARACTERS = 255
 # The id of a row; an exported test file can be uploaded again.
@@ -112,11 +114,24 @@ def _stops(value: object) -> str:
 
 
 def _structure(value: object) -> str:
-    try:
-        is_small = isinstance(value, dict | list) and len(json.dumps(value)) <= MAX_FIELD_BYTES
-    except RecursionError:
-        is_small = False
-    return "" if is_small else f"a list or an object of at most {MAX_FIELD_BYTES // 1024} KiB"
+    is_nested = isinstance(value, dict | list)
+    if is_nested and _is_shallow(value) and len(json.dumps(value)) <= MAX_FIELD_BYTES:
+        return ""
+    return f"a list or an object of at most {MAX_FIELD_BYTES // 1024} KiB and {MAX_FIELD_LEVELS} levels"
+
+
+def _is_shallow(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_FIELD_LEVELS):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if _holds_values(each))
+        level = [held for values in inner for held in values if _holds_values(held)]
+        if not level:
+            return True
+    return False
+
+
+def _holds_values(value: object) -> TypeGuard[list[object] | dict[str, object]]:
+    return isinstance(value, list | dict)
 
 
 def _structured_outputs(value: object) -> str:

@@ -1,10 +1,15 @@
 """Parameters of rows, and refusals: templates, features with a fee, addresses to fetch."""
 
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from proctor.values.row_fields import MAX_FIELD_BYTES, content_part_problem, row_field_problem
+from proctor.values.row_fields import (
+    MAX_FIELD_BYTES,
+    MAX_FIELD_LEVELS,
+    content_part_problem,
+    row_field_problem,
+)
 
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
@@ -91,11 +96,18 @@ def test_value_that_chooses_a_template_or_costs_more_is_refused_by_name(name: st
     assert len(problem) < 300
 
 
-def test_structure_of_any_depth_is_refused_and_not_followed() -> None:
-    nested: Any = []
-    for _ in range(5000):
-        nested = [nested]
-    assert row_field_problem("response_format", nested)
+def nested(levels: int, around: Callable[[object], object]) -> object:
+    value: object = []
+    for _ in range(levels - 1):
+        value = around(value)
+    return value
+
+
+@pytest.mark.parametrize("around", [lambda held: [held], lambda held: {"a": 1, "b": held}])
+def test_structure_of_any_depth_is_refused_and_not_followed(around: Callable[[object], object]) -> None:
+    for levels in (MAX_FIELD_LEVELS + 1, 5000, 200_000):
+        assert row_field_problem("response_format", nested(levels, around)), levels
+    assert row_field_problem("response_format", nested(MAX_FIELD_LEVELS, around)) == ""
 
 
 @pytest.mark.parametrize(
