@@ -7,6 +7,7 @@ _STACK = "the stack of tests/e2e/conftest.py"
 TOGETHER = {
     "tests/e2e/pages/test_denied_pages.py": "a site of its own, with keys",
     "tests/e2e/pages/": "the site of tests/e2e/pages/conftest.py",
+    "tests/integration/worker/engines/vllm/": "one program with vLLM",
     "tests/e2e/datasets/test_dataset_": _STACK,
     "tests/e2e/scoring/test_answers.py": _STACK,
     "tests/e2e/runs/test_rollout": _STACK,

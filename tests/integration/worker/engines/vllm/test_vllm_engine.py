@@ -3,10 +3,8 @@
 import json
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +13,7 @@ import pytest
 
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.observed_processes import command_line_of
-from tests.harness.processes import bound, killed_at_the_end
-
-REPOSITORY = Path(__file__).resolve().parents[5]
-VLLM_PYTHON = Path(os.environ.get("PROCTOR_VLLM_PYTHON") or REPOSITORY / ".venv-vllm" / "bin" / "python")
-PROGRAM = Path(__file__).with_name("vllm_program.py")
-LIMIT_SECONDS = 300
-
-pytestmark = pytest.mark.skipif(
-    not VLLM_PYTHON.exists(), reason=f"no Python with vLLM: PROCTOR_VLLM_PYTHON is not set, no {VLLM_PYTHON}"
-)
-
-
-@contextmanager
-def running(models: Path, what: str) -> Iterator[subprocess.Popen[str]]:
-    command = [str(VLLM_PYTHON), str(PROGRAM), str(models), what]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    with (models.parent / f"{what}.log").open("w") as log:
-        process = subprocess.Popen(
-            bound(*command),
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            start_new_session=True,
-        )
-        with killed_at_the_end(process, group=True):
-            yield process
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("vllm") / "models"
-
-
-@pytest.fixture(scope="module")
-def seen(models: Path) -> dict[str, Any]:
-    with running(models, "observe") as process:
-        output, _ = process.communicate(timeout=LIMIT_SECONDS)
-    log = (models.parent / "observe.log").read_text(encoding="utf-8", errors="replace")
-    assert process.returncode == 0, log[-3000:]
-    observed: dict[str, Any] = json.loads(output.splitlines()[-1])
-    return observed
+from tests.integration.worker.engines.vllm.conftest import LIMIT_SECONDS, running
 
 
 def test_model_that_cannot_be_loaded_is_one_sentence(seen: dict[str, Any]) -> None:

@@ -1,36 +1,8 @@
-"""Models that vLLM cannot load, models that share an engine, and its load: by `vllm_loading_program.py`."""
+"""Models that vLLM cannot load, models that share an engine, and its load; judged here is what was seen."""
 
-import json
-import os
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.integration.worker.engines.vllm.test_vllm_engine import LIMIT_SECONDS, REPOSITORY, VLLM_PYTHON
-
-PROGRAM = Path(__file__).with_name("vllm_loading_program.py")
-
-pytestmark = pytest.mark.skipif(
-    not VLLM_PYTHON.exists(), reason=f"no Python with vLLM: PROCTOR_VLLM_PYTHON is not set, no {VLLM_PYTHON}"
-)
-
-
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("vllm")
-    done = subprocess.run(
-        [str(VLLM_PYTHON), str(PROGRAM), str(folder)],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    observed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return observed
 
 
 @pytest.mark.parametrize(
@@ -46,7 +18,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_model_that_cannot_be_loaded_is_reported_by_its_cause(
     seen: dict[str, Any], case: str, says: str
 ) -> None:
-    refusal = seen["refusals"][case]
+    refusal = seen["unloadable"]["refusals"][case]
     assert refusal["type"] == "ModelCannotLoad"
     assert says in refusal["says"]
     assert f"vllm/{case}" in refusal["says"]
@@ -55,7 +27,7 @@ def test_model_that_cannot_be_loaded_is_reported_by_its_cause(
 
 
 def test_engine_that_did_not_start_leaves_no_process(seen: dict[str, Any]) -> None:
-    assert seen["left"] == 0
+    assert seen["unloadable"]["left"] == 0
 
 
 def test_adapters_and_their_base_answer_from_one_engine_each_in_its_way(seen: dict[str, Any]) -> None:

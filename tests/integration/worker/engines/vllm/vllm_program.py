@@ -4,81 +4,36 @@
 """
 
 import asyncio
-import json
 import os
-import shutil
 import signal
 import sys
 import time
-from collections.abc import Awaitable
 from dataclasses import asdict
 from pathlib import Path
 
-import psutil
-
-from proctor.stack.options import starter_model_dir
-from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
-from services.worker.engines.errors import EngineFailure
 from services.worker.engines.vllm.engine import VllmEngine
-from services.worker.engines.vllm.model_files import VllmSettings
 from tests.fakes.eventually import eventually
-
-FIRST, SECOND, BROKEN, MISSING = "vllm/first", "vllm/second", "vllm/broken", "vllm/missing"
-GREEDY = engine.Sampling(max_tokens=8, extra={"ignore_eos": True})
-ENDLESS = engine.Sampling(max_tokens=1500, extra={"ignore_eos": True})
-QUESTION = Prompt("Review: The film was good.\nSentiment:")
-CHAT = Prompt(messages=(ChatMessage("user", "What is 1 + 2?"),))
-Seen = dict[str, object]
-
-
-def copy_starter_model(to: Path) -> None:
-    """What `make vllm` made."""
-    shutil.copytree(starter_model_dir(os.environ), to)
-
-
-def make_models(folder: Path) -> None:
-    """Two that can be loaded, the second without a template, and one that cannot."""
-    if folder.exists():
-        return
-    copy_starter_model(folder / "first")
-    copy_starter_model(folder / "second")
-    (folder / "second" / "chat_template.jinja").unlink()
-    broken = folder / "broken"
-    broken.mkdir()
-    (broken / "config.json").write_bytes((folder / "first" / "config.json").read_bytes())
-    (broken / "model.safetensors").write_bytes(b"no weights")
-
-
-def make_engine(folder: Path, tool_parser: str = "") -> VllmEngine:
-    names = (FIRST, SECOND, BROKEN, MISSING)
-    models = (PoolModel(n, str(folder / n.split("/")[1]), tool_parser=tool_parser) for n in names)
-    return VllmEngine(VllmSettings(tuple(models)))
-
-
-def engine_processes() -> list[psutil.Process]:
-    """Dead ones that were not waited for are not counted."""
-    children = psutil.Process().children(recursive=True)
-    return [
-        each for each in children if "EngineCore" in each.name() and each.status() != psutil.STATUS_ZOMBIE
-    ]
-
-
-async def lasting_engines() -> list[psutil.Process]:
-    """A process that ends may take a moment to free its memory."""
-    _, alive = await asyncio.to_thread(psutil.wait_procs, engine_processes(), timeout=10)
-    return alive
-
-
-async def failure_of(asking: Awaitable[object]) -> Seen:
-    started = time.monotonic()
-    try:
-        await asking
-    except EngineFailure as failure:
-        seconds = time.monotonic() - started
-        return {"type": type(failure).__name__, "says": str(failure), "seconds": seconds}
-    return {"type": "none"}
+from tests.integration.worker.engines.vllm.vllm_loading import see_adapters, see_unloadable
+from tests.integration.worker.engines.vllm.vllm_models import (
+    BROKEN,
+    CHAT,
+    ENDLESS,
+    FIRST,
+    GREEDY,
+    MISSING,
+    QUESTION,
+    SECOND,
+    Seen,
+    engine_processes,
+    failure_of,
+    lasting_engines,
+    make_engine,
+    make_models,
+    report,
+)
+from tests.integration.worker.engines.vllm.vllm_rows import see_rows
 
 
 async def longest_pause(stop: asyncio.Event) -> float:
@@ -237,7 +192,10 @@ async def observe(folder: Path) -> Seen:
         "constraining": await see_constraining(vllm),
         "cancelling": await see_cancelling(vllm),
         "dying": await see_dying(vllm),
+        "rows": await see_rows(vllm),
         "swapping": await see_swapping(vllm),
+        "unloadable": await see_unloadable(folder),
+        "adapters": await see_adapters(folder),
     }
 
 
@@ -247,11 +205,6 @@ async def hold(folder: Path) -> Seen:
     report({"engines": [process.pid for process in engine_processes()]})
     await asyncio.Event().wait()
     return {}
-
-
-def report(seen: Seen) -> None:
-    sys.stdout.write(f"\n{json.dumps(seen)}\n")
-    sys.stdout.flush()
 
 
 def main() -> None:

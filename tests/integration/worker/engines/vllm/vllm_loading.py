@@ -1,12 +1,8 @@
-"""Run by the Python that has vLLM: loads what cannot be loaded and LoRA adapters; prints what it saw as JSON.
-
-`vllm_loading_program.py FOLDER`, where models are made.
-"""
+"""Part of `vllm_program.py`: loads what cannot be loaded, and LoRA adapters."""
 
 import asyncio
 import json
 import shutil
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,14 +13,12 @@ from services.worker.engines import engine
 from services.worker.engines.vllm.engine import VllmEngine
 from services.worker.engines.vllm.model_files import VllmSettings
 from tests.fakes.worker.lora_adapter import make_adapter
-from tests.integration.worker.engines.vllm.vllm_program import (
+from tests.integration.worker.engines.vllm.vllm_models import (
     GREEDY,
     QUESTION,
     Seen,
-    copy_starter_model,
     engine_processes,
     failure_of,
-    report,
 )
 
 BASE = "vllm/base"
@@ -33,7 +27,7 @@ ADAPTERS = ("vllm/one", "vllm/two")
 
 def altered(folder: Path, name: str, **changes: object) -> str:
     """The base with another config."""
-    shutil.copytree(folder / "base", folder / name)
+    shutil.copytree(folder / "first", folder / name)
     config_file = folder / name / "config.json"
     config = json.loads(config_file.read_text(encoding="utf-8"))
     config_file.write_text(json.dumps(config | changes), encoding="utf-8")
@@ -41,7 +35,7 @@ def altered(folder: Path, name: str, **changes: object) -> str:
 
 
 def bad_models(folder: Path) -> dict[str, PoolModel]:
-    base = str(folder / "base")
+    base = str(folder / "first")
     cut_off = altered(folder, "cut-off")
     weights = Path(cut_off) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
@@ -56,7 +50,7 @@ def bad_models(folder: Path) -> dict[str, PoolModel]:
     }
 
 
-async def see_refusals(folder: Path) -> Seen:
+async def see_unloadable(folder: Path) -> Seen:
     models = bad_models(folder)
     vllm = VllmEngine(VllmSettings(tuple(models.values())))
     seen: Seen = {case: await failure_of(vllm.load(model.name)) for case, model in models.items()}
@@ -65,10 +59,10 @@ async def see_refusals(folder: Path) -> Seen:
 
 
 def adapter_models(folder: Path) -> tuple[PoolModel, ...]:
-    base = str(folder / "base")
-    one = make_adapter(folder / "base", folder / "one", seed=1)
-    two = make_adapter(folder / "base", folder / "two", seed=2, rank=12)
-    damaged = make_adapter(folder / "base", folder / "damaged", seed=3)
+    base = str(folder / "first")
+    one = make_adapter(folder / "first", folder / "one", seed=1)
+    two = make_adapter(folder / "first", folder / "two", seed=2, rank=12)
+    damaged = make_adapter(folder / "first", folder / "damaged", seed=3)
     (damaged / "adapter_model.safetensors").write_bytes(b"no weights")
     folders = {ADAPTERS[0]: one, ADAPTERS[1]: two, "vllm/damaged": damaged, "vllm/absent": folder / "absent"}
     adapters = (PoolModel(name, base, {}, str(lora), "shared") for name, lora in folders.items())
@@ -125,15 +119,3 @@ async def see_load(vllm: VllmEngine) -> Seen:
         "done": asdict(load_of(vllm)),
         "tokens": sum(answer.usage.completion_tokens for answer in answers),
     }
-
-
-async def observe(folder: Path) -> Seen:
-    copy_starter_model(folder / "base")
-    return {
-        **await see_refusals(folder),
-        "adapters": await see_adapters(folder),
-    }
-
-
-if __name__ == "__main__":
-    report(asyncio.run(observe(Path(sys.argv[1]))))

@@ -1,14 +1,9 @@
-"""Run by the Python that has vLLM: asks the engine rows of a data set and prints what it saw as JSON.
-
-`vllm_rows_program.py MODELS`
-"""
+"""Part of `vllm_program.py`: asks the engine rows of a data set."""
 
 import asyncio
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from proctor.values.providers.pool import PoolModel
@@ -19,18 +14,8 @@ from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.engines.tool_calls import Tool, ToolRequest
 from services.worker.engines.vllm.called_tools import called_tools_of
 from services.worker.engines.vllm.engine import VllmEngine
-from tests.integration.worker.engines.vllm.vllm_program import (
-    CHAT,
-    FIRST,
-    QUESTION,
-    Seen,
-    failure_of,
-    make_engine,
-    make_models,
-)
+from tests.integration.worker.engines.vllm.vllm_models import CHAT, FIRST, QUESTION, Seen, failure_of
 
-# What the model's own generation_config says of who leaves it open.
-OWN_LENGTH = 5
 OPEN = engine.Sampling(max_tokens=None, temperature=None, is_row=True)
 ASKED = ToolRequest((Tool("f", "", {}),))
 SCHEMA = {
@@ -65,11 +50,7 @@ def message(content: str, role: str = "user", fields: Mapping[str, object] | Non
     return ChatMessage(role, content, json.dumps(fields) if fields else "")
 
 
-async def observe(folder: Path) -> Seen:
-    settings = {"max_new_tokens": OWN_LENGTH, "temperature": 0.5, "do_sample": True}
-    (folder / "first" / "generation_config.json").write_text(json.dumps(settings))
-    vllm = make_engine(folder, tool_parser="hermes")
-
+async def see_rows(vllm: VllmEngine) -> Seen:
     async def answer(prompt: Prompt, **params: object) -> engine.EngineResponse:
         return await vllm.generate(FIRST, prompt, asked(**params))
 
@@ -84,7 +65,7 @@ async def observe(folder: Path) -> Seen:
         )
     )
     too_long = replace(asked(ignore_eos=True, max_tokens=None), truncate_left=True)
-    seen = {
+    return {
         "open": (await answer(QUESTION, ignore_eos=True)).usage.completion_tokens,
         "own": (await answer(QUESTION, ignore_eos=True, max_completion_tokens=3)).usage.completion_tokens,
         "cut": (await vllm.generate(FIRST, Prompt("good " * 3000), too_long)).usage.prompt_tokens,
@@ -108,8 +89,6 @@ async def observe(folder: Path) -> Seen:
         # After all of that the engine is as it was.
         "still": (await answer(QUESTION, ignore_eos=True)).usage.completion_tokens,
     }
-    await vllm.close()
-    return seen
 
 
 async def tool_call(vllm: VllmEngine, choice: str) -> Seen:
@@ -125,13 +104,3 @@ def text_part(text: str) -> dict[str, str]:
 
 def json_schema() -> dict[str, object]:
     return {"type": "json_schema", "json_schema": {"name": "seven", "schema": SCHEMA}}
-
-
-def main() -> None:
-    folder = Path(sys.argv[1])
-    make_models(folder)
-    sys.stdout.write(f"\n{json.dumps(asyncio.run(observe(folder)))}\n")
-
-
-if __name__ == "__main__":
-    main()
