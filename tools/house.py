@@ -28,6 +28,7 @@ MAX_FILES_IN_A_FOLDER = 15
 # These have no use cases and so no ports: a protocol stands beside the function that takes it.
 LIBRARIES = ("proctor/", "services/common/")
 TOP_OF_A_SERVICE = {"__main__", "settings", "wiring", "topics", "metrics"}
+WIRINGS = {"wiring.py", "topics.py"}
 LOG_METHODS = {"debug", "info", "warning", "error", "exception"}
 KEYS_WITHOUT_ID = {"run", "batch", "dataset", "project"}
 IMPORTS_OF_VALUES = {
@@ -126,7 +127,7 @@ def facts_of(root: Path, file: str) -> Facts:
         record_names(facts, nodes)
         unnamed_tasks(facts, nodes)
         loose_log_calls(facts, nodes)
-    if Path(file).name in ("wiring.py", "topics.py") and file.startswith("services/"):
+    if Path(file).name in WIRINGS and file.startswith("services/"):
         unnamed_arguments(facts, nodes, new_types(root))
     if file.startswith("proctor/values/"):
         impure_values(facts, nodes)
@@ -270,8 +271,9 @@ def import_circles(product: Iterable[Facts]) -> Iterator[Fault]:
 
 
 def misplaced_names(product: Sequence[Facts]) -> Iterator[Fault]:
-    """A port that another module takes stands in `ports.py`; a private class is taken by no other module."""
-    taken = {name for facts in product for name in facts.imported}
+    """A port that modules beside wirings take stands in `ports.py`; no other module takes a private class."""
+    users = [facts for facts in product if Path(facts.file).name not in WIRINGS]
+    taken = {name for facts in users for name in facts.imported}
     private = {f"{facts.module}.{name}" for facts in product for name in facts.private_classes}
     for facts in product:
         if "ports" not in facts.module.split(".") and not facts.file.startswith(LIBRARIES):
