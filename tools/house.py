@@ -120,7 +120,11 @@ def own_files(root: Path, *folders: str) -> list[str]:
 def facts_of(root: Path, file: str) -> Facts:
     text = (root / file).read_text(encoding="utf-8")
     facts = Facts(file)
-    nodes = list(ast.walk(ast.parse(text)))
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError as error:
+        facts.add(error.lineno or 1, f"the file is not Python: {error.msg}")
+        return facts
     sizes(facts, text, nodes)
     contract_names(facts, nodes, root)
     if file.startswith(PRODUCT):

@@ -15,6 +15,7 @@ MARK = "noqa"
 LONG_FUNCTION = "def run():\n" + "    print()\n" * house.MAX_FUNCTION_LINES
 BREAKS: Mapping[str, tuple[str, str, str]] = {
     "file": ("tests/a.py", "pass\n" * 401, "tests/a.py:401: 401 lines, more than 400"),
+    "syntax": ("tests/a.py", "a = 1\n>>>\n", "tests/a.py:2: the file is not Python: "),
     "function": ("tools/a.py", LONG_FUNCTION, "tools/a.py:1: run has 51 lines, more than 50"),
     "ignored finding": (
         "proctor/a.py",

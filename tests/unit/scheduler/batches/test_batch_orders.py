@@ -127,4 +127,4 @@ def test_one_line_too_many_is_reported_of_the_whole_file() -> None:
 def test_file_for_another_endpoint_is_reported() -> None:
     [error] = errors_of_file(file_of(line()), "/v1/completions")
     assert (error.code, error.param) == ("url_mismatch", "url")
-    assert error.message == f"The lines of the file ask {CHAT}, but the batch is for /v1/completions."
+    assert CHAT in error.message

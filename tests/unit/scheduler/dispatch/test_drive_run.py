@@ -154,9 +154,7 @@ async def test_too_many_machinery_failures_fail_the_run_and_say_which() -> None:
     assert ended.state is RunState.FAILED
     assert ended.error is not None
     assert ended.error.reason == "TOO_MANY_FAILURES"
-    assert ended.error.message == (
-        "11 of 200 samples failed, more than 5%; most of them by timeout: the timeout of a sample"
-    )
+    assert all(fact in ended.error.message for fact in ("11 of 200", "5%", "timeout"))
 
 
 async def test_few_machinery_failures_leave_the_run_completed() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.rollout import MAX_SET_BYTES, MAX_SET_FILES
-from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsafeFolder
+from services.scheduler.rollouts.tasks.errors import InvalidTask, NoTasks, UnsafeFolder
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
 from tests.harness.rollout_tasks import tb_meta_folder
 
@@ -108,8 +108,9 @@ def test_an_archive_without_a_member_has_no_task(tmp_path: Path) -> None:
     with tarfile.open(fileobj=written, mode="w:gz"):
         pass
     path.write_bytes(written.getvalue())
-    with pytest.raises(Exception, match="holds no task"):
+    with pytest.raises(NoTasks) as refused:
         read_path(path)
+    assert refused.value.facts == {"path": "a"}
 
 
 @pytest.mark.parametrize("lost", [4, 20])

@@ -148,8 +148,9 @@ async def test_user_with_all_his_slots_leaves_those_of_others() -> None:
 
     going = [asyncio.ensure_future(uploads.add(hanging())) for _ in range(2)]
     await asyncio.sleep(0)
-    with pytest.raises(TooManyUploads, match="Your limit of 2 uploads at a time is reached") as raised:
+    with pytest.raises(TooManyUploads) as raised:
         await uploads.add(sent([HEAVY]))
+    assert raised.value.facts == {"whose": "Your", "limit": 2, "retry_after_seconds": 30}
     assert raised.value.reason == "TOO_MANY_UPLOADS"
     assert (await uploads.add(sent([HEAVY]), user="bob")).dataset is not None
     both_hang.set()
@@ -177,7 +178,7 @@ async def test_upload_is_checked_while_the_store_lets_another_wait() -> None:
 
 async def test_check_that_takes_too_much_memory_ends_only_itself() -> None:
     uploads = Adding(program=hostile_checks.PROGRAM)
-    with pytest.raises(CheckStopped, match="it took over 4 GiB, or too much time") as raised:
+    with pytest.raises(CheckStopped) as raised:
         await uploads.add(sent([HEAVY]))
     assert raised.value.reason == "CHECK_STOPPED"
 

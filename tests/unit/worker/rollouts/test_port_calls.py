@@ -133,6 +133,7 @@ async def end_of(code: int, steps_before: int) -> AgentEnd:
 
 @pytest.mark.parametrize("steps_before", [0, 2])
 async def test_a_program_that_does_not_start_is_judged_in_no_step_of_its_task(steps_before: int) -> None:
-    with pytest.raises(ProgramNotStarted, match="asked its model nothing"):
+    with pytest.raises(ProgramNotStarted) as refused:
         await end_of(127, steps_before)
+    assert refused.value.facts == {"program": "aider", "cause": "aider: not found"}
     assert await end_of(0, steps_before) is AgentEnd.SUBMITTED

@@ -44,10 +44,7 @@ async def test_a_run_at_its_limit_fails_and_keeps_what_it_has() -> None:
     assert run.state is RunState.FAILED
     assert run.error is not None
     assert run.error.reason == "COST_LIMIT_REACHED"
-    assert run.error.message == (
-        "Resource limits exceeded (cost): the run has reached its max_cost of 70 USD. "
-        "What was recorded stays; order it again with a higher max_cost."
-    )
+    assert "70 USD" in run.error.message
     assert run.is_closed
     counts = run.final_counts
     assert counts is not None
@@ -85,10 +82,8 @@ async def test_a_limit_that_no_token_counts_can_keep_stops_the_run() -> None:
     harness.record.tokens_of_sample = TokenUsage()
     run = await drive_to_end(harness, max_cost=70)
     assert run.error is not None
-    assert run.error.message == (
-        f"The cost limit cannot be kept: {MODEL} does not report how many tokens it used. "
-        "Order the run without max_cost."
-    )
+    assert run.error.reason == "UNSUPPORTED"
+    assert MODEL in run.error.message
 
 
 async def test_a_limit_needs_a_price() -> None:

@@ -40,8 +40,9 @@ async def test_cancel_can_be_repeated_until_the_run_is_closed() -> None:
     harness.clock.seconds += 1
     assert await harness.changing.cancel(run.run_id, OPERATOR) == first
     assert await harness.advance(driver, 10)
-    with pytest.raises(RunAlreadyFinished, match="is already cancelled"):
+    with pytest.raises(RunAlreadyFinished) as refused:
         await harness.changing.cancel(run.run_id, OPERATOR)
+    assert refused.value.facts["state"] == "cancelled"
 
 
 async def test_retry_can_be_repeated_while_it_waits_or_runs() -> None:
@@ -63,8 +64,9 @@ async def test_finished_run_cannot_be_cancelled() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()
     await harness.finish(run.run_id, driver)
-    with pytest.raises(RunAlreadyFinished, match="is already completed"):
+    with pytest.raises(RunAlreadyFinished) as refused:
         await harness.changing.cancel(run.run_id, OPERATOR)
+    assert refused.value.facts["state"] == "completed"
 
 
 DAY = 24 * 3600
@@ -89,11 +91,7 @@ def test_window_is_named_and_a_retry_opens_a_new_one() -> None:
     late = deadline_error(run, run.created_at + timedelta(seconds=DAY))
     assert late is not None
     assert late.reason == "DEADLINE_REACHED"
-    assert late.message == (
-        "Resource limits exceeded (time): the run took longer than its completion window of "
-        "1 day, 0:00:00 (hours:minutes:seconds), waiting included. What was recorded stays; a retry opens a "
-        "new window and asks the rest."
-    )
+    assert "completion window of 1 day, 0:00:00" in late.message
 
 
 def test_without_a_window_the_limit_of_running_is_named() -> None:
