@@ -107,8 +107,7 @@ def faults(root: Path, on_each: Callable[..., Iterable[Facts]] = map) -> list[Fa
     product = [each for each in facts if each.file.startswith(PRODUCT)]
     found += [*full_folders(files), *import_circles(product), *misplaced_names(product)]
     found += [*uneven_tops(root), *missing_paths(root), *misnumbered_decisions(root)]
-    found += tables_out_of_order(root)
-    return sorted(found)
+    return sorted([*found, *tables_out_of_order(root)])
 
 
 def own_files(root: Path, *folders: str) -> list[str]:
@@ -223,7 +222,7 @@ def loose_log_calls(facts: Facts, nodes: Sequence[ast.AST]) -> None:
         receiver, _, method = name.rpartition(".")
         if receiver != "log" or method not in LOG_METHODS:
             continue
-        for key in sorted({key.arg for key in call.keywords if key.arg} & KEYS_WITHOUT_ID):
+        for key in KEYS_WITHOUT_ID.intersection(key.arg for key in call.keywords if key.arg):
             facts.add(call.lineno, f"log the id of the {key}, as `{key}_id=…`")
         if call.args and isinstance(call.args[0], ast.JoinedStr):
             facts.add(call.lineno, "the event of a log call is constant; pass facts as fields")
@@ -303,9 +302,8 @@ def missing_paths(root: Path) -> Iterator[Fault]:
     exists = cache(lambda name: _exists(root, name))
     for path in sorted(files - {root / "CHANGELOG.md"}):
         text = path.read_text(encoding="utf-8")
-        if path.name == "routes.py":
-            # Names of templates, which tests of pages render.
-            text = _TEMPLATE_NAME.sub("", text)
+        # Tests of pages render the templates that routes name.
+        text = _TEMPLATE_NAME.sub("", text) if path.name == "routes.py" else text
         named = [(found.start(), found[1]) for found in _PATH.finditer(text)]
         if path == root / "ARCHITECTURE.md":
             named += [(found.start(), f"services/{found[1]}.py") for found in _SHORT_PATH.finditer(text)]
