@@ -235,9 +235,9 @@ async def test_what_is_not_there_to_delete_is_reported(harness: Stand) -> None:
     assert refused.value.kind is ErrorKind.NOT_FOUND
     reported = "There is no version 9 of sums to delete. Of users' suites there are: sums@1."
     assert refused.value.message == reported
-    with pytest.raises(SuiteInstalled) as refused:
+    with pytest.raises(SuiteInstalled) as installed:
         await harness.deleting.delete("shades", 1, OPERATOR)
-    assert refused.value.facts == {"suite": "shades"}
+    assert installed.value.facts == {"suite": "shades"}
 
 
 async def test_a_number_that_was_deleted_is_not_given_again(harness: Stand) -> None:

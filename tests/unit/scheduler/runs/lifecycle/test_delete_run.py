@@ -31,9 +31,9 @@ async def test_run_that_goes_on_is_not_deleted() -> None:
     assert refused.value.facts["state"] == "running"
     await harness.advance(driver, 2)
     await harness.changing.cancel(run.run_id, OPERATOR)
-    with pytest.raises(RunNotClosed) as refused:
+    with pytest.raises(RunNotClosed) as unclosed:
         await harness.deleting.delete(run.run_id, OPERATOR)
-    assert refused.value.facts["state"] == "cancelled"
+    assert unclosed.value.facts["state"] == "cancelled"
     await harness.finish(run.run_id, driver)
     await harness.deleting.delete(run.run_id, OPERATOR)
 

@@ -122,9 +122,9 @@ async def test_only_what_is_not_over_can_be_paused_and_only_what_is_paused_resum
         await harness.changing.resume(run.run_id, OPERATOR)
     assert refused.value.facts["state"] == "running"
     await harness.finish(run.run_id, driver)
-    with pytest.raises(RunNotPausable) as refused:
+    with pytest.raises(RunNotPausable) as ended_run:
         await harness.changing.pause(run.run_id, OPERATOR)
-    assert refused.value.facts["state"] == "completed"
+    assert ended_run.value.facts["state"] == "completed"
 
 
 async def test_paused_run_can_be_cancelled_and_is_closed() -> None:
