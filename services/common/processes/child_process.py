@@ -1,27 +1,13 @@
-"""Processes beside a service: a module of ours, or another program, with its input and output in pipes."""
+"""Processes beside a service, with their input and output in pipes."""
 
 import asyncio
-import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
 from services.common.processes.frames import HEAD_BYTES, MAX_BYTES, head_of, read_head
-
-# No secret of a service is among them.
-_INHERITED = ("PATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR")
-
-
-def module_command(module: str, *arguments: str) -> Sequence[str]:
-    """Isolated: neither the working directory nor the environment says where modules come from."""
-    return (sys.executable, "-I", "-m", module, *arguments)
-
-
-def inherited_environment() -> Mapping[str, str]:
-    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
 @dataclass(frozen=True, slots=True)

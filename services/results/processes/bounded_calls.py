@@ -1,13 +1,12 @@
 """Work in separate processes: it never delays the event loop, and a call that takes too long is ended."""
 
 import asyncio
-import os
 import pickle
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from services.common.processes.child_process import ChildProcess
+from services.common.processes.commands import inherited_environment, module_command
 from services.common.structured_logs import get_logger
 from services.results.processes.child_process import REQUEST
 from services.results.processes.errors import TookTooLong
@@ -17,8 +16,6 @@ T = TypeVar("T")
 MODULE = "services.results.processes.child_process"
 # A process that was given more is not kept: it would hold the memory that it needed.
 KEPT_BYTES = 16 * 1024 * 1024
-# No secret of the service is among them.
-INHERITED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "TMPDIR")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 log = get_logger()
@@ -62,8 +59,8 @@ class BoundedCalls:
 
 async def start_process(module: str, *arguments: str) -> ChildProcess:
     """A module of the service, with its input and output in pipes."""
-    environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return await ChildProcess.start((sys.executable, "-m", module, *arguments), environment | ONE_THREAD)
+    environment = {**inherited_environment(), **ONE_THREAD}
+    return await ChildProcess.start(module_command(module, *arguments), environment)
 
 
 async def exchange(process: ChildProcess, request: bytes) -> Any:

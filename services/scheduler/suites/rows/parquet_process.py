@@ -4,12 +4,12 @@ It has limits of memory and time, and no secrets. `parquet_rows` starts it.
 """
 
 import pickle
-import struct
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
+from services.common.processes.frames import write_frame
 from services.common.processes.limits import limit_resources
 from services.scheduler.suites.rows.errors import LargeGroup, UnreadableParquet, UnreadableValue
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
@@ -31,8 +31,8 @@ MAX_ROW_VALUES = 1024 * 1024
 # Maximum number of values in the lists of a group: all may belong to one row, which is decoded as a whole.
 MAX_GROUP_VALUES = 32 * 1024 * 1024
 PROCESS_BYTES = 3 * 1024 * 1024 * 1024
-# The length before each frame.
-LENGTH = struct.Struct("<Q")
+# The kind of each frame.
+PART = b"P"
 _CHUNK_BYTES = 64 * 1024
 
 
@@ -145,15 +145,13 @@ def _fit(row: "SourceRow") -> "SourceRow | UnfitRow":
 
 
 def main() -> None:
-    """Reads the file at the standard input, and writes each frame with its length."""
+    """Reads the file at the standard input, and writes frames."""
     limit_resources(address_bytes=PROCESS_BYTES, cpu_seconds=int(sys.argv[1]))
     # Without it, times with nanoseconds would come as values of another library.
     sys.modules["pandas"] = None  # type: ignore[assignment]  # an import of it then fails
 
     def give(frame: object) -> None:
-        text = pickle.dumps(frame, protocol=5)
-        sys.stdout.buffer.write(LENGTH.pack(len(text)) + text)
-        sys.stdout.buffer.flush()
+        write_frame(sys.stdout.buffer, PART, pickle.dumps(frame, protocol=5))
 
     _decode(sys.stdin.buffer, give)
 

@@ -7,19 +7,18 @@ import io
 import os
 import pickle
 import subprocess
-import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from services.common.processes.commands import module_command
+from services.common.processes.frames import BrokenFrame, read_frame
 from services.scheduler.suites.rows import errors, parquet_process
 from services.scheduler.suites.rows.errors import UnreadableParquet, UnreadableValue
-from services.scheduler.suites.rows.parquet_process import LENGTH, UnfitRow
+from services.scheduler.suites.rows.parquet_process import UnfitRow
 from services.scheduler.suites.rows.row_source import SourceRow
 
-# The length comes from a process that reads hostile files.
-_MAX_FRAME_BYTES = 1024 * 1024 * 1024
 _KILLED = UnreadableParquet("decoding it takes more memory or time than a file may")
 
 
@@ -35,7 +34,7 @@ def open_parquet(content: IO[bytes], cpu_seconds: int) -> ParquetRows:
     """Raises `UnreadableParquet`. The process lives as long as the rows are read or kept."""
     content.flush()
     process = subprocess.Popen(
-        [sys.executable, "-I", "-m", parquet_process.__name__, str(cpu_seconds)],
+        module_command(parquet_process.__name__, str(cpu_seconds)),
         stdin=content,
         stdout=subprocess.PIPE,
         env={"PATH": os.defpath, "ARROW_DEFAULT_MEMORY_POOL": "system"},
@@ -69,10 +68,11 @@ class _Frames:
         """Empty if the process was killed, as by its limits."""
         stream = self._process.stdout
         assert stream is not None
-        head = stream.read(LENGTH.size)
-        [length] = LENGTH.unpack(head) if len(head) == LENGTH.size else (0,)
-        text = stream.read(length) if length <= _MAX_FRAME_BYTES else b""
-        return text if len(text) == length else b""
+        try:
+            frame = read_frame(stream)
+        except BrokenFrame:
+            return b""
+        return frame[1] if frame else b""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -12,7 +12,8 @@ from math import ceil
 from typing import Any
 
 from services.common.errors import DomainError, Fact
-from services.common.processes.child_process import ChildProcess, inherited_environment, module_command
+from services.common.processes.child_process import ChildProcess
+from services.common.processes.commands import inherited_environment, module_command
 from services.common.processes.plain_values import UnexpectedValue, from_bytes, to_bytes
 from services.scheduler.uploads.errors import (
     CheckStopped,
