@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.harness.files_together import FilesTogether
+from tests.files_together import FilesTogether
 from tests.harness.watchdog import Watchdog
 
 # structlog's own print every local variable, which takes seconds where one holds all that a test has built.

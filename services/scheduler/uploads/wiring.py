@@ -82,26 +82,25 @@ def make_uploads(
         show_file=ShowFile(files=files.reading(reads), objects=objects, clock=clock),
         delete=delete_file,
     )
-    storage_api = quotas_grpc_api.GrpcStorageApi(storage=storage.reading(reads))
     return UploadParts(
         datasets=datasets,
         files=files,
         objects=objects,
         storage=storage,
         uploads=uploads,
-        apis=_apis(dataset_api, file_api, storage_api),
+        apis=_apis(dataset_api, file_api, storage.reading(reads)),
         collect_objects=_make_collector(settings, connections, datasets, objects),
         delete_file=delete_file,
     )
 
 
 def _apis(
-    datasets: grpc_api.GrpcDatasetApi, files: grpc_api.GrpcFileApi, storage: quotas_grpc_api.GrpcStorageApi
+    datasets: grpc_api.GrpcDatasetApi, files: grpc_api.GrpcFileApi, storage: PostgresStorage
 ) -> Mapping[str, Registration]:
     return {
         grpc_api.DATASET_SERVICE: datasets.register,
         grpc_api.FILE_SERVICE: files.register,
-        quotas_grpc_api.SERVICE_NAME: storage.register,
+        quotas_grpc_api.SERVICE_NAME: quotas_grpc_api.GrpcStorageApi(storage=storage).register,
     }
 
 

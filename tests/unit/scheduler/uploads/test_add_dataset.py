@@ -28,9 +28,9 @@ from services.scheduler.uploads.processes.checking import start_check
 from services.scheduler.uploads.processes.upload_checks import PROGRAM
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageUse
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
-from tests.fakes.scheduler import hostile_checks
 from tests.fakes.scheduler.surroundings import SetClock
 from tests.fakes.scheduler.upload_stores import EmptyStorage
+from tests.fakes.storage import hostile_checks
 from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
 from tests.fakes.storage.memory_objects import MemoryObjects
 

@@ -25,7 +25,7 @@ from services.scheduler.uploads.processes.check_frames import (
     joined_key,
 )
 from services.scheduler.uploads.processes.checking import CheckingProcess, start_check
-from tests.fakes.scheduler.hostile_checks import WriteFrames
+from tests.fakes.storage.hostile_checks import WriteFrames
 from tests.fakes.storage.memory_objects import MemoryObjects
 
 OWN = "datasets/own/"

@@ -10,7 +10,7 @@ from services.scheduler.uploads.checking.check_file import CheckedFile, DatasetC
 from services.scheduler.uploads.ports import CheckJob, Objects
 from services.scheduler.uploads.processes.serve_check import serve_check
 
-PROGRAM = "tests.fakes.scheduler.hostile_checks"
+PROGRAM = "tests.fakes.storage.hostile_checks"
 
 
 @dataclass(frozen=True, slots=True)
