@@ -25,28 +25,6 @@ CREATE TYPE token_usage AS (
 	reasoning_tokens bigint
 );
 
-CREATE TABLE close_leases (
-    run_id uuid NOT NULL,
-    epoch integer NOT NULL,
-    holder uuid NOT NULL,
-    starts integer NOT NULL,
-    share double precision DEFAULT 0 NOT NULL,
-    is_withdrawn boolean DEFAULT false NOT NULL,
-    leased_until timestamp with time zone NOT NULL,
-    CONSTRAINT close_leases_pkey PRIMARY KEY (run_id),
-    CONSTRAINT close_leases_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
-);
-
-CREATE TABLE closed_run_leases (
-    run_id uuid NOT NULL,
-    work text NOT NULL,
-    epoch integer NOT NULL,
-    starts integer NOT NULL,
-    leased_until timestamp with time zone NOT NULL,
-    CONSTRAINT closed_run_leases_pkey PRIMARY KEY (run_id, work),
-    CONSTRAINT closed_run_leases_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
-);
-
 CREATE TABLE closed_runs (
     run_id uuid NOT NULL,
     epoch integer NOT NULL,
@@ -104,6 +82,19 @@ CREATE TABLE leaderboard_entries (
 );
 CREATE INDEX leaderboard_entries_by_mean ON leaderboard_entries USING btree (benchmark, project_id, metric, model, conditions, mean, closed_at, run_id);
 CREATE INDEX leaderboard_entries_of_run ON leaderboard_entries USING btree (run_id);
+
+CREATE TABLE leases (
+    run_id uuid NOT NULL,
+    work text NOT NULL,
+    epoch integer NOT NULL,
+    holder uuid NOT NULL,
+    starts integer NOT NULL,
+    share double precision DEFAULT 0 NOT NULL,
+    is_withdrawn boolean DEFAULT false NOT NULL,
+    leased_until timestamp with time zone NOT NULL,
+    CONSTRAINT leases_pkey PRIMARY KEY (run_id, work),
+    CONSTRAINT leases_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
+);
 
 CREATE TABLE mark_changes (
     change_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,

@@ -3,6 +3,7 @@
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import uuid4
 
 from nats.aio.client import Client
 
@@ -37,7 +38,9 @@ from services.results.leaderboard.wiring import (
     make_compare_peers,
     make_compare_pending,
     make_leaderboard_api,
+    make_leased_runs,
 )
+from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
@@ -130,7 +133,9 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
     )
     store_comparison = make_store_comparison(work, stores, processes.calls)
     compare_pending = make_compare_pending(work, store_comparison, clock)
-    close_run = make_close_run(settings, work, stores, clock)
+    leases = PostgresLeases(session=work, holder=str(uuid4()))
+    leased_runs = make_leased_runs(work, leases)
+    close_run = make_close_run(settings, stores, leases, clock)
     apis = {
         grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run).register,
         **_read_apis(connections.reads, processes, compare_pending, clock),
@@ -144,8 +149,10 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
             clock=clock,
             keep_staged=timedelta(seconds=settings.staged_retention_seconds),
         ),
-        add_baselines=make_add_baselines(work, stores, calls=processes.calls, scorer=processes.scorer),
-        compare_peers=make_compare_peers(work, stores, store_comparison),
+        add_baselines=make_add_baselines(
+            work, stores, leased_runs, calls=processes.calls, scorer=processes.scorer
+        ),
+        compare_peers=make_compare_peers(work, stores, leased_runs, store_comparison),
         compare_pending=compare_pending,
         close_run=close_run,
     )

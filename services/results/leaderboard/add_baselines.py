@@ -14,8 +14,9 @@ from services.results.leaderboard.baseline import (
     undefined_baselines,
 )
 from services.results.leaderboard.closed_run import BenchmarkBaselines, BenchmarkFigures, benchmark_figures
-from services.results.leaderboard.ports import BaselineStore, Lease, LeaseStore, Work
-from services.results.leaderboard.process_leases import MAX_STARTS, process_leases
+from services.results.leaderboard.ports import BaselineStore
+from services.results.leaderboard.process_leases import MAX_STARTS, ProcessLeases
+from services.results.leases.lease import Lease, WorkKind
 from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
@@ -46,7 +47,7 @@ class AddBaselines:
     sample_sets: SampleSetStore
     summaries: SummaryStore
     baselines: BaselineStore
-    leases: LeaseStore
+    leased_runs: ProcessLeases
     calls: Calls
     scorer: AnswerScorer
 
@@ -56,10 +57,10 @@ class AddBaselines:
         A run that takes long is put off until the others have theirs, and given more time then. One that
         cannot have any shows the reason among the problems of its summary.
         """
-        await process_leases(self.leases, Work.BASELINES, self._add)
+        await self.leased_runs.process(WorkKind.BASELINES, self._add)
 
     async def _add(self, lease: Lease) -> bool:
-        record = await self.records.find(lease.run_id)
+        record = await self.records.find(lease.work.run_id)
         if record is None:
             return True
         if lease.starts > MAX_STARTS:
@@ -70,12 +71,12 @@ class AddBaselines:
             async with asyncio.timeout(seconds):
                 found = await self._of_benchmark(record.plan)
         except (TimeoutError, TookTooLong):
-            log.warning("baselines took too long", run_id=lease.run_id, seconds=seconds)
+            log.warning("baselines took too long", run_id=lease.work.run_id, seconds=seconds)
             if lease.starts == 1:
                 return False
             await self._give_up(record, f"they take longer than {seconds:g} s")
         else:
-            await self.baselines.keep_for_run(lease.run_id, found)
+            await self.baselines.keep_for_run(lease.work.run_id, found)
         return True
 
     async def _give_up(self, record: RunRecord, reason: str) -> None:

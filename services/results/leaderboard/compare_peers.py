@@ -10,8 +10,9 @@ from services.results.comparison.compare_runs import StoreComparison
 from services.results.comparison.ports import ComparisonStore
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import LeaderboardStore, Lease, LeaseStore, PeerStore, Work
-from services.results.leaderboard.process_leases import MAX_STARTS, process_leases
+from services.results.leaderboard.ports import LeaderboardStore, PeerStore
+from services.results.leaderboard.process_leases import MAX_STARTS, ProcessLeases
+from services.results.leases.lease import Lease, WorkKind
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.statistics.metric_names import SCORE
@@ -29,7 +30,7 @@ class ComparePeers:
     leaderboard: LeaderboardStore
     comparisons: ComparisonStore
     peers: PeerStore
-    leases: LeaseStore
+    leased_runs: ProcessLeases
     store_comparison: StoreComparison
 
     async def compare(self) -> None:
@@ -37,27 +38,29 @@ class ComparePeers:
 
         A pair that takes long is put off until the other runs are compared, and given more time then.
         """
-        await process_leases(self.leases, Work.COMPARISON, self._compare)
+        await self.leased_runs.process(WorkKind.COMPARISON, self._compare)
 
     async def _compare(self, lease: Lease) -> bool:
-        record = await self.records.find(lease.run_id)
+        record = await self.records.find(lease.work.run_id)
         if record is None:
             return True
         peers = await self._peers(record)
-        known = await self.comparisons.compared_with(lease.run_id, peers)
+        known = await self.comparisons.compared_with(lease.work.run_id, peers)
         missing = [peer for peer in peers if peer not in known]
         slow = missing if lease.starts > MAX_STARTS else await self._slow(lease, missing)
         if slow and lease.starts == 1:
             return False
         for peer in slow:
-            await self.store_comparison.give_up(lease.run_id, peer)
+            await self.store_comparison.give_up(lease.work.run_id, peer)
         await self.peers.mark_compared(record)
         return True
 
     async def _slow(self, lease: Lease, peers: Sequence[str]) -> list[str]:
         """Compares with them; gives those that took too long."""
         seconds = PAIR_SECONDS if lease.starts == 1 else SLOW_PAIR_SECONDS
-        return [peer for peer in peers if not await self.store_comparison.store(lease.run_id, peer, seconds)]
+        return [
+            peer for peer in peers if not await self.store_comparison.store(lease.work.run_id, peer, seconds)
+        ]
 
     async def _peers(self, record: RunRecord) -> list[str]:
         """The model's previous run, and the latest runs of all other models under the same conditions.

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Protocol
 
 from proctor.values.run import RunKind, RunState
@@ -11,6 +10,7 @@ from proctor.values.scoring import ScoringMethod
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import BenchmarkBaselines, ClosedRun
 from services.results.leaderboard.leaderboard import Candidate
+from services.results.leases.lease import Work, WorkKind
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 
 HistoryKey = tuple[datetime, str]
@@ -112,37 +112,9 @@ class PendingComparisons(Protocol):
         ...
 
 
-class Work(StrEnum):
-    """Work that is done once with each completed run."""
+class WaitingRuns(Protocol):
+    """Completed runs that wait for a work."""
 
-    COMPARISON = "comparison"
-    BASELINES = "baselines"
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """`starts`: how often the work on the run was started, this time included."""
-
-    run_id: str
-    work: Work
-    starts: int
-
-
-class LeaseStore(Protocol):
-    """Gives each work to one replica. Leases end by the store's clock."""
-
-    async def acquire(self, work: Work, seconds: float) -> Lease | None:
-        """A run that waits for the work, the least often started first; None where none waits."""
-        ...
-
-    async def renew(self, lease: Lease, seconds: float) -> None:
-        """Holds it from now on for so long."""
-        ...
-
-    async def release(self, lease: Lease, *, counts: bool) -> None:
-        """Ends it, so that another may acquire it at once; the start counts, or is forgotten."""
-        ...
-
-    async def delete(self, lease: Lease) -> None:
-        """The work is done."""
+    async def next(self, kind: WorkKind) -> Work | None:
+        """The least often started first; None where none waits."""
         ...

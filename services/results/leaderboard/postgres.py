@@ -21,7 +21,8 @@ from services.results.leaderboard.closed_run import (
 )
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import HistoryRange, HistoryTotals, Lease, Work
+from services.results.leaderboard.ports import HistoryRange, HistoryTotals
+from services.results.leases.lease import Work, WorkKind
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.statistics.metric_names import SCORE
@@ -174,22 +175,13 @@ class PostgresPeers:
         await self._session.fetch("mark_compared", run_id=run.plan.run_id, epoch=run.epoch)
 
 
-class PostgresLeases:
+class PostgresWaitingRuns:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def acquire(self, work: Work, seconds: float) -> Lease | None:
-        row = await self._session.fetchrow("lease_run", work=work, seconds=seconds)
-        return None if row is None else Lease(row["run_id"], work, row["starts"])
-
-    async def renew(self, lease: Lease, seconds: float) -> None:
-        await self._session.fetch("renew_lease", run_id=lease.run_id, work=lease.work, seconds=seconds)
-
-    async def release(self, lease: Lease, *, counts: bool) -> None:
-        await self._session.fetch("release_lease", run_id=lease.run_id, work=lease.work, counts=counts)
-
-    async def delete(self, lease: Lease) -> None:
-        await self._session.fetch("delete_lease", run_id=lease.run_id, work=lease.work)
+    async def next(self, kind: WorkKind) -> Work | None:
+        row = await self._session.fetchrow("find_waiting_run", work=kind)
+        return None if row is None else Work(kind, row["run_id"], row["epoch"])
 
 
 class PostgresBaselines:

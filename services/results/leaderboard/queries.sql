@@ -152,17 +152,16 @@ FROM history_entries AS h
 JOIN closed_runs AS c USING (run_id)
 WHERE h.benchmark = :benchmark AND h.model = :model AND :state IN ('', c.state) AND h.closed_at >= :since;
 
--- name: lease_run: Lease a completed run that waits for a work; those whose work was started less often come first
--- Two replicas may find the same run: the second one gets no row.
-INSERT INTO closed_run_leases AS held (run_id, work, epoch, starts, leased_until)
-SELECT waiting.run_id, :work, waiting.epoch, 1, now() + make_interval(secs => :seconds)
+-- name: find_waiting_run: Return the epoch of a completed run that waits for a work
+-- Those whose work was started less often come first. What a replica holds does not wait.
+SELECT run_id::text AS run_id, epoch
 FROM (
     (
         -- A run with a lease of this epoch is left to the third part, which knows how often it was started.
         SELECT run_id, epoch, 0 AS starts
         FROM run_records AS r
         WHERE :work = 'comparison' AND state = 'completed' AND compared_epoch < epoch
-            AND NOT EXISTS (SELECT FROM closed_run_leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, :work, r.epoch))
+            AND NOT EXISTS (SELECT FROM leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, :work, r.epoch))
         ORDER BY frozen_at
         LIMIT 1
     )
@@ -171,14 +170,14 @@ FROM (
         SELECT run_id, epoch, 0
         FROM closed_runs AS r
         WHERE :work = 'baselines' AND state = 'completed' AND baselines IS NULL
-            AND NOT EXISTS (SELECT FROM closed_run_leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, :work, r.epoch))
+            AND NOT EXISTS (SELECT FROM leases AS l WHERE (l.run_id, l.work, l.epoch) = (r.run_id, :work, r.epoch))
         ORDER BY closed_at
         LIMIT 1
     )
     UNION ALL
     (
         SELECT run_id, epoch, l.starts
-        FROM closed_run_leases AS l
+        FROM leases AS l
         JOIN run_records AS r USING (run_id, epoch)
         WHERE l.work = :work AND l.leased_until <= now() AND r.state = 'completed'
         ORDER BY l.starts, r.frozen_at
@@ -186,26 +185,7 @@ FROM (
     )
 ) AS waiting
 ORDER BY starts
-LIMIT 1
-ON CONFLICT (run_id, work) DO UPDATE SET
-    starts = CASE WHEN held.epoch = excluded.epoch THEN held.starts + 1 ELSE 1 END,
-    epoch = excluded.epoch,
-    leased_until = excluded.leased_until
-WHERE held.leased_until <= now() OR held.epoch < excluded.epoch
-RETURNING run_id::text AS run_id, starts;
-
--- name: renew_lease: Hold a lease for some more seconds
-UPDATE closed_run_leases
-SET leased_until = now() + make_interval(secs => :seconds)
-WHERE run_id = :run_id AND work = :work;
-
--- name: release_lease: End a lease; its start counts, or not
-UPDATE closed_run_leases
-SET leased_until = now(), starts = starts - CASE WHEN :counts THEN 0 ELSE 1 END
-WHERE run_id = :run_id AND work = :work;
-
--- name: delete_lease: Delete a lease
-DELETE FROM closed_run_leases WHERE run_id = :run_id AND work = :work;
+LIMIT 1;
 
 -- name: store_run_baselines: Store the baselines of a run's benchmark
 UPDATE closed_runs SET baselines = :baselines WHERE run_id = :run_id;

@@ -13,10 +13,12 @@ from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.postgres import (
     PostgresBaselines,
     PostgresLeaderboard,
-    PostgresLeases,
     PostgresPeers,
+    PostgresWaitingRuns,
 )
+from services.results.leaderboard.process_leases import ProcessLeases
 from services.results.leaderboard.rank_models import RankModels
+from services.results.leases.ports import LeaseStore
 from services.results.scoring.ports import AnswerScorer
 from services.results.summaries.ports import Stores
 
@@ -33,29 +35,38 @@ def make_leaderboard_api(
     )
 
 
+def make_leased_runs(session: PostgresSession, leases: LeaseStore) -> ProcessLeases:
+    return ProcessLeases(waiting=PostgresWaitingRuns(session=session), leases=leases)
+
+
 def make_add_baselines(
-    session: PostgresSession, stores: Stores, *, calls: Calls, scorer: AnswerScorer
+    session: PostgresSession,
+    stores: Stores,
+    leased_runs: ProcessLeases,
+    *,
+    calls: Calls,
+    scorer: AnswerScorer,
 ) -> AddBaselines:
     return AddBaselines(
         records=stores.records,
         sample_sets=stores.sample_sets,
         summaries=stores.summaries,
         baselines=PostgresBaselines(session=session),
-        leases=PostgresLeases(session=session),
+        leased_runs=leased_runs,
         calls=calls,
         scorer=scorer,
     )
 
 
 def make_compare_peers(
-    session: PostgresSession, stores: Stores, store_comparison: StoreComparison
+    session: PostgresSession, stores: Stores, leased_runs: ProcessLeases, store_comparison: StoreComparison
 ) -> ComparePeers:
     return ComparePeers(
         records=stores.records,
         leaderboard=PostgresLeaderboard(session=session),
         comparisons=PostgresComparisons(session=session),
         peers=PostgresPeers(session=session),
-        leases=PostgresLeases(session=session),
+        leased_runs=leased_runs,
         store_comparison=store_comparison,
     )
 

@@ -133,6 +133,25 @@ CREATE TABLE run_environments (
     PRIMARY KEY (run_id, name, value)
 );
 
+-- == leases ==
+
+-- Which replica does a work on an epoch of a run, and how far it is. A lease that is not renewed ends by the clock of
+-- Postgres.
+CREATE TABLE leases (
+    run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
+    -- close, comparison or baselines
+    work text NOT NULL,
+    epoch integer NOT NULL,
+    holder uuid NOT NULL,
+    -- How often the work was begun.
+    starts integer NOT NULL,
+    share double precision NOT NULL DEFAULT 0,
+    -- The run was cancelled while it was closing: it is closed without figures.
+    is_withdrawn boolean NOT NULL DEFAULT false,
+    leased_until timestamptz NOT NULL,
+    PRIMARY KEY (run_id, work)
+);
+
 -- == outcomes ==
 
 CREATE TYPE outcome_status AS ENUM ('scored', 'unparsed', 'failed');
@@ -272,20 +291,6 @@ CREATE TABLE run_summaries (
     PRIMARY KEY (run_id, epoch)
 );
 
--- Which replica computes the figures of a closed epoch, and how far it is. A lease that is not renewed ends by the clock
--- of Postgres.
-CREATE TABLE close_leases (
-    run_id uuid PRIMARY KEY REFERENCES run_records ON DELETE CASCADE,
-    epoch integer NOT NULL,
-    holder uuid NOT NULL,
-    -- How often it was begun.
-    starts integer NOT NULL,
-    share double precision NOT NULL DEFAULT 0,
-    -- The run was cancelled meanwhile: it is closed without figures.
-    is_withdrawn boolean NOT NULL DEFAULT false,
-    leased_until timestamptz NOT NULL
-);
-
 -- == leaderboard ==
 
 -- A run as it was closed last: one row, written with the summary. A later epoch that is closed replaces it.
@@ -309,18 +314,6 @@ CREATE TABLE closed_runs (
 
 -- Completed runs whose baselines are still to be computed.
 CREATE INDEX closed_runs_without_baselines ON closed_runs (closed_at) WHERE baselines IS NULL AND state = 'completed';
-
--- Who works on a closed run: each work is done once, by the replica that leases it. A lease that is not renewed ends by the
--- clock of Postgres, and a run whose work was begun before comes after the others.
-CREATE TABLE closed_run_leases (
-    run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
-    -- comparison or baselines
-    work text NOT NULL,
-    epoch integer NOT NULL,
-    starts integer NOT NULL,
-    leased_until timestamptz NOT NULL,
-    PRIMARY KEY (run_id, work)
-);
 
 -- The histories that a closed run is part of: its benchmark's and model's, its benchmark's, its model's, and that of all runs. An
 -- empty name stands for all, *suite for all suites and *dataset for all data sets, so every history is one range of the key,

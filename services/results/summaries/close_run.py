@@ -1,19 +1,22 @@
 """Closes an epoch of a run: freezes it, computes and stores its summary. Later outcomes are ignored."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from proctor.values.run import RunState
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
+from services.results.leases.errors import LeaseLost
+from services.results.leases.hold_lease import LEASE_SECONDS, hold_lease
+from services.results.leases.lease import Lease, Work, WorkKind
+from services.results.leases.ports import LeaseStore
 from services.results.metrics import CLOSE_SECONDS
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.summaries.errors import CloseFailed
-from services.results.summaries.ports import CloseLease, CloseLeaseStore, SummaryStore
+from services.results.summaries.ports import SummaryStore
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.summarize_run import SummarizeRun
 from services.results.summaries.summary_work import SummaryWork
@@ -25,14 +28,8 @@ ANSWER_SECONDS = 3.0
 FULL_STARTS = 3
 # A close without figures rarely fails. One that was started more often than this gets no summary.
 MAX_STARTS = 6
-# Another replica goes on so soon after a crash. The lease is renewed while the figures are computed.
-LEASE_SECONDS = 6.0
-# Renewals within one lease: a slow one is still in time.
-RENEWALS = 3
 
 log = get_logger()
-
-_Epoch = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class _Computing:
-    work: SummaryWork
+    summary_work: SummaryWork
     task: asyncio.Task[RunSummary]
 
 
@@ -55,10 +52,10 @@ class CloseRun:
 
     records: RunRecordStore
     summaries: SummaryStore
-    leases: CloseLeaseStore
+    leases: LeaseStore
     summarize_run: SummarizeRun
     limit_seconds: float
-    computing: dict[_Epoch, _Computing] = field(default_factory=dict)
+    computing: dict[Work, _Computing] = field(default_factory=dict)
 
     async def close(self, run_id: str, epoch: int, state: RunState | None, *, allow_partial: bool) -> Closing:
         """Returns the summary, or how far it is; a repeated call returns that of the first.
@@ -79,12 +76,12 @@ class CloseRun:
         kept = await self.summaries.find(run_id, epoch)
         if kept is None:
             if is_other_state and state is RunState.CANCELLED:
-                await self._withdraw((run_id, epoch))
+                await self._withdraw(_work(record))
             if not record.is_frozen or is_other_state:
                 # Waits for batches under way, which hold a share lock on the record.
                 await self.records.freeze(record.plan, epoch, state, allow_partial=allow_partial)
                 # A call beside this one may have stored its summary, with its state, before this freeze.
-                may_differ = is_other_state or (run_id, epoch) in self.computing
+                may_differ = is_other_state or _work(record) in self.computing
             closing = await self._computed(record)
         else:
             closing = Closing(kept)
@@ -100,14 +97,14 @@ class CloseRun:
             computing.task.cancel()
         if stopped:
             await asyncio.wait([computing.task for computing in stopped.values()], timeout=ANSWER_SECONDS)
-        for key in stopped:
+        for work in stopped:
             with suppress(DependencyUnavailable, TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    await self.leases.release(*key, counts=False)
+                    await self.leases.release(work, counts=False)
 
-    async def _withdraw(self, key: _Epoch) -> None:
-        await self.leases.withdraw(*key)
-        computing = self.computing.get(key)
+    async def _withdraw(self, work: Work) -> None:
+        await self.leases.withdraw(work)
+        computing = self.computing.get(work)
         if computing is not None:
             # Another replica ends its computation when it renews its lease.
             computing.task.cancel()
@@ -115,81 +112,67 @@ class CloseRun:
 
     async def _computed(self, record: RunRecord) -> Closing:
         """Waits a moment for the figures, which are computed here, or by the replica that holds the lease."""
-        key = (record.plan.run_id, record.epoch)
-        computing = self.computing.get(key)
+        work = _work(record)
+        computing = self.computing.get(work)
         if computing is None:
-            lease = await self.leases.acquire(*key, LEASE_SECONDS)
+            lease = await self.leases.acquire(work, LEASE_SECONDS)
             if lease is None:
-                return Closing(None, await self.leases.share(*key))
+                return Closing(None, await self.leases.share(work))
             computing = self._start(record, lease)
         # `wait` leaves the task running: the next call finds it.
         await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
         if not computing.task.done() or computing.task.cancelled():
-            return Closing(None, computing.work.share)
+            return Closing(None, computing.summary_work.share)
         return Closing(computing.task.result())
 
-    def _start(self, record: RunRecord, lease: CloseLease) -> _Computing:
-        key = (record.plan.run_id, record.epoch)
-        work = SummaryWork(is_last_start=lease.starts >= FULL_STARTS, limit_seconds=self.limit_seconds)
+    def _start(self, record: RunRecord, lease: Lease) -> _Computing:
+        summary_work = SummaryWork(
+            is_last_start=lease.starts >= FULL_STARTS, limit_seconds=self.limit_seconds
+        )
         if lease.is_withdrawn:
-            work.skip("Figures were not computed: the run was cancelled while it was closing.")
+            summary_work.skip("Figures were not computed: the run was cancelled while it was closing.")
         elif lease.starts > FULL_STARTS:
-            work.skip(
+            summary_work.skip(
                 f"Figures were not computed: it failed {FULL_STARTS} times; the log of results has details."
             )
-        task = asyncio.create_task(self._compute(record, lease, work), name=f"close {key[0]}")
-        self.computing[key] = _Computing(work, task)
-        task.add_done_callback(lambda _: self._forget(key, task))
-        return self.computing[key]
+        computing = self._compute(record, lease, summary_work)
+        task = asyncio.create_task(computing, name=f"close {lease.work.run_id}")
+        self.computing[lease.work] = _Computing(summary_work, task)
+        task.add_done_callback(lambda _: self._forget(lease.work, task))
+        return self.computing[lease.work]
 
-    async def _compute(self, record: RunRecord, lease: CloseLease, work: SummaryWork) -> RunSummary:
+    async def _compute(self, record: RunRecord, lease: Lease, summary_work: SummaryWork) -> RunSummary:
         """Cancelled where the lease is taken away. A failure counts as a start."""
-        key = (record.plan.run_id, record.epoch)
+        work = lease.work
         try:
-            async with self._renewed(key, work):
-                kept = await self._kept_summary(record, lease, work)
+            async with hold_lease(self.leases, work, lambda: summary_work.share):
+                kept = await self._kept_summary(record, lease, summary_work)
+        except LeaseLost as error:
+            raise asyncio.CancelledError from error
         except Exception as error:
-            log.warning("run not closed", run_id=key[0], starts=lease.starts, error=repr(error))
+            log.warning("run not closed", run_id=work.run_id, starts=lease.starts, error=repr(error))
             with suppress(DependencyUnavailable):
-                await self.leases.release(*key, counts=True)
+                await self.leases.release(work, counts=True)
             raise
         with suppress(DependencyUnavailable):
-            await self.leases.delete(*key)
+            await self.leases.delete(work)
         return kept
 
-    async def _kept_summary(self, record: RunRecord, lease: CloseLease, work: SummaryWork) -> RunSummary:
+    async def _kept_summary(self, record: RunRecord, lease: Lease, summary_work: SummaryWork) -> RunSummary:
         if lease.starts > MAX_STARTS:
             raise CloseFailed(run_id=record.plan.run_id, starts=lease.starts - 1)
         with CLOSE_SECONDS.time():
-            summary = await self.summarize_run.summarize(record, work)
+            summary = await self.summarize_run.summarize(record, summary_work)
             return await self.summaries.keep(record.plan, summary)
 
-    @asynccontextmanager
-    async def _renewed(self, key: _Epoch, work: SummaryWork) -> AsyncIterator[None]:
-        computing = asyncio.current_task()
-
-        async def renew() -> None:
-            is_held = True
-            while is_held:
-                await asyncio.sleep(LEASE_SECONDS / RENEWALS)
-                # While Postgres is away no other replica can take it.
-                with suppress(DependencyUnavailable):
-                    is_held = await self.leases.renew(*key, work.share, LEASE_SECONDS)
-            log.info("close was taken away", run_id=key[0])
-            if computing is not None:
-                computing.cancel()
-
-        renewing = asyncio.create_task(renew(), name=f"renew lease of close {key[0]}")
-        try:
-            yield
-        finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
-
-    def _forget(self, key: _Epoch, task: asyncio.Task[RunSummary]) -> None:
+    def _forget(self, work: Work, task: asyncio.Task[RunSummary]) -> None:
         """The next call finds the summary, or the starts, in the store."""
         if not task.cancelled():
             # A failure for which no call waited was logged.
             task.exception()
-        if key in self.computing and self.computing[key].task is task:
-            del self.computing[key]
+        if work in self.computing and self.computing[work].task is task:
+            del self.computing[work]
+
+
+def _work(record: RunRecord) -> Work:
+    return Work(WorkKind.CLOSE, record.plan.run_id, record.epoch)

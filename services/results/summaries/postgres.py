@@ -8,7 +8,6 @@ from pydantic import TypeAdapter
 from proctor.values.run import RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.runs.run_plan import RunPlan
-from services.results.summaries.ports import CloseLease
 from services.results.summaries.run_summary import RunSummary
 
 AddClosedRun = Callable[[PostgresTransaction, RunPlan, RunSummary], Awaitable[None]]
@@ -62,39 +61,3 @@ class PostgresSummaries:
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         row = await self._session.fetchrow("read_summary", run_id=run_id, epoch=epoch)
         return None if row is None else SUMMARY.validate_json(row["summary"])
-
-
-class PostgresCloseLeases:
-    """`holder`: the UUID of this replica."""
-
-    def __init__(self, session: PostgresSession, holder: str) -> None:
-        self._session = session
-        self._holder = holder
-
-    async def acquire(self, run_id: str, epoch: int, seconds: float) -> CloseLease | None:
-        row = await self._session.fetchrow(
-            "lease_close", run_id=run_id, epoch=epoch, holder=self._holder, seconds=seconds
-        )
-        return None if row is None else CloseLease(row["starts"], row["is_withdrawn"])
-
-    async def share(self, run_id: str, epoch: int) -> float:
-        share: float | None = await self._session.fetchval("read_close_share", run_id=run_id, epoch=epoch)
-        # Without a lease it was stored just now: the next call finds the summary.
-        return 1.0 if share is None else share
-
-    async def renew(self, run_id: str, epoch: int, share: float, seconds: float) -> bool:
-        renewed = await self._session.fetchrow(
-            "renew_close_lease", run_id=run_id, epoch=epoch, holder=self._holder, share=share, seconds=seconds
-        )
-        return renewed is not None
-
-    async def withdraw(self, run_id: str, epoch: int) -> None:
-        await self._session.execute("withdraw_close", run_id=run_id, epoch=epoch, holder=self._holder)
-
-    async def release(self, run_id: str, epoch: int, *, counts: bool) -> None:
-        await self._session.execute(
-            "release_close_lease", run_id=run_id, epoch=epoch, holder=self._holder, counts=counts
-        )
-
-    async def delete(self, run_id: str, epoch: int) -> None:
-        await self._session.execute("delete_close_lease", run_id=run_id, epoch=epoch, holder=self._holder)

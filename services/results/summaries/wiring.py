@@ -1,9 +1,8 @@
 """Joins the parts that open, close and delete the record of a run."""
 
-from uuid import uuid4
-
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
+from services.results.leases.ports import LeaseStore
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.postgres import PostgresReuse
@@ -15,18 +14,15 @@ from services.results.settings import ResultsSettings
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.grpc_api import GrpcRecordApi
 from services.results.summaries.ports import Stores
-from services.results.summaries.postgres import PostgresCloseLeases
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 
 
-def make_close_run(
-    settings: ResultsSettings, session: PostgresSession, stores: Stores, clock: Clock
-) -> CloseRun:
+def make_close_run(settings: ResultsSettings, stores: Stores, leases: LeaseStore, clock: Clock) -> CloseRun:
     return CloseRun(
         records=stores.records,
         summaries=stores.summaries,
-        leases=PostgresCloseLeases(session=session, holder=str(uuid4())),
+        leases=leases,
         summarize_run=SummarizeRun(stores=stores, clock=clock),
         limit_seconds=settings.close_timeout_seconds,
     )

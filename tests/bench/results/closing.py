@@ -19,9 +19,9 @@ from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
+from services.results.leases.postgres import PostgresLeases
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.summaries.close_run import CloseRun
-from services.results.summaries.postgres import PostgresCloseLeases
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.summarize_run import SummarizeRun
 from tests.bench.harness.process_tree import usage_of_tree
@@ -132,7 +132,7 @@ class Bench:
         close_run = CloseRun(
             records=self.stores.records,
             summaries=self.stores.summaries,
-            leases=PostgresCloseLeases(session=PostgresSession(self.pool, QUERIES), holder=new_id()),
+            leases=PostgresLeases(session=PostgresSession(self.pool, QUERIES), holder=new_id()),
             summarize_run=SummarizeRun(stores=self.stores, clock=clock),
             limit_seconds=3600.0,
         )

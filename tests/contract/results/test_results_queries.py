@@ -134,7 +134,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "model": "'p/7'",
         "conditions": "'conditions'",
     },
-    "lease_run": {"work": "'comparison'", "seconds": "60"},
+    "find_waiting_run": {"work": "'comparison'"},
     "delete_run_record": {"run_id": RUN},
     "delete_task_counts": {"run_id": RUN},
     "delete_shard_counts": {"run_id": RUN},
@@ -211,7 +211,7 @@ JUST_RECORDED = f"""
         INSERT INTO wrong_answers
         SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
 """
-SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments", "closed_run_leases"}
+SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments", "leases"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

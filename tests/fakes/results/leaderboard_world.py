@@ -13,8 +13,8 @@ from services.results.leaderboard.ports import (
     HistoryRange,
     HistoryStore,
     LeaderboardStore,
-    LeaseStore,
 )
+from services.results.leaderboard.process_leases import ProcessLeases
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
@@ -39,7 +39,7 @@ class World:
     stores: Stores
     kept: Kept
     baselines: BaselineStore
-    leases: LeaseStore
+    leased_runs: ProcessLeases
     benchmark: str
 
     async def run(
@@ -73,7 +73,7 @@ class World:
             self.stores.sample_sets,
             self.stores.summaries,
             self.baselines,
-            self.leases,
+            self.leased_runs,
             ThreadCalls(),
             InlineScorer(),
         )

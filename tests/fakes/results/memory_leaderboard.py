@@ -1,7 +1,6 @@
 """Leaderboards, histories and stored differences in memory: the same promises as Postgres, without it."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import combinations
@@ -13,9 +12,11 @@ from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import BenchmarkBaselines, ClosedRun
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import HistoryRange, HistoryTotals, Lease, Work
+from services.results.leaderboard.ports import HistoryRange, HistoryTotals
+from services.results.leases.lease import Work, WorkKind
 from services.results.processes.errors import TookTooLong
 from services.results.runs.run_plan import PlannedTask
+from tests.fakes.results.memory_leases import MemoryLeases
 from tests.fakes.results.memory_results import MemoryRows
 
 T = TypeVar("T")
@@ -111,31 +112,22 @@ class MemoryBaselines:
         self._rows.task_baselines.setdefault(_scored(task, method), baselines)
 
 
-class MemoryLeases:
-    """Leases of one replica: runs that wait for baselines, those that were started less often first."""
+class MemoryWaitingRuns:
+    """Runs that wait for baselines, those that were started less often first."""
 
-    def __init__(self, rows: MemoryRows) -> None:
+    def __init__(self, rows: MemoryRows, leases: MemoryLeases) -> None:
         self._rows = rows
-        self._starts: Counter[str] = Counter()
+        self._leases = leases
 
-    async def acquire(self, work: Work, seconds: float) -> Lease | None:  # noqa: ARG002  # the port's
+    async def next(self, kind: WorkKind) -> Work | None:
         complete = [run for run in self._rows.closed.values() if run.state is RunState.COMPLETED]
-        waiting = [run for run in complete if run.run_id not in self._rows.run_baselines]
-        if not waiting:
-            return None
-        run_id = min(waiting, key=lambda run: (self._starts[run.run_id], run.closed_at)).run_id
-        self._starts[run_id] += 1
-        return Lease(run_id, work, self._starts[run_id])
-
-    async def renew(self, lease: Lease, seconds: float) -> None:
-        """There is no other replica."""
-
-    async def release(self, lease: Lease, *, counts: bool) -> None:
-        if not counts:
-            self._starts[lease.run_id] -= 1
-
-    async def delete(self, lease: Lease) -> None:
-        del self._starts[lease.run_id]
+        waiting = {
+            Work(kind, run.run_id, 1): run.closed_at
+            for run in complete
+            if run.run_id not in self._rows.run_baselines
+        }
+        free = [work for work in waiting if work not in self._leases.held]
+        return min(free, key=lambda work: (self._leases.starts[work], waiting[work]), default=None)
 
 
 class ThreadCalls:

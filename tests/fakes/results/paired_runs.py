@@ -19,9 +19,11 @@ from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
 from services.results.leaderboard.compare_peers import ComparePeers
 from services.results.leaderboard.compare_pending import ComparePending
-from services.results.leaderboard.ports import Work
-from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresLeases, PostgresPeers
+from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresPeers, PostgresWaitingRuns
+from services.results.leaderboard.process_leases import ProcessLeases
 from services.results.leaderboard.rank_models import RankModels
+from services.results.leases.lease import WorkKind
+from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
@@ -115,16 +117,15 @@ class PairedRuns:
     def peers(self) -> PostgresPeers:
         return PostgresPeers(self.session)
 
-    @property
-    def leases(self) -> PostgresLeases:
-        return PostgresLeases(self.session)
+    @cached_property
+    def leased_runs(self) -> ProcessLeases:
+        leases = PostgresLeases(self.session, holder=new_id())
+        return ProcessLeases(PostgresWaitingRuns(self.session), leases)
 
     async def waiting_run(self) -> str | None:
         """The run that is compared next; it goes on waiting."""
-        lease = await self.leases.acquire(Work.COMPARISON, 60)
-        if lease is not None:
-            await self.leases.delete(lease)
-        return None if lease is None else lease.run_id
+        work = await self.leased_runs.waiting.next(WorkKind.COMPARISON)
+        return None if work is None else work.run_id
 
     @property
     def compare_peers(self) -> ComparePeers:
@@ -134,7 +135,7 @@ class PairedRuns:
             leaderboard,
             self.comparisons,
             self.peers,
-            self.leases,
+            self.leased_runs,
             self.store_comparison,
         )
 

@@ -7,6 +7,8 @@ from proctor.values.run import RunState
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession
 from services.results.leaderboard.postgres import add_closed_run
+from services.results.leases.ports import LeaseStore
+from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.ports import ProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
@@ -14,13 +16,13 @@ from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
 from services.results.scoring.ports import AnswerScorer
 from services.results.summaries.close_run import CloseRun
-from services.results.summaries.ports import CloseLeaseStore, Stores
-from services.results.summaries.postgres import PostgresCloseLeases, PostgresSummaries
+from services.results.summaries.ports import Stores
+from services.results.summaries.postgres import PostgresSummaries
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 from tests.fakes.results.inline_scorer import InlineScorer
-from tests.fakes.results.memory_close_leases import MemoryCloseLeases
+from tests.fakes.results.memory_leases import MemoryLeases
 from tests.fakes.results.recorded_run import new_id
 
 
@@ -67,7 +69,7 @@ def close_run_of(
     stores: Stores,
     clock: Clock | None = None,
     *,
-    leases: CloseLeaseStore | None = None,
+    leases: LeaseStore | None = None,
     limit_seconds: float = 60.0,
 ) -> ClosingUntilDone:
     """One replica, as a process of the service is."""
@@ -75,17 +77,17 @@ def close_run_of(
         CloseRun(
             records=stores.records,
             summaries=stores.summaries,
-            leases=leases or _close_leases_of(stores),
+            leases=leases or _leases_of(stores),
             summarize_run=SummarizeRun(stores=stores, clock=clock or SystemClock()),
             limit_seconds=limit_seconds,
         )
     )
 
 
-def _close_leases_of(stores: Stores) -> CloseLeaseStore:
+def _leases_of(stores: Stores) -> LeaseStore:
     if isinstance(stores.summaries, PostgresSummaries):
-        return PostgresCloseLeases(session=stores.summaries._session, holder=new_id())
-    return MemoryCloseLeases()
+        return PostgresLeases(session=stores.summaries._session, holder=new_id())
+    return MemoryLeases()
 
 
 def show_summary_of(stores: Stores, clock: Clock | None = None) -> ShowSummary:

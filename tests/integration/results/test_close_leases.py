@@ -11,6 +11,9 @@ from proctor.values.run import RunState
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
+from services.results.leases import hold_lease
+from services.results.leases.lease import Lease, Work, WorkKind
+from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import RunPlan
@@ -18,8 +21,6 @@ from services.results.statistics.columns import ScoreChunk
 from services.results.statistics.figure import Figure
 from services.results.summaries import close_run
 from services.results.summaries.close_run import FULL_STARTS, CloseRun
-from services.results.summaries.ports import CloseLease
-from services.results.summaries.postgres import PostgresCloseLeases
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
@@ -40,7 +41,8 @@ async def session() -> AsyncIterator[PostgresSession]:
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(close_run, "ANSWER_SECONDS", 0.05)
     monkeypatch.setattr(close_run, "LEASE_SECONDS", 1.0)
-    monkeypatch.setattr(close_run, "RENEWALS", 20)
+    monkeypatch.setattr(hold_lease, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(hold_lease, "RENEWALS", 20)
 
 
 class HeldOutcomes(PostgresOutcomes):
@@ -97,7 +99,7 @@ async def test_two_replicas_compute_a_close_once_and_answer_the_same_progress(
 
     await eventually(is_closed, "the other answers the summary")
     assert HeldOutcomes.asked == 1
-    assert await session.fetchval("read_close_share", run_id=plan.run_id, epoch=1) is None
+    assert await session.fetchval("read_lease_share", run_id=plan.run_id, work="close", epoch=1) is None
 
 
 async def test_a_cancel_at_another_replica_ends_the_figures(session: PostgresSession) -> None:
@@ -119,12 +121,16 @@ async def test_a_cancel_at_another_replica_ends_the_figures(session: PostgresSes
     assert first.computing == {}
 
 
-async def acquired(leases: PostgresCloseLeases, plan: RunPlan) -> CloseLease:
+def close_of(plan: RunPlan) -> Work:
+    return Work(WorkKind.CLOSE, plan.run_id, 1)
+
+
+async def acquired(leases: PostgresLeases, plan: RunPlan) -> Lease:
     """The lease of a replica, which waits for the end of the lease before it."""
-    found: list[CloseLease] = []
+    found: list[Lease] = []
 
     async def is_acquired() -> bool:
-        lease = await leases.acquire(plan.run_id, 1, 0.3)
+        lease = await leases.acquire(close_of(plan), 0.3)
         found.extend([lease] if lease else [])
         return lease is not None
 
@@ -138,8 +144,8 @@ async def test_the_lease_of_a_killed_replica_ends_and_starts_are_counted(
     plan = await recorded(session)
     for starts in range(1, FULL_STARTS + 1):
         # Gets the lease, and is killed.
-        leases = PostgresCloseLeases(session=session, holder=new_id())
-        assert await acquired(leases, plan) == CloseLease(starts)
+        leases = PostgresLeases(session=session, holder=new_id())
+        assert await acquired(leases, plan) == Lease(close_of(plan), starts)
     summary = await close_run_of(postgres_stores(session)).close(
         plan.run_id, 1, RunState.COMPLETED, allow_partial=False
     )
@@ -153,6 +159,6 @@ async def test_a_replica_that_stops_leaves_its_close_to_others(session: Postgres
     await stopped.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
     await stopped.stop()
     assert stopped.computing == {}
-    lease = await PostgresCloseLeases(session=session, holder=new_id()).acquire(plan.run_id, 1, 1)
+    lease = await PostgresLeases(session=session, holder=new_id()).acquire(close_of(plan), 1)
     assert lease is not None
     assert (lease.starts, lease.is_withdrawn) == (1, False)

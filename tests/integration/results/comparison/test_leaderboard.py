@@ -18,10 +18,11 @@ from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import (
     HistoryRange,
     HistoryTotals,
-    Work,
 )
-from services.results.leaderboard.postgres import PostgresBaselines, PostgresLeaderboard, PostgresLeases
-from services.results.leaderboard.process_leases import MAX_STARTS
+from services.results.leaderboard.postgres import PostgresBaselines, PostgresLeaderboard, PostgresWaitingRuns
+from services.results.leaderboard.process_leases import MAX_STARTS, ProcessLeases
+from services.results.leases.lease import WorkKind
+from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.processes.errors import TookTooLong
@@ -32,9 +33,10 @@ from tests.fakes.results.leaderboard_world import A_DAY_AGO, World
 from tests.fakes.results.memory_leaderboard import (
     MemoryBaselines,
     MemoryLeaderboard,
-    MemoryLeases,
+    MemoryWaitingRuns,
     ThreadCalls,
 )
+from tests.fakes.results.memory_leases import MemoryLeases
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import new_id
 from tests.fakes.results.stores import close_run_of, postgres_stores
@@ -57,11 +59,15 @@ async def session() -> AsyncIterator[PostgresSession]:
 def world(request: pytest.FixtureRequest, session: PostgresSession) -> World:
     if request.param == "memory":
         rows = MemoryRows()
-        leases = MemoryLeases(rows)
-        return World(memory_stores(rows), MemoryLeaderboard(rows), MemoryBaselines(rows), leases, new_id())
+        leases = MemoryLeases()
+        leased_runs = ProcessLeases(MemoryWaitingRuns(rows, leases), leases)
+        return World(
+            memory_stores(rows), MemoryLeaderboard(rows), MemoryBaselines(rows), leased_runs, new_id()
+        )
     stores = postgres_stores(session)
     baselines = PostgresBaselines(session)
-    return World(stores, PostgresLeaderboard(session), baselines, PostgresLeases(session), new_id())
+    leased_runs = ProcessLeases(PostgresWaitingRuns(session), PostgresLeases(session, holder=new_id()))
+    return World(stores, PostgresLeaderboard(session), baselines, leased_runs, new_id())
 
 
 async def test_the_latest_and_the_best_completed_run_of_each_model_are_found(world: World) -> None:
@@ -325,7 +331,7 @@ async def test_baselines_that_take_too_long_hold_no_other_run_up(world: World) -
     await replace(world.add_baselines, calls=calls).add()
     assert await world.kept.baselines([quick.run_id])
     assert await world.kept.baselines([slow.run_id]) == {}
-    assert await world.leases.acquire(Work.BASELINES, 60) is None
+    assert await world.leased_runs.acquire(WorkKind.BASELINES, 60) is None
     [problem] = (await world.summary_of(slow)).problems
     assert problem.startswith(f"Baselines cannot be computed: they take longer than {SLOW_RUN_SECONDS:g} s;")
 
@@ -358,4 +364,4 @@ async def test_baselines_whose_process_is_killed_each_time_come_last_and_are_giv
     assert problem.startswith(
         f"Baselines cannot be computed: computing them was cut short {MAX_STARTS} times;"
     )
-    assert await world.leases.acquire(Work.BASELINES, 60) is None
+    assert await world.leased_runs.acquire(WorkKind.BASELINES, 60) is None

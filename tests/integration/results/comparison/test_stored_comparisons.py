@@ -13,15 +13,18 @@ from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import TOOK_TOO_LONG, ComparePair, StoreComparison
 from services.results.comparison.compared_metrics import ComparedMetrics
 from services.results.comparison.comparison import Difference
-from services.results.leaderboard import compare_peers, process_leases
+from services.results.leaderboard import compare_peers
 from services.results.leaderboard.compare_peers import ComparePeers
-from services.results.leaderboard.ports import Lease, Work
-from services.results.leaderboard.postgres import PostgresLeases
+from services.results.leaderboard.process_leases import ProcessLeases
 from services.results.leaderboard.rank_models import LeaderboardQuery
+from services.results.leases import hold_lease
+from services.results.leases.lease import Lease, Work, WorkKind
+from services.results.leases.postgres import PostgresLeases
 from services.results.runs.run_plan import RunRecord
 from tests.fakes.eventually import eventually
 from tests.fakes.results.memory_leaderboard import ThreadCalls
 from tests.fakes.results.paired_runs import FAILED, PairedRuns, TaskOfRun, postgres_session, single
+from tests.fakes.results.recorded_run import new_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -209,42 +212,42 @@ async def test_two_replicas_compare_each_pair_once(runs: PairedRuns) -> None:
 
 async def test_a_lease_ends_by_itself_and_a_run_that_was_started_comes_last(runs: PairedRuns) -> None:
     first, second, _ = await three(runs)
-    held = await runs.leases.acquire(Work.COMPARISON, 60)
-    lapsed = await runs.leases.acquire(Work.COMPARISON, 0)
+    held = await runs.leased_runs.acquire(WorkKind.COMPARISON, 60)
+    lapsed = await runs.leased_runs.acquire(WorkKind.COMPARISON, 0)
     assert held is not None
     assert lapsed is not None
-    assert (held.run_id, lapsed.run_id) == (first, second)
+    assert (held.work.run_id, lapsed.work.run_id) == (first, second)
     starts = []
-    while (lease := await runs.leases.acquire(Work.COMPARISON, 60)) is not None:
-        starts.append((lease.run_id == second, lease.starts))
+    while (lease := await runs.leased_runs.acquire(WorkKind.COMPARISON, 60)) is not None:
+        starts.append((lease.work.run_id == second, lease.starts))
     assert starts == [(False, 1), (True, 2)]
     for lease in (held, lapsed):
-        await runs.leases.release(lease, counts=True)
+        await runs.leased_runs.leases.release(lease.work, counts=True)
 
 
 class CountedLeases(PostgresLeases):
     renewals = 0
 
-    async def renew(self, lease: Lease, seconds: float) -> None:
-        await super().renew(lease, seconds)
+    async def renew(self, work: Work, share: float, seconds: float) -> bool:
         self.renewals += 1
+        return await super().renew(work, share, seconds)
 
 
 async def test_a_lease_is_renewed_while_its_run_is_compared(
     runs: PairedRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_leases, "RENEWALS", 300)
+    monkeypatch.setattr(hold_lease, "RENEWALS", 300)
     await runs.compare_peers.compare()
     record = await runs.stores.records.get((await runs.run(answers(10))).run_id)
-    leases = CountedLeases(runs.session)
+    leases = CountedLeases(runs.session, holder=new_id())
 
     async def compare(_: Lease) -> bool:
         await eventually(lambda: leases.renewals >= 3, "the lease is renewed")
-        assert await runs.leases.acquire(Work.COMPARISON, 60) is None
+        assert await runs.leased_runs.acquire(WorkKind.COMPARISON, 60) is None
         await runs.peers.mark_compared(record)
         return True
 
-    await process_leases.process_leases(leases, Work.COMPARISON, compare)
+    await ProcessLeases(runs.leased_runs.waiting, leases).process(WorkKind.COMPARISON, compare)
     assert await runs.waiting_run() is None
 
 
@@ -257,15 +260,15 @@ async def test_a_replica_that_stops_gives_its_lease_back(runs: PairedRuns) -> No
         has_begun.set()
         return await asyncio.Event().wait()
 
-    working = asyncio.ensure_future(process_leases.process_leases(runs.leases, Work.COMPARISON, compare))
+    working = asyncio.ensure_future(runs.leased_runs.process(WorkKind.COMPARISON, compare))
     await has_begun.wait()
-    assert await runs.leases.acquire(Work.COMPARISON, 60) is None
+    assert await runs.leased_runs.acquire(WorkKind.COMPARISON, 60) is None
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    again = await runs.leases.acquire(Work.COMPARISON, 60)
+    again = await runs.leased_runs.acquire(WorkKind.COMPARISON, 60)
     assert again is not None
-    assert (again.run_id, again.starts) == (record.plan.run_id, 1)
-    await runs.leases.delete(again)
+    assert (again.work.run_id, again.starts) == (record.plan.run_id, 1)
+    await runs.leased_runs.leases.delete(again.work)
     await runs.peers.mark_compared(record)
 
 

@@ -13,6 +13,7 @@ from services.common.errors import InvalidParameter
 from services.results.comparison.compared_metrics import all_metrics, chosen_metrics, main_metrics
 from services.results.comparison.errors import NothingToCompare
 from services.results.leaderboard.add_baselines import AddBaselines
+from services.results.leaderboard.process_leases import ProcessLeases
 from services.results.rescoring.rescore_task import ScoringOverride, other_scoring
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import StoredSample
@@ -23,9 +24,10 @@ from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.memory_leaderboard import (
     MemoryBaselines,
     MemoryLeaderboard,
-    MemoryLeases,
+    MemoryWaitingRuns,
     ThreadCalls,
 )
+from tests.fakes.results.memory_leases import MemoryLeases
 from tests.fakes.results.memory_results import MemoryProgress, MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import batch, failed, new_id, plan_of, said
 from tests.fakes.results.stores import close_run_of, record_outcomes_of
@@ -71,13 +73,13 @@ async def test_a_run_without_metrics_goes_from_open_to_close_and_has_counts_alon
     assert [dict(task.figures) for task in summary.tasks] == [{}]
     assert [dict(group.figures) for group in summary.groups] == [{}]
 
-    baselines, leases = MemoryBaselines(rows), MemoryLeases(rows)
+    baselines, leases = MemoryBaselines(rows), MemoryLeases()
     await AddBaselines(
         stores.records,
         stores.sample_sets,
         stores.summaries,
         baselines,
-        leases,
+        ProcessLeases(MemoryWaitingRuns(rows, leases), leases),
         ThreadCalls(),
         InlineScorer(),
     ).add()
