@@ -11,9 +11,9 @@ from services.results.scoring.answer_text import final_answer
 from services.results.scoring.choice_options import options_of
 from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.stated_number import stated_number
+from services.results.scoring.numbers.stated_number import stated_number
+from services.results.scoring.numbers.written_numbers import WrittenNumber
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
-from services.results.scoring.written_numbers import WrittenNumber
 
 _WITHOUT_CASE = "(?i)"
 # A whole number, so that fractions stay exact.

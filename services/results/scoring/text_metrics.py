@@ -13,9 +13,9 @@ from proctor.values.rollout import RolloutVerdict
 from services.results.scoring.answer_rules import AnswerRule, shown_targets
 from services.results.scoring.compiled_scoring import CompiledMetric
 from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.numbers.written_numbers import named_number
 from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringTarget
 from services.results.scoring.text_match import squad_exact_match, squad_f1
-from services.results.scoring.written_numbers import named_number
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_text import BOXED
-from services.results.scoring.number_forms import in_one_form
-from services.results.scoring.written_numbers import WrittenNumber, has_number, read_number
+from services.results.scoring.numbers.number_forms import in_one_form
+from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
 
 _HASHES = re.compile(r"^\s*####[ \t]*(?=\S*[^\n]*\d)(?P<claim>[^\n]+)", re.MULTILINE)
 _FIELD = re.compile(

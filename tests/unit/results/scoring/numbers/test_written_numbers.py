@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from services.results.scoring.stated_number import stated_number
+from services.results.scoring.numbers.stated_number import stated_number
 
 
 @pytest.mark.parametrize(
