@@ -1,7 +1,8 @@
 """A contract for import-linter: a file's name tells its layer, and no layer imports one above it.
 
-`__main__ → wiring, topics → adapters and settings → use cases → model, ports and errors`: every module of a
-service is in one of them, so nothing can be forgotten; inner layers import no technology. A port names the
+`__main__ → wiring, topics → adapters and settings → use cases → stores → model, ports and errors`: every
+module of a service is in one of them, so nothing can be forgotten. A store is the `postgres` of a topic: a
+use case may take its class, but no technology and no connection, and neither may the model. A port names the
 model, and a model may take a port, so the two are one layer; `tools/house.py` finds circles.
 """
 
@@ -11,9 +12,11 @@ from typing import cast
 from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, fields, output
 
-MODEL, USE_CASE, ADAPTER, WIRING, MAIN = range(5)
+MODEL, STORE, USE_CASE, ADAPTER, WIRING, MAIN = range(6)
+# A store runs the SQL of its topic: use cases take it where nothing else stands in for it.
+STORES = "postgres"
 LAYERS = {"__main__": MAIN, "wiring": WIRING, "topics": WIRING, "settings": ADAPTER, "errors": MODEL}
-LAYER_NAMES = ("model, port or error", "use case", "adapter", "wiring", "__main__")
+LAYER_NAMES = ("model, port or error", "store", "use case", "adapter", "wiring", "__main__")
 
 
 class FileGrammarContract(Contract):
@@ -54,6 +57,8 @@ class FileGrammarContract(Contract):
         if "wiring" in folders:
             return WIRING
         first_word = name.split("_")[0]
+        if first_word == STORES:
+            return STORE
         if first_word in self.technologies or not self.technologies_set.isdisjoint(folders):
             return ADAPTER
         # One word alone is a noun: `score` is a score, `score_answer` scores.
@@ -65,11 +70,13 @@ class FileGrammarContract(Contract):
         return frozenset(self.technologies)
 
     def _problem(self, service: str, layer: int, imported: str) -> str:
+        # The `postgres` at the top of a service has its connections.
+        outside = (*self.forbidden_inside, f"{service}.postgres")
+        if layer in {MODEL, USE_CASE} and any(_is_within(imported, package) for package in outside):
+            return "a technology or a connection, which only stores and adapters know"
         if imported.startswith(f"{service}."):
             above = self._layer(imported)
             return f"a layer above it ({LAYER_NAMES[above]})" if above > layer else ""
-        if layer <= USE_CASE and any(_is_within(imported, package) for package in self.forbidden_inside):
-            return "a technology, which only adapters know"
         return ""
 
 

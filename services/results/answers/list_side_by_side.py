@@ -19,7 +19,8 @@ from services.results.answers.outcome_filter import (
     check_filter,
     score_keys,
 )
-from services.results.answers.ports import AnswerStore, SameSampleStore
+from services.results.answers.ports import AnswerStore
+from services.results.answers.postgres import PostgresSameSamples
 from services.results.answers.side_by_side import (
     MAX_SAME,
     PairedRow,
@@ -79,7 +80,7 @@ class ListSideBySide:
     records: RunRecordStore
     sample_sets: SampleSetStore
     answers: AnswerStore
-    same_samples: SameSampleStore
+    same_samples: PostgresSameSamples
     clock: Clock
 
     async def list_page(self, query: SideBySideQuery) -> SideBySidePage:

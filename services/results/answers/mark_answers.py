@@ -9,7 +9,7 @@ from services.common.checked_fields import invalid_field
 from services.common.requests.page_tokens import number_token, read_number_token
 from services.results.answers.errors import RowNotFound
 from services.results.answers.marks import Mark, MarkChange, MarkCounts
-from services.results.answers.ports import MarkStore
+from services.results.answers.postgres import PostgresMarks
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
@@ -37,7 +37,7 @@ class MarkRequest:
 @dataclass(frozen=True, slots=True)
 class MarkAnswers:
     records: RunRecordStore
-    marks: MarkStore
+    marks: PostgresMarks
 
     async def mark(self, request: MarkRequest) -> MarkCounts:
         """Marks all named answers, or fails and marks none. Returns how many marks the run has now."""
@@ -76,7 +76,7 @@ class MarkChangePage:
 @dataclass(frozen=True, slots=True)
 class ListMarkChanges:
     records: RunRecordStore
-    marks: MarkStore
+    marks: PostgresMarks
 
     async def list_page(self, run_id: str, size: int, token: str) -> MarkChangePage:
         """Raises `RecordNotFound`, and an error of the field for a token of another list."""

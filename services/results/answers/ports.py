@@ -1,14 +1,12 @@
 """Ports of answers."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
+from services.results.answers.marks import Mark
 from services.results.answers.outcome_filter import OutcomeMatch, OutcomeSort
-from services.results.answers.side_by_side import PositionedSample, SamePosition
-from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
-from services.results.runs.run_plan import RunPlan
+from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,60 +82,4 @@ class AnswerStore(Protocol):
 
     async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
         """The marks of those of some answers that have one."""
-        ...
-
-
-class SameSampleStore(Protocol):
-    """Finds the samples of one set in another."""
-
-    async def at_same_position(
-        self, sample_set_id: str, other_id: str, window: range
-    ) -> Mapping[int, SamePosition]:
-        """Samples by position: what each is, and whether the other set has it there."""
-        ...
-
-    async def by_digest(
-        self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int
-    ) -> list[PositionedSample]:
-        """Positions of some samples in a set; of each no more than so many."""
-        ...
-
-    async def has_any(self, sample_set_id: str, other_id: str) -> bool:
-        """Whether the sets have a sample in common."""
-        ...
-
-
-class MarkStore(Protocol):
-    """Keeps marks on answers."""
-
-    async def positions(self, sample_set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
-        """Positions of rows by their ids; unknown ids are left out."""
-        ...
-
-    async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
-        """Sets the mark of all answers, or fails and sets none; None removes marks. Returns those of the run.
-
-        Raises OutcomeNotFound, FailureNotMarked, and RecordNotFound where the run is deleted meanwhile.
-        """
-        ...
-
-    async def changes(self, run_id: str, size: int, before: int | None) -> list[MarkChange]:
-        """Changes of a run's marks, latest first; only those with a number below `before`."""
-        ...
-
-    async def golden_page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
-        """Golden answers of a run by sample and rollout."""
-        ...
-
-
-class ListedOutcomes(Protocol):
-    """Recorded outcomes on their way into files."""
-
-    def chunks(
-        self, plan: RunPlan, task_index: int, *, has_docs: bool
-    ) -> AsyncIterator[Sequence[ListedOutcome]]:
-        """Yields by sample and rollout, a few megabytes at a time.
-
-        Source rows of samples only where requested.
-        """
         ...

@@ -112,12 +112,15 @@ class PostgresAnswers:
 
 
 class PostgresSameSamples:
+    """Finds the samples of one set in another."""
+
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     async def at_same_position(
         self, sample_set_id: str, other_id: str, window: range
     ) -> Mapping[int, SamePosition]:
+        """Samples by position: what each is, and whether the other set has it there."""
         rows = await self._session.fetch(
             "list_same_rows",
             sample_set_id=sample_set_id,
@@ -133,12 +136,14 @@ class PostgresSameSamples:
     async def by_digest(
         self, sample_set_id: str, digests: Sequence[bytes], max_of_each: int
     ) -> list[PositionedSample]:
+        """Positions of some samples in a set; of each no more than so many."""
         rows = await self._session.fetch(
             "list_by_digest", sample_set_id=sample_set_id, digests=digests, max_of_each=max_of_each
         )
         return [PositionedSample(row["position"], row["digest"], row["name"]) for row in rows]
 
     async def has_any(self, sample_set_id: str, other_id: str) -> bool:
+        """Whether the sets have a sample in common."""
         row = await self._session.fetchrow("has_same_sample", sample_set_id=sample_set_id, other_id=other_id)
         return bool(row and row["is_found"])
 
@@ -148,15 +153,22 @@ def key_columns(keys: Sequence[OutcomeKey]) -> dict[str, list[int]]:
 
 
 class PostgresMarks:
+    """Keeps marks on answers."""
+
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     async def positions(self, sample_set_id: str, row_ids: Sequence[str]) -> Mapping[str, int]:
+        """Positions of rows by their ids; unknown ids are left out."""
         rows = await self._session.fetch("list_row_positions", sample_set_id=sample_set_id, row_ids=row_ids)
         return {row["row_id"]: row["position"] for row in rows}
 
     async def mark(self, run_id: str, keys: Sequence[OutcomeKey], mark: Mark | None, user: str) -> MarkCounts:
-        """Answers do not change, so they are still as checked when they are marked."""
+        """Sets the mark of all answers, or fails and sets none; None removes marks. Returns those of the run.
+
+        Answers do not change, so they are still as checked when they are marked. Raises OutcomeNotFound,
+        FailureNotMarked, and RecordNotFound where the run is deleted meanwhile.
+        """
 
         async def once() -> MarkCounts:
             async with self._session.transaction() as transaction:
@@ -176,6 +188,7 @@ class PostgresMarks:
             raise RecordNotFound(run_id=run_id) from error
 
     async def changes(self, run_id: str, size: int, before: int | None) -> list[MarkChange]:
+        """Changes of a run's marks, latest first; only those with a number below `before`."""
         rows = await self._session.fetch(
             "list_mark_changes", run_id=run_id, before_change_id=before, limit=size
         )
@@ -191,6 +204,7 @@ class PostgresMarks:
         ]
 
     async def golden_page(self, run_id: str, after: OutcomeKey, limit: int) -> list[GoldenAnswer]:
+        """Golden answers of a run by sample and rollout."""
         rows = await self._session.fetch(
             "list_golden_answers", run_id=run_id, **after_key(after), limit=limit
         )

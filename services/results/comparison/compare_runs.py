@@ -32,7 +32,8 @@ from services.results.comparison.comparison import (
 )
 from services.results.comparison.errors import ComparisonTooSlow, NoCommonSamples, RunOfModelNotFound
 from services.results.comparison.pair_differences import pair_differences
-from services.results.comparison.ports import Calls, ComparisonStore, PairStore, RunsOfModels
+from services.results.comparison.ports import Calls, ComparisonStore, RunsOfModels
+from services.results.comparison.postgres import PostgresPairs
 from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
@@ -63,7 +64,7 @@ class CompareQuery:
 @dataclass(frozen=True, slots=True)
 class ComparePair:
     sample_sets: SampleSetStore
-    pairs: PairStore
+    pairs: PostgresPairs
     calls: Calls
 
     async def compare(

@@ -9,7 +9,8 @@ from services.common.requests.page_tokens import key_token, read_key_token
 from services.results.comparison.answer_pairs import sample_score
 from services.results.comparison.comparability import check_comparable
 from services.results.comparison.compared_metrics import all_metrics, shared_tasks, task_named
-from services.results.comparison.ports import FlipQuery, FoundFlip, PairStore
+from services.results.comparison.ports import FlipQuery, FoundFlip
+from services.results.comparison.postgres import PostgresPairs
 from services.results.outcomes.page_bytes import fitting_count
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan
@@ -59,7 +60,7 @@ class FlipsPage:
 class ListFlips:
     records: RunRecordStore
     sample_sets: SampleSetStore
-    pairs: PairStore
+    pairs: PostgresPairs
 
     async def list_page(self, query: FlipsQuery) -> FlipsPage:
         """Whatever way the runs were scored: the answers are shown beside each other."""

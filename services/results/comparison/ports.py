@@ -6,9 +6,8 @@ from typing import Protocol, TypeVar
 
 from services.results.comparison.answer_pairs import SampleAnswers
 from services.results.comparison.comparison import Difference, StoredDifference
-from services.results.comparison.pair_differences import PairsByMetric
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS
-from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.runs.run_plan import PlannedTask, RunRecord
 
 T = TypeVar("T")
 
@@ -44,20 +43,6 @@ class Calls(Protocol):
 
     async def call(self, seconds: float, function: Callable[..., T], *arguments: object) -> T:
         """Raises TookTooLong."""
-        ...
-
-
-class PairStore(Protocol):
-    """Pairs the answers of two runs by their samples."""
-
-    async def pairs(
-        self, first: RunPlan, second: RunPlan, metrics: Mapping[str, Sequence[str]]
-    ) -> PairsByMetric:
-        """Scores of both runs in the metrics of some tasks, which both have."""
-        ...
-
-    async def flips(self, query: FlipQuery) -> list[FoundFlip]:
-        """Samples that both answered and that may be scored differently, in the order of the first run."""
         ...
 
 

@@ -25,12 +25,15 @@ KNOWN_TEXTS = 10_000
 
 
 class PostgresPairs:
+    """Pairs the answers of two runs by their samples."""
+
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     async def pairs(
         self, first: RunPlan, second: RunPlan, metrics: Mapping[str, Sequence[str]]
     ) -> PairsByMetric:
+        """Scores of both runs in the metrics of some tasks, which both have."""
         tasks = list(metrics)
         wanted = [(index, metric) for index, task in enumerate(tasks, start=1) for metric in metrics[task]]
         rows = await self._fetch(
@@ -46,6 +49,7 @@ class PostgresPairs:
         return await asyncio.to_thread(_grouped, rows, named)
 
     async def flips(self, query: FlipQuery) -> list[FoundFlip]:
+        """Samples that both answered and that may be scored differently, in the order of the first run."""
         first, second = query.tasks
         rows = await self._fetch(
             "list_flips",

@@ -12,7 +12,8 @@ from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
 from services.results.answers.marks import ChosenAnswer, GoldenAnswer, latest_golden_answers
-from services.results.answers.ports import AnswerStore, MarkStore
+from services.results.answers.ports import AnswerStore
+from services.results.answers.postgres import PostgresMarks
 from services.results.answers.side_by_side import tool_calls
 from services.results.export.errors import NoGoldenAnswers, RunChanged
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
@@ -86,7 +87,7 @@ class ExportGoldenAnswers:
     records: RunRecordStore
     sample_sets: SampleSetStore
     answers: AnswerStore
-    marks: MarkStore
+    marks: PostgresMarks
 
     async def export(self, run_ids: Sequence[str], form: GoldenForm) -> GoldenFile:
         """Raises NoGoldenAnswers where there are none."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from services.common.checked_fields import invalid_field
 from services.results.answers.outcome_filter import task_index
-from services.results.answers.ports import ListedOutcomes
+from services.results.answers.postgres import PostgresListedOutcomes
 from services.results.export.exported_run import (
     ROWS_VERSION,
     ExportedRun,
@@ -23,14 +23,8 @@ from services.results.export.exported_run import (
     RowKind,
     RowQuery,
 )
-from services.results.export.ports import (
-    ExportFormat,
-    ExportRows,
-    OutcomeFormat,
-    ResumePoints,
-    RowFileWriter,
-    RowFormat,
-)
+from services.results.export.ports import ExportFormat, OutcomeFormat, RowFileWriter, RowFormat
+from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
 from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.runs.errors import RunNotFrozen
 from services.results.runs.ports import RunRecordStore
@@ -45,7 +39,7 @@ POINT_BYTES = 4 * 1024 * 1024
 class RenderFile:
     """`task_indexes`: the tasks of the file, in order."""
 
-    rows: ExportRows
+    rows: PostgresExportRows
     run: ExportedRun
     format: RowFormat
     task_indexes: Sequence[int]
@@ -113,9 +107,9 @@ class ExportRun:
     """`formats` go by the number that the contract gives them."""
 
     records: RunRecordStore
-    rows: ExportRows
-    outcomes: ListedOutcomes
-    resume_points: ResumePoints
+    rows: PostgresExportRows
+    outcomes: PostgresListedOutcomes
+    resume_points: PostgresResumePoints
     show_summary: ShowSummary
     formats: Mapping[int, ExportFormat]
 

@@ -1,10 +1,10 @@
 """Ports of exports."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from services.results.export.exported_run import ExportedRun, ResumableFile, ResumePoint, RowKind, RowQuery
+from services.results.export.exported_run import ExportedRun, RowKind
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey
 
 
@@ -20,33 +20,6 @@ class RowChunk:
 
     rows: Sequence[ExportRow]
     last: OutcomeKey
-
-
-class ExportRows(Protocol):
-    """Rows of outcomes beside their samples."""
-
-    def chunks(self, query: RowQuery, after: OutcomeKey) -> AsyncGenerator[RowChunk]:
-        """Yields by sample and rollout, about a megabyte at a time, what comes after a key.
-
-        Raises RunChanged where the run was opened again meanwhile.
-        """
-        ...
-
-
-class ResumePoints(Protocol):
-    """Stores how many bytes files of frozen runs have up to some outcomes."""
-
-    async def end(self, file: ResumableFile) -> ResumePoint | None:
-        """The end of a file; None where it was never made to its end."""
-        ...
-
-    async def last(self, file: ResumableFile, up_to_byte: int | None) -> ResumePoint:
-        """The last place in a file, or at or before some byte of it, from which it can be made."""
-        ...
-
-    async def add(self, file: ResumableFile, point: ResumePoint) -> None:
-        """Stores a point; one that is stored already stays."""
-        ...
 
 
 class RowFileWriter(Protocol):

@@ -37,16 +37,20 @@ BYTES_OF_FIELDS = 500
 
 
 class PostgresResumePoints:
+    """Stores how many bytes files of frozen runs have up to some outcomes."""
+
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     async def end(self, file: ResumableFile) -> ResumePoint | None:
+        """The end of a file; None where it was never made to its end."""
         row = await self._session.fetchrow(
             "read_export_end", run_id=file.run_id, epoch=file.epoch, tag=file.tag
         )
         return None if row is None else _point(row, is_end=True)
 
     async def last(self, file: ResumableFile, up_to_byte: int | None) -> ResumePoint:
+        """The last place in a file, or at or before some byte of it, from which it can be made."""
         row = await self._session.fetchrow(
             "read_last_resume_point",
             run_id=file.run_id,
@@ -57,6 +61,7 @@ class PostgresResumePoints:
         return ResumePoint() if row is None else _point(row)
 
     async def add(self, file: ResumableFile, point: ResumePoint) -> None:
+        """Stores a point; one that is stored already stays."""
         await self._session.fetchrow(
             "add_resume_point",
             run_id=file.run_id,

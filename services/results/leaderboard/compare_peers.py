@@ -10,7 +10,8 @@ from services.results.comparison.compare_runs import StoreComparison
 from services.results.comparison.ports import ComparisonStore
 from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.leaderboard import Candidate
-from services.results.leaderboard.ports import LeaderboardStore, PeerStore
+from services.results.leaderboard.ports import LeaderboardStore
+from services.results.leaderboard.postgres import PostgresPeers
 from services.results.leaderboard.process_leases import MAX_STARTS, ProcessLeases
 from services.results.leases.lease import Lease, WorkKind
 from services.results.runs.ports import RunRecordStore
@@ -29,7 +30,7 @@ class ComparePeers:
     records: RunRecordStore
     leaderboard: LeaderboardStore
     comparisons: ComparisonStore
-    peers: PeerStore
+    peers: PostgresPeers
     leased_runs: ProcessLeases
     store_comparison: StoreComparison
 

@@ -11,7 +11,7 @@ from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import BenchmarkBaselines, ClosedRun
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leases.lease import Work, WorkKind
-from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.runs.run_plan import PlannedTask
 
 HistoryKey = tuple[datetime, str]
 
@@ -89,18 +89,6 @@ class BaselineStore(Protocol):
 
     async def keep(self, task: PlannedTask, method: ScoringMethod | None, baselines: TaskBaselines) -> None:
         """Stores the baselines of a task's sample set; the first ones stay."""
-        ...
-
-
-class PeerStore(Protocol):
-    """Knows what a run is still to be compared with."""
-
-    async def previous_run(self, run: RunPlan) -> str | None:
-        """The completed run of the same model under the same conditions before this one."""
-        ...
-
-    async def mark_compared(self, run: RunRecord) -> None:
-        """The run waits no more."""
         ...
 
 

@@ -157,10 +157,13 @@ def _result(_run_id: str, text: str) -> BenchmarkResult:
 
 
 class PostgresPeers:
+    """Knows what a run is still to be compared with."""
+
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     async def previous_run(self, run: RunPlan) -> str | None:
+        """The completed run of the same model under the same conditions before this one."""
         facts, conditions = run.facts, conditions_of(run).of_metric(SCORE)
         row = await self._session.fetchrow(
             "find_previous_run",
@@ -172,6 +175,7 @@ class PostgresPeers:
         return None if row is None else str(row["run_id"])
 
     async def mark_compared(self, run: RunRecord) -> None:
+        """The run waits no more."""
         await self._session.fetch("mark_compared", run_id=run.plan.run_id, epoch=run.epoch)
 
 

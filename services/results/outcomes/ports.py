@@ -1,6 +1,6 @@
 """Ports of outcomes: stores and the progress feed."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,22 +78,6 @@ class AnswerSource:
 
     run_id: str
     task_index: int
-
-
-class ReuseStore(Protocol):
-    async def sources(
-        self, run_id: str, task_index: int, environment: Mapping[str, str]
-    ) -> Sequence[AnswerSource]:
-        """Tasks answered by engines with the same environment, the latest first, at most `MAX_SOURCES`."""
-        ...
-
-    async def reuse(self, run_id: str, epoch: int, task_index: int, source: AnswerSource) -> int:
-        """Copies answers to the same samples and rollouts that the run lacks; returns how many it copied.
-
-        Of equal samples the n-th has the n-th answer, or a spare one where that failed; none is copied twice.
-        With their counts, in one transaction. A frozen run, or one in another epoch, gets none.
-        """
-        ...
 
 
 class ProgressPublisher(Protocol):

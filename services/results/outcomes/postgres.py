@@ -217,6 +217,7 @@ class PostgresReuse:
     async def sources(
         self, run_id: str, task_index: int, environment: Mapping[str, str]
     ) -> Sequence[AnswerSource]:
+        """Tasks answered by engines with the same environment, the latest first, at most `MAX_SOURCES`."""
         rows = await self._session.fetch(
             "list_same_requests",
             run_id=run_id,
@@ -228,6 +229,12 @@ class PostgresReuse:
         return [AnswerSource(row["run_id"], row["task_index"]) for row in rows]
 
     async def reuse(self, run_id: str, epoch: int, task_index: int, source: AnswerSource) -> int:
+        """Copies answers to the same samples and rollouts that the run lacks; returns how many it copied.
+
+        Of equal samples the n-th has the n-th answer, or a spare one where that failed; none is copied twice.
+        With their counts, in one transaction. A frozen run, or one in another epoch, gets none.
+        """
+
         async def reuse(transaction: PostgresTransaction) -> int:
             await transaction.execute("join_by_hash")
             reused: int = await transaction.fetchval(

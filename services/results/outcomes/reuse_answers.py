@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.results.outcomes.ports import OutcomeStore, ReuseStore
+from services.results.outcomes.ports import OutcomeStore
+from services.results.outcomes.postgres import PostgresReuse
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 
@@ -12,7 +13,7 @@ from services.results.runs.ports import RunRecordStore
 class ReuseAnswers:
     records: RunRecordStore
     outcomes: OutcomeStore
-    answers: ReuseStore
+    answers: PostgresReuse
 
     async def reuse(self, run_id: str, epoch: int, environment: Mapping[str, str]) -> int:
         """Returns how many answers the run has from other runs by now; can be repeated.

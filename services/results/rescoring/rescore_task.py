@@ -10,7 +10,7 @@ from proctor.values.outcome import Failure
 from proctor.values.scoring import MetricUse, TaskScoring
 from services.common.checked_fields import invalid_field
 from services.results.answers.outcome_filter import task_index
-from services.results.answers.ports import ListedOutcomes
+from services.results.answers.postgres import PostgresListedOutcomes
 from services.results.outcomes.outcome import ListedOutcome, ScoredRow
 from services.results.runs.errors import RunNotFrozen
 from services.results.runs.ports import RunRecordStore
@@ -102,7 +102,7 @@ class RescoredTask:
 class RescoreTask:
     records: RunRecordStore
     sample_sets: SampleSetStore
-    answers: ListedOutcomes
+    answers: PostgresListedOutcomes
     show_summary: ShowSummary
     scorer: AnswerScorer
 

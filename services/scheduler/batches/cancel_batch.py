@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from proctor.values.names.user import Caller
 from services.common.requests.request_fields import check_owner
 from services.scheduler.batches.errors import BatchAlreadyFinished
-from services.scheduler.batches.ports import BatchStore
+from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import Batch, BatchId, BatchState, state_of
 from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
@@ -13,7 +13,7 @@ from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
 
 @dataclass(frozen=True, slots=True)
 class CancelBatch:
-    batches: BatchStore
+    batches: PostgresBatches
     runs: ChangeState
 
     async def cancel(self, batch_id: BatchId, caller: Caller) -> Batch:

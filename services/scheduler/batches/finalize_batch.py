@@ -16,14 +16,16 @@ from services.common.clock import Clock
 from services.common.errors import RemoteError
 from services.common.structured_logs import get_logger
 from services.scheduler.batches.errors import BatchNotFound
-from services.scheduler.batches.ports import BatchLines, BatchStore
+from services.scheduler.batches.ports import BatchLines
+from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, MissingLines, missing_lines
 from services.scheduler.leadership.errors import LeadershipLost
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
-from services.scheduler.uploads.ports import FileStore, ObjectStore
+from services.scheduler.uploads.ports import ObjectStore
+from services.scheduler.uploads.postgres import PostgresFiles
 from services.scheduler.uploads.storage.store_parts import LoadRows, StoreBytes
 from services.scheduler.uploads.stored_file import FileId, FilePurpose, StoredFile, bytes_prefix
 
@@ -66,8 +68,8 @@ def _lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> 
 class FinalizeBatch:
     """`seconds`: how long one `finalize` may take; the sweep of unreferenced prefixes waits longer."""
 
-    batches: BatchStore
-    files: FileStore
+    batches: PostgresBatches
+    files: PostgresFiles
     lines: BatchLines
     objects: ObjectStore
     clock: Clock
@@ -181,7 +183,7 @@ class _LedBatches:
 class LeadBatches:
     """Begins a term; keeps nothing between terms."""
 
-    batches: BatchStore
+    batches: PostgresBatches
     finalize_batch: FinalizeBatch
     clock: Clock
     new_file_id: Callable[[], FileId]

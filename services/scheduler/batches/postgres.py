@@ -25,12 +25,19 @@ _BEFORE_ALL = (datetime(9999, 1, 1, tzinfo=UTC), "")
 
 
 class PostgresBatches:
+    """Batches with their runs, as users make and see them and as the leader ends them."""
+
     def __init__(self, session: PostgresSession, runs: PostgresRuns, storage: PostgresStorage) -> None:
         self._session = session
         self._runs = runs
         self._storage = storage
 
     async def add(self, batch: Batch, request_id: str) -> Batch:
+        """Stores the batch and its run, both or none; or gives that of the user's first call with this id.
+
+        Raises `BatchRequestTaken` where that ordered something else; `QueueFull`, `PriorityNotAllowed` or
+        `StorageQuotaExceeded`, by the limits of this moment; `DatasetNotFound` where the file has gone.
+        """
         request = request_of(batch.user, request_id) if request_id else None
 
         async def add(transaction: PostgresTransaction) -> Batch:
@@ -50,6 +57,7 @@ class PostgresBatches:
         return await self._session.run(add)
 
     async def ordered(self, request_id: str, user: str) -> Batch | None:
+        """The batch that an earlier call of this user with this id has stored."""
         request = request_of(user, request_id)
 
         async def ordered(transaction: PostgresTransaction) -> Batch | None:
@@ -59,9 +67,11 @@ class PostgresBatches:
         return await self._session.run(ordered)
 
     async def get(self, batch_id: BatchId) -> Batch:
+        """Raises `BatchNotFound`."""
         return _batch(batch_id, await self._session.fetchrow("read_batch", batch_id=batch_id))
 
     async def page(self, size: int, after: BatchId | None) -> Sequence[Batch]:
+        """Newest first. Raises `BatchNotFound` where there is no batch to begin behind."""
         created_at, batch_id = ((await self.get(after)).created_at, after) if after else _BEFORE_ALL
         rows = await self._session.fetch(
             "list_batches", before_created_at=created_at, before_batch_id=batch_id, limit=size
@@ -69,12 +79,18 @@ class PostgresBatches:
         return [batch_from_row(row) for row in rows]
 
     async def to_finalize(self, others: Collection[BatchId], limit: int) -> Sequence[BatchId]:
+        """Batches whose run is closed and whose files are not written yet, except `others`."""
         rows = await self._session.fetch("list_batches_to_finalize", left_out=list(others), limit=limit)
         return [BatchId(row["batch_id"]) for row in rows]
 
     async def finalize(
         self, token: FencingToken, batch_id: BatchId, written: BatchFiles, files: Sequence[StoredFile]
     ) -> bool:
+        """Names the files, all or none; False where another has done so, or the batch has gone.
+
+        Raises `LeadershipLost` once another leads.
+        """
+
         async def finalize(transaction: PostgresTransaction) -> bool:
             found = await transaction.fetchval(
                 "finalize_batch",

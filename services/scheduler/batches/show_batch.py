@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunCounts
-from services.scheduler.batches.ports import BatchStore
+from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import Batch, BatchId
 from services.scheduler.runs.reads.count_runs import CountRuns
 
@@ -27,7 +27,7 @@ class BatchViews:
 
 @dataclass(frozen=True, slots=True)
 class ShowBatch:
-    batches: BatchStore
+    batches: PostgresBatches
     count_runs: CountRuns
 
     async def show(self, batch_id: BatchId) -> BatchView:

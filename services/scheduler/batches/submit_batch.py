@@ -8,7 +8,7 @@ from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind, InvalidParameter
 from services.common.requests.request_fields import user_problem
 from services.scheduler.batches.errors import BatchRequestTaken
-from services.scheduler.batches.ports import BatchStore
+from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import (
     ADVICE,
     Batch,
@@ -27,7 +27,7 @@ from services.scheduler.uploads.checking.row_fields import ENDPOINTS
 from services.scheduler.uploads.dataset import RowFacts
 from services.scheduler.uploads.errors import DatasetNotFound, FaultKind, FileNotFound
 from services.scheduler.uploads.faults import DatasetFault
-from services.scheduler.uploads.ports import FileStore
+from services.scheduler.uploads.postgres import PostgresFiles
 from services.scheduler.uploads.stored_file import FilePurpose, StoredFile, expiry_problem
 from services.scheduler.workers.model_names import model_named
 
@@ -93,8 +93,8 @@ class BatchSubmission:
 
 @dataclass(frozen=True, slots=True)
 class SubmitBatch:
-    batches: BatchStore
-    files: FileStore
+    batches: PostgresBatches
+    files: PostgresFiles
     submit_run: SubmitRun
     limits: LimitStore
     controls: RunControls

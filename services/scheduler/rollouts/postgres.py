@@ -21,11 +21,17 @@ _BEFORE_ALL = OrderCursor(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-
 
 
 class PostgresRolloutsOrders:
+    """Orders without a run, because it was refused or deleted, are not shown."""
+
     def __init__(self, session: PostgresSession, runs: PostgresRuns) -> None:
         self._session = session
         self._runs = runs
 
     async def add(self, order: RolloutsOrder, runs: Sequence[Run]) -> Sequence[Run]:
+        """Stores the order and all of its runs, or nothing; a repeated order finds the runs of the first.
+
+        Raises `UnknownSuite`, and what refuses one of the runs, such as `QueueFull`.
+        """
         values = {
             "order_id": order.order_id,
             "username": order.user,
@@ -52,12 +58,14 @@ class PostgresRolloutsOrders:
             raise UnknownSuite(suite=suite, supported=f"other versions of {order.suite}") from error
 
     async def get(self, order_id: str) -> RolloutsOrder:
+        """Raises `RolloutsOrderNotFound`."""
         row = await self._session.fetchrow("read_rollouts_order", order_id=order_id)
         if row is None:
             raise RolloutsOrderNotFound(order_id=order_id)
         return _order(row)
 
     async def of_run(self, run_id: RunId) -> RolloutsOrder:
+        """The order that submitted a run. Raises `RolloutsOrderOfRunNotFound`."""
         row = await self._session.fetchrow("read_order_of_run", run_id=run_id)
         if row is None:
             raise RolloutsOrderOfRunNotFound(run_id=run_id)
@@ -88,6 +96,7 @@ class PostgresRolloutsOrders:
         return await self._session.run(page)
 
     async def runs(self, orders: Sequence[RolloutsOrder]) -> Sequence[Run]:
+        """Runs of the orders that are not deleted, in any order."""
         run_ids = [run_id for order in orders for run_id in order.run_ids]
         return [
             run_from_row(row) for row in await self._session.fetch("list_runs_of_orders", run_ids=run_ids)

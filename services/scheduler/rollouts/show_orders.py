@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunId
-from services.scheduler.rollouts.ports import RolloutsOrderStore
+from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
 from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, RolloutsOrder
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot
@@ -28,7 +28,7 @@ class RolloutsOrderViews:
 
 @dataclass(frozen=True, slots=True)
 class ShowOrders:
-    orders: RolloutsOrderStore
+    orders: PostgresRolloutsOrders
     list_runs: ListRuns
 
     async def show(self, order_id: str) -> RolloutsOrderView:

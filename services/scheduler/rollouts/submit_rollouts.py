@@ -11,7 +11,8 @@ from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
 from services.scheduler.limits.ports import LimitStore
-from services.scheduler.rollouts.ports import RolloutsOrderStore, WriteSuite
+from services.scheduler.rollouts.ports import WriteSuite
+from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.rollouts.rollouts_submission import (
     OrderedRollouts,
@@ -37,7 +38,7 @@ class SubmitRollouts:
     find_tasks: FindStoredTasks
     write: WriteSuite
     suites: AddSuite
-    orders: RolloutsOrderStore
+    orders: PostgresRolloutsOrders
     submit_run: SubmitRun
     limits: LimitStore
 

@@ -13,7 +13,8 @@ from services.scheduler.changes.postgres import PostgresChanges
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import Connections
-from services.scheduler.pricing.resolve_price import Prices, ResolvePrice
+from services.scheduler.pricing.resolve_price import ResolvePrice
+from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.progress.wiring import ProgressParts
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker
@@ -61,7 +62,7 @@ class RunParts:
 def make_runs(
     connections: Connections,
     *,
-    prices: Prices,
+    prices: YamlPrices,
     allowed_base_urls: Sequence[BaseUrl],
     limits: PostgresLimits,
     suites: SuiteParts,

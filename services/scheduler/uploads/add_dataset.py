@@ -21,7 +21,8 @@ from services.scheduler.uploads.dataset import (
 from services.scheduler.uploads.delete_uploads import prefix_of, try_to_delete_objects
 from services.scheduler.uploads.errors import StorageQuotaExceeded, UploadRequestTaken
 from services.scheduler.uploads.faults import DatasetFault
-from services.scheduler.uploads.ports import CheckJob, DatasetStore, ObjectStore
+from services.scheduler.uploads.ports import CheckJob, ObjectStore
+from services.scheduler.uploads.postgres import PostgresDatasets
 from services.scheduler.uploads.quotas.ports import StorageSource
 from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 
@@ -41,7 +42,7 @@ class AddDataset:
 
     program: str
     limits: SizeLimits
-    datasets: DatasetStore
+    datasets: PostgresDatasets
     objects: ObjectStore
     clock: Clock
     uploads: Uploads

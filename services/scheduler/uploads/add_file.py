@@ -18,7 +18,8 @@ from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.dataset import DatasetContent
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.errors import StorageQuotaExceeded, UploadRequestTaken
-from services.scheduler.uploads.ports import CheckJob, FileStore, ObjectStore
+from services.scheduler.uploads.ports import CheckJob, ObjectStore
+from services.scheduler.uploads.postgres import PostgresFiles
 from services.scheduler.uploads.quotas.ports import StorageSource
 from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 from services.scheduler.uploads.stored_file import (
@@ -39,7 +40,7 @@ class AddFile:
 
     program: str
     limits: BatchLimits
-    files: FileStore
+    files: PostgresFiles
     objects: ObjectStore
     clock: Clock
     uploads: Uploads

@@ -14,7 +14,8 @@ from services.common.structured_logs import get_logger
 from services.scheduler.changes.user_change import Author
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound, ObjectStoreUnavailable
-from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
+from services.scheduler.uploads.ports import ObjectStore
+from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.stored_file import FileId
 
 # Their objects are deleted one after the other.
@@ -45,7 +46,7 @@ def try_to_delete_objects(objects: ObjectStore, prefix: str) -> None:
 class DeleteDataset:
     """Deletes a data set that no run uses, and its rows unless another data set or file shares them."""
 
-    datasets: DatasetStore
+    datasets: PostgresDatasets
     objects: ObjectStore
     clock: Clock
 
@@ -61,7 +62,7 @@ class DeleteDataset:
 class DeleteFile:
     """Deletes a file, and its rows unless another file or data set shares them."""
 
-    files: FileStore
+    files: PostgresFiles
     objects: ObjectStore
     clock: Clock
 
@@ -98,7 +99,7 @@ class CollectUnreferencedObjects:
     younger than `upload_seconds` may belong to an upload or a batch that is still running.
     """
 
-    datasets: DatasetStore
+    datasets: PostgresDatasets
     objects: ObjectStore
     clock: Clock
     upload_seconds: float

@@ -48,6 +48,11 @@ class _RepeatedRequest(Exception):
 
 
 class PostgresDatasets:
+    """Data sets and their contents, which they may share with files.
+
+    A prefix is unreferenced while no content and no file uses the objects under it.
+    """
+
     def __init__(self, session: PostgresSession, refuse_used: RefuseUsed, storage: PostgresStorage) -> None:
         self._session = session
         self._refuse_used = refuse_used
@@ -58,9 +63,14 @@ class PostgresDatasets:
         return PostgresDatasets(session=session, refuse_used=self._refuse_used, storage=self._storage)
 
     async def register_prefix(self, prefix: str) -> None:
+        """Marks the prefix as unreferenced. Called before the first object is stored under it."""
         await self._session.execute("add_unreferenced_prefix", prefix=prefix)
 
     async def add(self, dataset: Dataset, request_id: str) -> Dataset:
+        """Returns the data set as stored: that of the user's first call with this request id.
+
+        Its content is the existing one if the same file is already stored. Raises `StorageQuotaExceeded`.
+        """
         request = request_of(dataset.user, request_id) if request_id else None
 
         async def add(transaction: PostgresTransaction) -> Dataset:
@@ -85,11 +95,13 @@ class PostgresDatasets:
             return earlier
 
     async def find_by_request(self, request_id: str, user: str) -> Dataset | None:
+        """The data set stored by an earlier call of this user with this request id."""
         request = request_of(user, request_id)
         row = await self._session.fetchrow("find_submitted_dataset", request_id=request)
         return dataset_from_row(row) if row else None
 
     async def get(self, dataset_id: DatasetId) -> Dataset:
+        """Raises `DatasetNotFound`."""
         row = await self._session.fetchrow("read_dataset", dataset_id=dataset_id)
         if row is None:
             raise DatasetNotFound(dataset_id=dataset_id)
@@ -119,6 +131,13 @@ class PostgresDatasets:
         return await self._session.run(page)
 
     async def delete(self, dataset_id: DatasetId, author: Author) -> DatasetContent | None:
+        """Stores the author too. Returns the content if nothing else uses it.
+
+        Its prefix is then unreferenced.
+
+        Raises `DatasetNotFound`, or `DatasetInUse` if an unfinished run uses the data set.
+        """
+
         async def delete(transaction: PostgresTransaction) -> DatasetContent | None:
             await transaction.execute("lock_dataset_to_delete", dataset_id=dataset_id)
             await self._refuse_used(transaction, dataset_id)
@@ -141,10 +160,12 @@ class PostgresDatasets:
         return await self._session.run(delete)
 
     async def unreferenced_prefixes(self, before: datetime) -> Sequence[str]:
+        """Prefixes that have been unreferenced since before that time."""
         rows = await self._session.fetch("list_unreferenced_prefixes", before=before)
         return [row["prefix"] for row in rows]
 
     async def delete_unreferenced_prefix(self, prefix: str) -> None:
+        """Called once no object is left under the prefix."""
         await self._session.execute("delete_unreferenced_prefix", prefix=prefix)
 
 
@@ -204,6 +225,11 @@ def _dataset_values(dataset: Dataset) -> Mapping[str, object]:
 
 
 class PostgresFiles:
+    """Files, and the contents that valid ones share with data sets.
+
+    Prefixes work as in `PostgresDatasets`.
+    """
+
     def __init__(self, session: PostgresSession, refuse_used: RefuseUsed, storage: PostgresStorage) -> None:
         self._session = session
         self._refuse_used = refuse_used
@@ -214,10 +240,16 @@ class PostgresFiles:
         return PostgresFiles(session=session, refuse_used=self._refuse_used, storage=self._storage)
 
     async def register_prefixes(self, prefixes: Sequence[str]) -> None:
+        """Marks the prefixes as unreferenced. Called before the first object is stored under them."""
         rows = [{"prefix": prefix} for prefix in prefixes]
         await self._session.run(lambda transaction: transaction.executemany("add_unreferenced_prefix", rows))
 
     async def add(self, file: StoredFile, request_id: str) -> StoredFile:
+        """Returns the file as stored: that of the user's first call with this request id.
+
+        Raises `StorageQuotaExceeded`.
+        """
+
         async def add(transaction: PostgresTransaction) -> StoredFile:
             stored = await add_file_in(transaction, file, request_id)
             await self._storage.check_added(transaction, file.user, file.project_id, stored.use)
@@ -232,17 +264,20 @@ class PostgresFiles:
             return earlier
 
     async def find_by_request(self, request_id: str, user: str) -> StoredFile | None:
+        """The file stored by an earlier call of this user with this request id."""
         request = request_of(user, request_id)
         row = await self._session.fetchrow("find_submitted_file", request_id=request)
         return file_from_row(row) if row else None
 
     async def get(self, file_id: FileId) -> StoredFile:
+        """Raises `FileNotFound`."""
         row = await self._session.fetchrow("read_file", file_id=file_id)
         if row is None:
             raise FileNotFound(file_id=file_id)
         return file_from_row(row)
 
     async def page(self, wanted: FileList) -> FilePage:
+        """Raises `FileNotFound` if the file to start after does not exist."""
         created_at, file_id = _BEFORE_ALL if wanted.is_ascending else _AFTER_ALL
         if wanted.after:
             created_at, file_id = (await self.get(wanted.after)).created_at, wanted.after
@@ -257,9 +292,14 @@ class PostgresFiles:
         return FilePage([file_from_row(row) for row in rows[: wanted.size]], len(rows) > wanted.size)
 
     async def delete(self, file_id: FileId, author: Author | None) -> Sequence[str]:
+        """Returns now unreferenced prefixes. Raises `FileNotFound`, `FileInUse` or `FileInUseByRun`.
+
+        Stores the author too; None for a file that has expired.
+        """
         return await self._session.run(lambda transaction: self._delete(transaction, file_id, author))
 
     async def expired(self, now: datetime, limit: int, after: int) -> Sequence[FileId]:
+        """Expired files, earliest expiry first, without the first `after` of them."""
         rows = await self._session.fetch("list_expired_files", now=now, limit=limit, offset=after)
         return [FileId(row["file_id"]) for row in rows]
 

@@ -8,7 +8,8 @@ from services.common.clock import Clock
 from services.common.errors import InvalidParameter
 from services.scheduler.uploads.dataset import Dataset, DatasetId, DatasetRow
 from services.scheduler.uploads.errors import FileNotFound, ObjectStoreUnavailable
-from services.scheduler.uploads.ports import DatasetStore, FileStore, ObjectStore
+from services.scheduler.uploads.ports import ObjectStore
+from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.store_parts import LoadRows, bytes_part_key, parts_from
 from services.scheduler.uploads.stored_file import FileId, StoredFile
 
@@ -19,7 +20,7 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ShowDataset:
-    datasets: DatasetStore
+    datasets: PostgresDatasets
     load_rows: LoadRows
 
     async def list_rows(self, dataset_id: DatasetId, first_doc_id: int, count: int) -> Sequence[DatasetRow]:
@@ -42,7 +43,7 @@ class ShowDataset:
 
 @dataclass(frozen=True, slots=True)
 class ShowFile:
-    files: FileStore
+    files: PostgresFiles
     objects: ObjectStore
     clock: Clock
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from proctor.values.run import RunId
 from services.common.lifecycle import every
-from services.scheduler.rollouts.artifacts.ports import ArtifactStore
+from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
 from services.scheduler.uploads.ports import ObjectStore
@@ -18,7 +18,7 @@ _SWEEP_SECONDS = 600.0
 class DeleteArtifacts:
     """Objects that cannot be deleted now are collected later: their prefix is unreferenced."""
 
-    artifacts: ArtifactStore
+    artifacts: PostgresArtifacts
     objects: ObjectStore
 
     async def delete(self, run_id: RunId) -> None:
@@ -31,7 +31,7 @@ class DeleteArtifacts:
 class DeleteArtifactsWithoutRun:
     """A scheduler that ended after it had deleted a run leaves what is recorded of its artifacts."""
 
-    artifacts: ArtifactStore
+    artifacts: PostgresArtifacts
 
     async def lead(self) -> NoReturn:
         await every(_SWEEP_SECONDS, self.artifacts.delete_without_run, name="delete artifacts without run")

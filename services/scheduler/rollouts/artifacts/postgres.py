@@ -21,10 +21,15 @@ class PostgresArtifacts:
         self._clock = clock
 
     async def owner(self, run_id: RunId) -> tuple[str, int] | None:
+        """The user and the project of a run; None where there is no run."""
         row = await self._session.fetchrow("read_run_owner", run_id=run_id)
         return (row["username"], row["project_id"]) if row else None
 
     async def add(self, part: ArtifactPart, epoch: int, user: str, size_bytes: int) -> bool:
+        """False where the run is gone, over or in another epoch, or the rollout has `MAX_EXECUTIONS` others.
+
+        Called before the object is stored, so that it goes with its run. A new part is not listed yet.
+        """
         added = await self._session.fetchval(
             "add_artifact_part",
             **asdict(part),
@@ -37,6 +42,7 @@ class PostgresArtifacts:
         return bool(added)
 
     async def set_stored(self, part: ArtifactPart, size_bytes: int) -> None:
+        """The object is stored: the part is listed and can be read."""
         await self._session.execute("mark_artifact_part", **asdict(part), size_bytes=size_bytes)
 
     async def of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:
@@ -46,6 +52,7 @@ class PostgresArtifacts:
         return [Artifact(**row) for row in rows]
 
     async def get(self, part: ArtifactPart) -> Artifact | None:
+        """The artifact of a part."""
         row = await self._session.fetchrow(
             "find_artifact",
             run_id=part.run_id,
@@ -57,6 +64,8 @@ class PostgresArtifacts:
         return None if row is None else Artifact(**row)
 
     async def delete_of_run(self, run_id: RunId) -> None:
+        """Deletes the records of a deleted run; their objects are collected."""
+
         async def delete(transaction: PostgresTransaction) -> None:
             if await transaction.fetchval("delete_artifacts", run_id=run_id):
                 await transaction.execute("add_unreferenced_prefix", prefix=artifacts_prefix(run_id))
@@ -64,6 +73,8 @@ class PostgresArtifacts:
         await self._session.run(delete)
 
     async def delete_without_run(self) -> None:
+        """Deletes records whose run is gone; their objects are collected."""
+
         async def delete(transaction: PostgresTransaction) -> None:
             rows = await transaction.fetch("delete_artifacts_without_run")
             prefixes = {artifacts_prefix(RunId(str(row["run_id"]))) for row in rows}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from proctor.values.run import RunId
 from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPart
 from services.scheduler.rollouts.artifacts.errors import ArtifactNotFound
-from services.scheduler.rollouts.artifacts.ports import ArtifactStore
+from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.uploads.ports import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
 class ShowArtifacts:
-    artifacts: ArtifactStore
+    artifacts: PostgresArtifacts
     objects: ObjectStore
 
     async def list_of_rollout(self, run_id: RunId, sample: int, rollout: int) -> Sequence[Artifact]:

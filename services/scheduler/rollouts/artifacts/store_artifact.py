@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from services.common.clock import Clock
 from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, ArtifactPart
 from services.scheduler.rollouts.artifacts.errors import ArtifactRefused
-from services.scheduler.rollouts.artifacts.ports import ArtifactStore
+from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.ports import StorageSource
 
@@ -19,7 +19,7 @@ _MAX_CACHED_OWNERS = 1000
 class StoreArtifact:
     """Summing up the storage of a user and a project for each part would cost more than the part."""
 
-    artifacts: ArtifactStore
+    artifacts: PostgresArtifacts
     objects: ObjectStore
     storage: StorageSource
     clock: Clock

@@ -19,6 +19,11 @@ class PostgresBudgets:
         self._clock = clock
 
     async def record(self, report: BudgetReport) -> EarlierUse | None:
+        """Replaces what the execution reported before.
+
+        None, and nothing is recorded, where the run is gone, over or in another epoch, or the rollout has
+        `MAX_EXECUTIONS` others.
+        """
         used = report.used
         rows = await self._session.fetch(
             "record_budget_use",

@@ -1,26 +1,16 @@
 """Records what an execution of a rollout used, so that the next one has only the rest."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from proctor.values.rollout import EarlierUse
 from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport
 from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
-
-
-class BudgetStore(Protocol):
-    async def record(self, report: BudgetReport) -> EarlierUse | None:
-        """Replaces what the execution reported before.
-
-        None, and nothing is recorded, where the run is gone, over or in another epoch, or the rollout has
-        `MAX_EXECUTIONS` others.
-        """
-        ...
+from services.scheduler.rollouts.budgets.postgres import PostgresBudgets
 
 
 @dataclass(frozen=True, slots=True)
 class RecordBudgetUse:
-    budgets: BudgetStore
+    budgets: PostgresBudgets
 
     async def record(self, report: BudgetReport) -> EarlierUse:
         """Records the report. Returns the use of earlier executions. Raises `BudgetUseRefused`."""

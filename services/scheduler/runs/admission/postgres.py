@@ -16,9 +16,8 @@ from services.scheduler.leadership.postgres import run_as_leader, write_as_leade
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.planned_rows import PlannedRows
-from services.scheduler.runs.admission.report_queue import QueueDepth
 from services.scheduler.runs.admission.run_estimate import CompletedRun, PastRuns
-from services.scheduler.runs.admission.run_queue import PendingRun, QueuedRuns, UserRunCounts
+from services.scheduler.runs.admission.run_queue import PendingRun, QueueDepth, QueuedRuns, UserRunCounts
 from services.scheduler.runs.admission.run_slots import RunSlot, SlotChanges, SlotRequest, assign_slots
 from services.scheduler.runs.lifecycle.postgres_rows import run_from_row, run_ids_from_rows
 
@@ -49,6 +48,7 @@ class PostgresQueue:
         return await self._session.run(read)
 
     async def depths(self) -> Sequence[QueueDepth]:
+        """Pending and running runs; what has none is left out."""
         return [
             QueueDepth(
                 state=RunState(row["state"]),

@@ -1,38 +1,21 @@
 """Shows the length of the queue and its longest waits as metrics."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import timedelta
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunState
 from services.common.clock import Clock
 from services.scheduler import metrics
 from services.scheduler.limits.ports import LimitStore
+from services.scheduler.runs.admission.postgres import PostgresQueue
 
 _SHOWN = (RunState.PENDING, RunState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
-class QueueDepth:
-    """Runs of one state and priority; `oldest` is when the first of them was queued."""
-
-    state: RunState
-    priority: Priority
-    runs: int
-    oldest: datetime
-
-
-class QueueDepths(Protocol):
-    async def depths(self) -> Sequence[QueueDepth]:
-        """Pending and running runs; what has none is left out."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class ReportQueue:
-    depths: QueueDepths
+    depths: PostgresQueue
     limits: LimitStore
     clock: Clock
 

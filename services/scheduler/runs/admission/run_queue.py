@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from proctor.values.priority import Priority
+from proctor.values.run import RunState
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.runs.admission.run_estimate import TimeEstimate
 from services.scheduler.runs.lifecycle.run import Run
@@ -94,3 +96,13 @@ class RunWait:
     position: int
     blocked_by: str
     estimate: TimeEstimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Runs of one state and priority; `oldest` is when the first of them was queued."""
+
+    state: RunState
+    priority: Priority
+    runs: int
+    oldest: datetime

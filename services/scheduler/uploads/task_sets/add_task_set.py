@@ -14,7 +14,7 @@ from services.scheduler.uploads.quotas.ports import StorageSource
 from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 from services.scheduler.uploads.task_sets.check_task_archive import TaskArchiveCheck
 from services.scheduler.uploads.task_sets.errors import TasksRefused
-from services.scheduler.uploads.task_sets.ports import TaskSetStore
+from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
 from services.scheduler.uploads.task_sets.task_set import CheckedTasks, TaskSet, TasksHeader, new_prefix
 
 
@@ -27,7 +27,7 @@ class AddTaskSet:
 
     program: str
     max_bytes: int
-    sets: TaskSetStore
+    sets: PostgresTaskSets
     objects: ObjectStore
     uploads: Uploads
     storage: StorageSource

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from services.common.clock import Clock
 from services.common.lifecycle import every
-from services.scheduler.uploads.task_sets.ports import TaskSetStore
+from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
 
 # For an order that follows its upload.
 _KEPT_UPLOADS = timedelta(days=1)
@@ -19,7 +19,7 @@ _DELETE_SECONDS = 600.0
 class DeleteUnusedTasks:
     """The objects of deleted sets are deleted with those of other unreferenced prefixes."""
 
-    sets: TaskSetStore
+    sets: PostgresTaskSets
     clock: Clock
 
     async def lead(self) -> NoReturn:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proctor.values.rollout import RolloutTask
 from services.scheduler.uploads.errors import TasksNotFound
 from services.scheduler.uploads.ports import ObjectStore
-from services.scheduler.uploads.task_sets.ports import TaskSetStore
+from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
 from services.scheduler.uploads.task_sets.task_set import bundle_key, is_digest, tasks_key
 
 PART_BYTES = 2 * 1024 * 1024
@@ -18,7 +18,7 @@ PART_BYTES = 2 * 1024 * 1024
 class FindBundle:
     """Files of a task by their digest. A worker knows it only if it was sent the task."""
 
-    sets: TaskSetStore
+    sets: PostgresTaskSets
     objects: ObjectStore
 
     async def find(self, digest: str, first_byte: int) -> bytes:
@@ -32,7 +32,7 @@ class FindBundle:
 
 @dataclass(frozen=True, slots=True)
 class FindStoredTasks:
-    sets: TaskSetStore
+    sets: PostgresTaskSets
     objects: ObjectStore
     read: Callable[[bytes], Sequence[RolloutTask]]
 

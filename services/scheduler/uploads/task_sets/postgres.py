@@ -11,15 +11,26 @@ from services.scheduler.uploads.task_sets.task_set import TaskSet
 
 
 class PostgresTaskSets:
+    """Sets of tasks, and who uses them: a user who uploaded one, or a suite that was written of one.
+
+    A prefix is unreferenced while no set has its objects.
+    """
+
     def __init__(self, session: PostgresSession, storage: PostgresStorage, clock: Clock) -> None:
         self._session = session
         self._storage = storage
         self._clock = clock
 
     async def register_prefix(self, prefix: str) -> None:
+        """Marks the prefix as unreferenced. Called before the first object is stored under it."""
         await self._session.execute("add_unreferenced_prefix", prefix=prefix)
 
     async def add(self, tasks: TaskSet, user: str) -> str:
+        """The prefix of the set: that of an equal one, where it is stored already.
+
+        Raises `StorageQuotaExceeded`.
+        """
+
         async def add(transaction: PostgresTransaction) -> str:
             prefix: str = await transaction.fetchval(
                 "store_task_set", digest=tasks.digest, prefix=tasks.prefix, size_bytes=tasks.size_bytes
@@ -34,6 +45,11 @@ class PostgresTaskSets:
         return await self._session.run(add)
 
     async def use(self, tasks_digest: str, user: str, suite_digest: str = "") -> str:
+        """The prefix of a set, which the suite with this digest uses from now on.
+
+        Without one it is kept for a while. Raises `TasksNotFound`.
+        """
+
         async def use(transaction: PostgresTransaction) -> str:
             row = await transaction.fetchrow("lock_task_set", digest=tasks_digest)
             if row is None:
@@ -67,10 +83,16 @@ class PostgresTaskSets:
             await self._storage.check_added(transaction, user, 0, added)
 
     async def prefix_of_bundle(self, digest: str) -> str | None:
+        """A prefix under which the files with this digest are stored."""
         prefix: str | None = await self._session.fetchval("find_task_bundle", digest=digest)
         return prefix
 
     async def delete_unused(self, uploaded_before: datetime, suites_before: datetime) -> None:
+        """Deletes uploads that no order used, and uses of suites that are not there, older than this.
+
+        Prefixes of sets without a user and a suite are unreferenced then.
+        """
+
         async def delete(transaction: PostgresTransaction) -> None:
             await transaction.execute("delete_task_uploads", before=uploaded_before)
             await transaction.execute("delete_task_uses", before=suites_before)
