@@ -6,6 +6,14 @@ from typing import TypeVar
 
 from proctor.values.contract_enum import ContractEnum
 
+# How a model is told to choose in words. It is no part of the sample, which may be scored by log-likelihood
+# too (decision 0007): workers put it before the prompt that they send, pages before the one that they show.
+_BY_TEXT = "Reply with the text of exactly one of these options, and nothing else:\n{options}\n\n{prompt}"
+# What the letters stand for is in the prompt.
+_BY_LETTER = "Reply with the letter of exactly one option, {options}, and nothing else.\n\n{prompt}"
+# Stored with the run as `choice_instruction`; another text gets another number.
+INSTRUCTION_VERSION = "2"
+
 
 class OutputType(ContractEnum):
     """The form of an answer: one of the given choices, or free text up to a stop."""
@@ -93,3 +101,18 @@ class TaskGroup:
     group: str
     tasks: tuple[str, ...]
     metrics: tuple[GroupMetric, ...] = ()
+
+
+def are_letters(choices: Sequence[str]) -> bool:
+    """Whether every choice is only a letter, which stands for a text elsewhere."""
+    texts = [choice.strip() for choice in choices]
+    return all(len(text) == 1 and text.isascii() and text.isupper() for text in texts)
+
+
+def with_choice_instruction(prompt: str, choices: Sequence[str]) -> str:
+    """The prompt as it is sent to a model that answers in words."""
+    texts = [choice.strip() for choice in choices]
+    if are_letters(texts) and len(texts) > 1:
+        options = f"{', '.join(texts[:-1])} or {texts[-1]}"
+        return _BY_LETTER.format(options=options, prompt=prompt)
+    return _BY_TEXT.format(options="\n".join(f"- {text}" for text in texts), prompt=prompt)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from string import ascii_uppercase
 
+from proctor.values.scoring import are_letters
 from services.results.scoring.answer_text import SPACED, Mention, bare, caseless, is_whole_word, mentions
 
 _OWN_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+(?=\S)")
@@ -47,7 +48,7 @@ class ChoiceOptions:
     def being(self, text: str) -> int | None:
         """The choice that a whole text names."""
         wanted = bare(text)
-        if wanted in self.forms:
+        if wanted and wanted in self.forms:
             return self.forms.index(wanted)
         whole = (named for named in self.named_at(text, 0) if _REST.match(text, named.end))
         return next((named.label for named in whole), None)
@@ -100,15 +101,20 @@ class ChoiceOptions:
         return sorted(found, key=lambda named: -named.end)
 
 
-def options_of(choices: Sequence[str]) -> ChoiceOptions | None:
-    """None where only the exact text distinguishes the choices."""
-    texts = [choice.strip() for choice in choices]
-    own = [_OWN_LETTER.match(text) for text in texts]
+def options_of(choices: Sequence[str], texts: Sequence[str] = ()) -> ChoiceOptions | None:
+    """None where only the exact text distinguishes the choices.
+
+    `texts`: what choices that are letters stand for.
+    """
+    if texts and are_letters(choices):
+        return _lettered([choice.strip() for choice in choices], texts)
+    stripped = [choice.strip() for choice in choices]
+    own = [_OWN_LETTER.match(text) for text in stripped]
     letters = {found[1].upper(): label for label, found in enumerate(own) if found}
-    if len(letters) == len(texts):
-        forms = [bare(text[found.end() :]) for text, found in zip(texts, own, strict=True) if found]
+    if len(letters) == len(stripped):
+        forms = [bare(text[found.end() :]) for text, found in zip(stripped, own, strict=True) if found]
     else:
-        forms = [bare(text) for text in texts]
+        forms = [bare(text) for text in stripped]
         single = {
             form.upper(): label for label, form in enumerate(forms) if len(form) == 1 and form.isalpha()
         }
@@ -116,3 +122,17 @@ def options_of(choices: Sequence[str]) -> ChoiceOptions | None:
         letters = single or dict(zip(ascii_uppercase, range(len(forms)), strict=False))
     are_distinct = all(forms) and len({form.rstrip("?") for form in forms}) == len(forms)
     return ChoiceOptions(forms, letters) if are_distinct else None
+
+
+def _lettered(letters: Sequence[str], texts: Sequence[str]) -> ChoiceOptions | None:
+    """Letters with their texts. A text that two letters have, or that is a letter itself, names none."""
+    labels = {letter: label for label, letter in enumerate(letters)}
+    if len(labels) < len(letters):
+        return None
+    forms = [bare(text) for text in texts]
+    plain = [form.rstrip("?") for form in forms]
+    distinct = [
+        form if plain.count(same) == 1 and form.upper() not in labels else ""
+        for form, same in zip(forms, plain, strict=True)
+    ]
+    return ChoiceOptions(distinct, labels)

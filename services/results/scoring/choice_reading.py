@@ -263,14 +263,15 @@ def _is_one_of(forms: frozenset[str], named: Named, options: ChoiceOptions) -> b
     return named.label is not None and options.forms[named.label] in forms
 
 
-def named_choice(text: str, choices: Sequence[str]) -> int | None:
+def named_choice(text: str, choices: Sequence[str], texts: Sequence[str] = ()) -> int | None:
+    """`texts`: what choices that are only letters stand for, where it is known."""
     answer = final_answer(text)
     forms = {text.strip(), answer}
     exact = [label for label, choice in enumerate(choices) if choice.strip() in forms]
     # Two choices that are the same text leave it open which one is meant.
     if exact or not answer:
         return exact[0] if len(exact) == 1 else None
-    options = options_of(choices)
+    options = options_of(choices, texts)
     if options is None or len(answer) > _MAX_ANSWER_CHARACTERS:
         return None
     lines = _SPACES.sub(" ", unmarked(answer)).strip()

@@ -18,8 +18,8 @@ class ScoringTarget:
     """The target of a sample. `choices` are continuations, delimiter included, as the model sees.
 
     Either `choice` or, where several are right, `right_choices`. Metrics compare an answer with `texts`, and
-    some with `wrong_texts` too. `choice_texts` are the texts of the choices for metrics that compare the
-    chosen one with `texts`.
+    some with `wrong_texts` too. `choice_texts` are the texts of the choices: an answer may name a choice by
+    them, and metrics compare the text of the chosen one with `texts`.
     """
 
     choices: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.outcome import Answer
-from proctor.values.scoring import OutputType
+from proctor.values.scoring import OutputType, are_letters
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.choice_metrics import (
     GENERATED_METRICS,
@@ -62,8 +62,8 @@ def score_generated_choice(
 
     def read(pipeline: FilterPipeline) -> _ReadChoice:
         text = read_answer(pipeline, answer) or ""
-        label = named_choice(text, texts)
-        if label is None and target.choice_texts:
+        label = named_choice(text, texts, target.choice_texts)
+        if label is None and target.choice_texts and not are_letters(texts):
             label = named_choice(text, target.choice_texts)
         return _ReadChoice(ChosenChoice(target, texts, UNREAD if label is None else label))
 

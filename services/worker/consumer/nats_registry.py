@@ -8,6 +8,7 @@ from proctor.v1 import model_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.providers.pool import Pool
 from proctor.values.providers.worker import WorkerState
+from proctor.values.scoring import INSTRUCTION_VERSION
 from proctor.wire.enums import number_of
 from proctor.wire.values import LOAD
 from services.common.clock import ServerClock
@@ -19,7 +20,6 @@ from services.common.structured_logs import get_logger
 from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.ports import PeerWorker
 from services.worker.consumer.process_shard import WorkerContext
-from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.models.model_loader import ModelLoader
 from services.worker.rate_limits.limiter import RateLimiters
 

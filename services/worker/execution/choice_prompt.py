@@ -1,4 +1,4 @@
-"""Shows the choices to a model that replies in text: its options are listed before the prompt.
+"""Puts a question to a model that replies in text: an instruction names the options before the prompt.
 
 The instruction is not part of the sample (decision 0007): the same sample may be scored by log-likelihood.
 """
@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from proctor.values.sample import Prompt
+from proctor.values.scoring import with_choice_instruction
 from services.worker.engines.engine import Sampling
 from services.worker.engines.errors import RequestRefused
-
-INSTRUCTION = "Reply with the text of exactly one of these options, and nothing else:\n{options}\n\n{prompt}"
-# Stored with the run as `choice_instruction`; another text gets another number.
-INSTRUCTION_VERSION = "1"
 
 # A token is at least one byte of a text; the rest is for the end token and an engine's additions.
 _TOKENS_AROUND_TEXT = 64
@@ -33,11 +30,11 @@ def option_texts(choices: Sequence[str]) -> tuple[str, ...]:
 
 def instructed_prompt(prompt: Prompt, choices: Sequence[str]) -> Prompt:
     """Puts the instruction before the prompt; in a chat, before the text of its last message."""
-    options = "\n".join(f"- {text}" for text in option_texts(choices))
+    texts = option_texts(choices)
     if not prompt.is_chat:
-        return Prompt(text=INSTRUCTION.format(options=options, prompt=prompt.as_text))
+        return Prompt(text=with_choice_instruction(prompt.as_text, texts))
     *earlier, last = prompt.messages
-    content = INSTRUCTION.format(options=options, prompt=last.content)
+    content = with_choice_instruction(last.content, texts)
     return Prompt(messages=(*earlier, replace(last, content=content)))
 
 

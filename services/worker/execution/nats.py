@@ -13,6 +13,7 @@ from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.run import FINAL_NUMBERS, RunId
+from proctor.values.scoring import INSTRUCTION_VERSION
 from proctor.values.usage import Timing, TokenUsage
 from proctor.wire.values import OUTCOME
 from services.common.clock import ServerClock
@@ -21,7 +22,6 @@ from services.common.nats.bucket import Bucket, BucketEntry
 from services.common.nats.jetstream import JetStream
 from services.common.structured_logs import get_logger
 from services.worker import metrics
-from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.execution.proto import proof_to_proto
 from services.worker.execution.run_states import RunControl, RunStates
 from services.worker.execution.shard import OutcomeBatch

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
-from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
+from proctor.values.scoring import INSTRUCTION_VERSION
 from tests.e2e.harness.run_ends import all_outcomes, completed
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness

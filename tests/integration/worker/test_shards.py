@@ -7,10 +7,10 @@ import pytest
 
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.values.priority import Priority
+from proctor.values.scoring import INSTRUCTION_VERSION
 from services.common.clock import SystemClock
 from services.worker.consumer.proto import shard_from_proto
 from services.worker.engines.errors import EngineDied, RateLimited
-from services.worker.execution.choice_prompt import INSTRUCTION_VERSION
 from services.worker.execution.shard import Shard
 from services.worker.settings import WorkerSettings
 from tests.fakes.eventually import eventually

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.values.scoring import with_choice_instruction
 from proctor.values.usage import TokenUsage
 from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
 from services.gateway.api.dataset_runs.schemas import AnswerShown
@@ -14,6 +15,8 @@ from services.gateway.pages.answers.filters import FAILURES, SORTS
 from services.gateway.pages.rows.answer_marks import mark_of, outcome_badge
 from services.gateway.pages.rows.runs import RunRow, run_row
 
+# The model chooses in words, after an instruction.
+_IN_WORDS = frozenset({run_pb2.SCORING_METHOD_GENERATE, run_pb2.SCORING_METHOD_CONSTRAINED})
 # Filters that the form shows folded.
 _RARE = frozenset(
     {"metric", "min_score", "max_score", "min_characters", "max_characters", "marked", "failure"}
@@ -32,7 +35,8 @@ class ChoiceRow:
 class AnswerRow(AnswerShown):
     """All that is recorded of an answer or a failure. `text` is None for a failure without an answer.
 
-    `css_class` and `word` are those of its badge; `name` is the key that marks it.
+    `css_class` and `word` are those of its badge; `name` is the key that marks it. `sent_prompt` is the
+    prompt as the model read it.
     """
 
     run_id: str
@@ -41,6 +45,7 @@ class AnswerRow(AnswerShown):
     css_class: str
     word: str
     prompt: str
+    sent_prompt: str
     text: str | None
     target: str
     choices: list[ChoiceRow]
@@ -184,10 +189,18 @@ def _row(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run, metrics: Seque
         row_id=recorded.row_id or str(recorded.doc_id),
         css_class=css_class,
         word=word,
+        sent_prompt=_sent_prompt(recorded, run),
         text=answer.text if answer else None,
         choices=_choices(recorded.choices, answer or outcome_pb2.Answer()),
         digest=recorded.digest.hex(),
     )
+
+
+def _sent_prompt(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run) -> str:
+    """The prompt with the instruction that the worker put before it."""
+    if not recorded.choices or run.scoring_method not in _IN_WORDS:
+        return recorded.prompt
+    return with_choice_instruction(recorded.prompt, recorded.choices)
 
 
 def _choices(texts: Sequence[str], answer: outcome_pb2.Answer) -> list[ChoiceRow]:

@@ -27,6 +27,14 @@ def test_options_are_named_in_the_last_turn_of_a_chat() -> None:
     assert instructed_prompt(chat("Hello.", QUESTION), CHOICES) == chat("Hello.", INSTRUCTED)
 
 
+def test_letters_are_asked_for_as_letters() -> None:
+    asked = instructed_prompt(chat("Which one?\nA. Rome\nB. Oslo"), (" A", " B", " C"))
+    assert asked == chat(
+        "Reply with the letter of exactly one option, A, B or C, and nothing else.\n\n"
+        "Which one?\nA. Rome\nB. Oslo"
+    )
+
+
 def test_braces_of_a_choice_are_only_text() -> None:
     prompt = instructed_prompt(Prompt("{prompt}"), (" {options}", " {}"))
     assert prompt.as_text.endswith("\n- {options}\n- {}\n\n{prompt}")
