@@ -57,7 +57,6 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("document", "text"): "the text of the YAML document, which has files beside it",
     ("metric", "name"): "the key of a metric in a suite file, as in what a rescoring is sent",
     ("force", "is_forced"): "an instruction in a request",
-    ("wrong", "is_marked_wrong"): "a mark beside golden",
     ("form", "format"): "a parameter in Python, whose name over HTTP is format",
     ("total_bytes", "size_bytes"): "an argument and no field of REST",
     ("user", "name"): "of the caller, and of no contract",

@@ -39,16 +39,6 @@ def completion_of(run: run_pb2.Run) -> dict[str, object]:
     }
 
 
-async def test_an_answer_of_an_older_results_service_was_created_with_its_run(
-    harness: GatewayHarness,
-) -> None:
-    run = stored_run(harness)
-    run.created_at.FromSeconds(1_700_000_000)
-    harness.results.outcomes[run.run_id] = [recorded(0, recorded_at=None)]
-    _, body, _ = await call(harness, "GET", f"{API}/{shown_id(run)}/results")
-    assert body["results"][0]["response"]["body"]["created"] == 1_700_000_000
-
-
 async def test_answers_come_page_by_page_in_the_form_of_batch_lines(harness: GatewayHarness) -> None:
     run = stored_run(harness)
     run.admitted_at.FromSeconds(1_700_000_000)
