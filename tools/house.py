@@ -33,7 +33,7 @@ LOG_METHODS = {"debug", "info", "warning", "error", "exception"}
 KEYS_WITHOUT_ID = {"run", "batch", "dataset", "project"}
 IMPORTS_OF_VALUES = {
     *("collections.abc", "dataclasses", "datetime", "enum", "functools", "hashlib", "hmac", "json", "math"),
-    *("re", "types", "typing", "urllib.parse", "yaml"),
+    *("bisect", "re", "types", "typing", "urllib.parse", "yaml"),
 }
 _IGNORE_WITHOUT_REASON = re.compile(
     r"(?<!r\")# (type: ignore(?!\[[a-z, -]+\]  # \S)|noqa(?!: [A-Z0-9, ]+  # \S))"

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 
 # LaTeX's box around an answer.
 BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_TAGS = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad"
-_REASONING_BEGINS = rf"(?:<(?:{_TAGS})>|\[THINK\]|◁think▷)"
-_REASONING_ENDS = re.compile(rf"</(?:{_TAGS})>|\[/THINK\]|◁/think▷", re.IGNORECASE)
-_UNFINISHED = re.compile(rf"{_REASONING_BEGINS}.*\Z", re.DOTALL | re.IGNORECASE)
 _ONE_FIELD = re.compile(
     r'(?:```\w*\s*)?\{\s*"(?:answer|choice|option|label)"\s*:\s*"([^"]*)"\s*\}(?:\s*```)?', re.IGNORECASE
 )
@@ -38,23 +34,12 @@ _BULLET = re.compile(r"\A\s*-\s+(?!\d)")
 
 def final_answer(text: str) -> str:
     """Every step is linear in the text, however often a model that has lost itself repeats a sign."""
-    text = _on_final_channel(text)
-    closings = list(_REASONING_ENDS.finditer(text))
-    # After the last end: models open the tag in the prompt, so that only its end is in the answer.
-    text = _UNFINISHED.sub("", text[closings[-1].end() :] if closings else text).strip()
     text = _tagged(text).strip()
     as_json = _ONE_FIELD.fullmatch(text)
     if as_json:
         return as_json[1].strip()
     next_turn = _NEXT_TURN.search(text)
     return (text[: next_turn.start()] if next_turn else text).strip()
-
-
-def _on_final_channel(text: str) -> str:
-    """The last message on it; without one, the whole text."""
-    _, channel, last = text.rpartition("<|channel|>final")
-    _, message, answer = last.partition("<|message|>")
-    return answer if channel and message else text
 
 
 def _tagged(text: str) -> str:

@@ -1,10 +1,11 @@
 """Scores answers, as lm-evaluation-harness scores them. Failures never come here."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from proctor.values.outcome import Answer
+from proctor.values.reasoning.separate import separate_reasoning
 from proctor.values.scoring import OutputType, are_letters
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.choice_metrics import (
@@ -93,6 +94,7 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer
 def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
     if scoring.is_unscored:
         return Score("")
+    answer = without_reasoning(answer)
     if scoring.output_type is OutputType.GENERATE_UNTIL:
         return score_text(scoring, target, answer)
     if target.choice is None and not target.right_choices:
@@ -101,6 +103,13 @@ def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer
     if scoring.is_generated:
         return score_generated_choice(scoring, target, texts, answer.text)
     return _score_by_loglikelihood(scoring, target, texts, answer)
+
+
+def without_reasoning(answer: Answer) -> Answer:
+    """The one place where reasoning is left out, before any filter and metric."""
+    separated = separate_reasoning(answer.text, is_cut=answer.finish_reason == "length")
+    # A text without reasoning is scored as it is, white space included.
+    return answer if separated.answer is answer.text else replace(answer, text=separated.answer.strip())
 
 
 async def score_answers(

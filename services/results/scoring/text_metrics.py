@@ -174,7 +174,9 @@ class ReadText:
         if judged is None:
             raise ScoringImpossible("its code was not executed with it; retry the run instead")
         value = judged.score if is_graded else float(judged.is_passed)
-        return MetricResult(value, judged.detail, _vote(judged.detail))
+        # Reasoning that never ended left no code.
+        has_answer = self.verdict is not None or self.prediction is not None
+        return MetricResult(value, judged.detail if has_answer else None, _vote(judged.detail))
 
     def _judged(self, rule: AnswerRule) -> MetricResult:
         judged = rule.judge(self.prediction or "", self.target.texts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from proctor.values.outcome import Failure, FailureClass, Outcome
+from proctor.values.reasoning.separate import separate_reasoning
 from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import Clock
@@ -136,7 +137,9 @@ class ExecuteSample:
         if sample.code_check is None:
             return response
         try:
-            result = await self.check_code.check(sample.code_check, answer.text)
+            # No draft in the reasoning is executed.
+            separated = separate_reasoning(answer.text, is_cut=answer.finish_reason == "length")
+            result = await self.check_code.check(sample.code_check, separated.answer)
         except SandboxError as error:
             return Failure(FailureClass.SANDBOX, str(error))
         return replace(response, answer=replace(answer, code_result=result))

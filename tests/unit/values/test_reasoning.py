@@ -1,0 +1,163 @@
+"""Reasoning and answer of a model's plain text: what is set apart, and what only mentions a mark."""
+
+import time
+
+import pytest
+
+from proctor.values.reasoning.separate import separate_reasoning
+from proctor.values.reasoning.separated_text import SeparatedText
+
+HARMONY = "<|channel|>analysis<|message|>Red? No.<|end|><|start|>assistant<|channel|>final"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>Is it red? No.</think> Blue", "Blue"),
+        ("\n<THINK>\nRed?\n</THINK>\n\nBlue\n", "Blue"),
+        ("<thinking>Red?</thinking>Blue", "Blue"),
+        ("<thought>\nRed?\n</thought>\n\nBlue", "Blue"),
+        ("<reasoning>Red?</reasoning>Blue", "Blue"),
+        ("<seed:think>Red?</seed:think>Blue", "Blue"),
+        ("<longcat_think>Red?</longcat_think>Blue", "Blue"),
+        ("[THINK]Red?[/THINK]Blue", "Blue"),
+        ("◁think▷Red?◁/think▷Blue", "Blue"),
+        ("<|im_start|>assistant\n<think>Red?</think>Blue", "Blue"),
+        ("<think>\n\n</think>\n\nBlue", "Blue"),
+        (HARMONY + "<|message|>Blue<|return|>", "Blue"),
+        (HARMONY + ' <|constrain|>json<|message|>{"colour": "blue"}<|return|>', '{"colour": "blue"}'),
+        ("<|channel|>final<|message|>Blue", "Blue"),
+        ("Red? No.<|end|><|start|>assistant<|channel|>final<|message|>Blue", "Blue"),
+        ("analysisIs it red? No, blue.assistantfinalBlue", "Blue"),
+        ("analysisRed?\nNo.assistantcommentaryHm. assistantfinal**Blue**", "**Blue**"),
+        ("It may be red. No.assistantfinalBlue", "Blue"),
+        ("<|START_THINKING|>Red?<|END_THINKING|><|START_RESPONSE|>Blue<|END_RESPONSE|>", "Blue"),
+        ("Red?<|END_THINKING|><|START_RESPONSE|>Blue", "Blue"),
+        ("<|begin_of_thought|>Red?<|end_of_thought|><|begin_of_solution|>Blue<|end_of_solution|>", "Blue"),
+        ("<think>Red</think><response>Blue</response>", "Blue"),
+        ("Here is my thought process: red? Here is my response: Blue", "Blue"),
+        ("thought\nIs it red?\nNo.\nBlue", "Blue"),
+        ("thought\nIs it red?\n```python\nblue()\n```", "```python\nblue()\n```"),
+        ("<|channel>thought\nRed?<channel|>Blue", "Blue"),
+        ("<think>Red?</think>\n<|begin_of_box|>Blue<|end_of_box|>", "Blue"),
+        ("The colour is <|begin_of_box|>blue<|end_of_box|>.", "blue"),
+        ("I say red. No. </think> Blue", "Blue"),
+        ("Is it red?\n[/THINK]\nBlue", "Blue"),
+        ("<think>Red?</think>\n<think>No.</think>\nBlue", "Blue"),
+        ("<think>Red?</think>Let me look again.<think>No.</think>Blue", "Blue"),
+        ("<think><reflection>Red?</reflection> No.</think>Blue", "Blue"),
+        ("<think>Red?</thinking>Blue", "Blue"),
+        ("<think>Red?</think>Blue</think>Blue", "Blue"),
+        ("Well. <think>Is it red? No.</think> Blue", "Blue"),
+        ("Well,\n<think>\nRed?\n</think>\nBlue", "Blue"),
+        ("<think>They ask about `</think>`.</think>Blue", "Blue"),
+        ("<think>Draft:\n```python\nred()</think>\n```python\nblue()\n```", "```python\nblue()\n```"),
+        ("<think>Four spaces.</think>\n\n    return blue", "    return blue"),
+        ("<think>Red?</think>Models end it by `</think>`.", "Models end it by `</think>`."),
+    ],
+)
+def test_the_answer_stands_behind_the_reasoning(text: str, answer: str) -> None:
+    separated = separate_reasoning(text)
+    assert (separated.answer, separated.is_ended) == (answer, True)
+    assert "red" not in separated.answer.lower()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>",
+        "<think>It is #### 5 but",
+        "<seed:think>It is red",
+        "[THINK]It is red",
+        "◁think▷It is red",
+        "<|channel|>analysis<|message|>It is red<|end|>",
+        "<|start|>assistant<|channel|>analysis<|message|>It is red",
+        "analysisWe need to say that it is red",
+        "<|START_THINKING|>It is red",
+        "Here's my thought process: it is red",
+        "thought\nIt is red",
+        "<think>Red?</think>Blue\n<think>But wait",
+        "<thinking><reflection>Red?</reflection> It is",
+    ],
+)
+def test_reasoning_that_never_ended_leaves_an_empty_answer(text: str) -> None:
+    separated = separate_reasoning(text)
+    assert (separated.answer, separated.is_ended) == ("", False)
+
+
+@pytest.mark.parametrize("text", ["<think>Red or blue</think>", "Red or blue.</think>\n"])
+def test_reasoning_may_end_without_an_answer(text: str) -> None:
+    assert separate_reasoning(text).answer == ""
+    assert separate_reasoning(text).is_ended
+
+
+def test_a_thought_without_marks_that_was_cut_has_no_answer() -> None:
+    text = "thought\nIs it red?\nIt is"
+    assert separate_reasoning(text).answer == "It is"
+    assert separate_reasoning(text, is_cut=True) == SeparatedText("Is it red?\nIt is", "", is_ended=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Blue",
+        "    return blue\n",
+        "<answer>Blue</answer>",
+        "<p>Blue</p> is <b>right</b>",
+        "Wrap it in the <think> tag.",
+        "The <thinking> element is not part of HTML. Use <details> instead.",
+        "`<think>` opens the block and `</think>` ends it.",
+        "Write <think>text</think> in your HTML.",
+        "Use <think>, then </think>.",
+        "A closing </think> tag ends it",
+        "It is closed by </think> and then the answer follows.",
+        "Write „</think>“ at the end",
+        "print('<think>')\nprint('</think>')",
+        'print("<think>blue</think>")',
+        'text.split("</think>")[-1]',
+        're.sub(r"<think>.*?</think>", "", text)',
+        'page = """\n<think>\nblue\n</think>\n"""\n',
+        "```html\n<think>\nblue\n</think>\n```\nThat is all.",
+        "Models such as these open <think> first.\nThen they answer.",
+        "analysis of the light says blue",
+        "analysisResults = []\nprint(analysisResults)",
+        "The word `assistantfinal` ends it.",
+        "Some write `<|channel|>final<|message|>` before.",
+        "thought provoking\nBlue",
+        "[link](/blue) and [/other]",
+        "Blue<|im_end|>",
+    ],
+)
+def test_an_answer_that_only_mentions_a_mark_is_whole(text: str) -> None:
+    separated = separate_reasoning(text)
+    assert separated.answer is text
+    assert separated == SeparatedText("", text)
+
+
+def test_the_reasoning_is_kept_whole() -> None:
+    text = "<think>Red?</think>Let me look.<think>No.</think>Blue"
+    assert separate_reasoning(text).reasoning == "Red?\n\nNo.\n\nLet me look."
+    channels = "<|channel|>analysis<|message|>Red?<|end|><|start|>assistant<|channel|>final<|message|>Blue"
+    assert separate_reasoning(channels).reasoning == "Red?"
+
+
+@pytest.mark.parametrize("begin", ["", "<think>", "analysisWe think ", "thought\n", "x"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<think>",
+        "</think> ",
+        "x <think> </think>",
+        "```\n</think>\n",
+        '"</think>',
+        "<|start|>a",
+        "assistantfinal",
+    ],
+)
+def test_it_takes_time_by_length_however_often_a_mark_is_repeated(begin: str, part: str) -> None:
+    text = begin + part * (200_000 // len(part))
+    started = time.process_time()
+    separate_reasoning(text)
+    # Quadratic steps would take minutes.
+    assert time.process_time() - started < 10
