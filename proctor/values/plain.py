@@ -6,13 +6,15 @@ from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 Json = dict[str, Any]
 
 # Counts are int32 in the contract: protobuf refuses larger ones without naming the field.
 INT32_MAX = 2**31 - 1
+# Lists and objects within each other. How deep Python itself follows them differs between its versions.
+MAX_LEVELS = 100
 
 # Next line, line separator and paragraph separator: within JSON they occur only in strings.
 _ESCAPES = {text.encode(): f"\\u{ord(text):04x}".encode() for text in "\x85\u2028\u2029"}
@@ -64,6 +66,21 @@ def _reader(hint: Any) -> _Reader:
     if hint is float or (isinstance(hint, type) and issubclass(hint, Enum)):
         return hint
     return partial(from_plain, hint) if is_dataclass(hint) and isinstance(hint, type) else None
+
+
+def is_shallow(value: object) -> bool:
+    """Counts without recursion."""
+    level = [value] if _holds_values(value) else []
+    for _ in range(MAX_LEVELS):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [held for values in inner for held in values if _holds_values(held)]
+        if not level:
+            return True
+    return False
+
+
+def _holds_values(value: object) -> TypeGuard[list[object] | dict[str, object]]:
+    return isinstance(value, list | dict)
 
 
 def with_line_feeds_only(lines: bytes) -> bytes:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeGuard
 
+from proctor.values.plain import MAX_LEVELS, is_shallow
+
 # All choices of a row are one outcome, in one message.
 MAX_CHOICES = 8
 # The bound of the OpenAI protocol. Chat templates may take the square of it.
@@ -21,8 +23,6 @@ MAX_TOP_LOGPROBS = 20
 MAX_CONTEXT_TOKENS = 128 * 1024
 # The size of a field with structure, as JSON.
 MAX_FIELD_BYTES = 256 * 1024
-# Lists and objects within each other. How deep Python itself follows them differs between its versions.
-MAX_FIELD_LEVELS = 100
 # The name of an uploaded file; most file systems take no longer one.
 MAX_UPLOAD_NAME_CHARACTERS = 255
 # The id of a row; an exported test file can be uploaded again.
@@ -115,23 +115,9 @@ def _stops(value: object) -> str:
 
 def _structure(value: object) -> str:
     is_nested = isinstance(value, dict | list)
-    if is_nested and _is_shallow(value) and len(json.dumps(value)) <= MAX_FIELD_BYTES:
+    if is_nested and is_shallow(value) and len(json.dumps(value)) <= MAX_FIELD_BYTES:
         return ""
-    return f"a list or an object of at most {MAX_FIELD_BYTES // 1024} KiB and {MAX_FIELD_LEVELS} levels"
-
-
-def _is_shallow(value: object) -> bool:
-    level = [value]
-    for _ in range(MAX_FIELD_LEVELS):
-        inner = (each.values() if isinstance(each, dict) else each for each in level if _holds_values(each))
-        level = [held for values in inner for held in values if _holds_values(held)]
-        if not level:
-            return True
-    return False
-
-
-def _holds_values(value: object) -> TypeGuard[list[object] | dict[str, object]]:
-    return isinstance(value, list | dict)
+    return f"a list or an object of at most {MAX_FIELD_BYTES // 1024} KiB and {MAX_LEVELS} levels"
 
 
 def _structured_outputs(value: object) -> str:

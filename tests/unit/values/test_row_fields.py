@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from proctor.values.plain import MAX_LEVELS
 from proctor.values.row_fields import (
     MAX_FIELD_BYTES,
-    MAX_FIELD_LEVELS,
     content_part_problem,
     row_field_problem,
 )
@@ -105,9 +105,9 @@ def nested(levels: int, around: Callable[[object], object]) -> object:
 
 @pytest.mark.parametrize("around", [lambda held: [held], lambda held: {"a": 1, "b": held}])
 def test_structure_of_any_depth_is_refused_and_not_followed(around: Callable[[object], object]) -> None:
-    for levels in (MAX_FIELD_LEVELS + 1, 5000, 200_000):
+    for levels in (MAX_LEVELS + 1, 5000, 200_000):
         assert row_field_problem("response_format", nested(levels, around)), levels
-    assert row_field_problem("response_format", nested(MAX_FIELD_LEVELS, around)) == ""
+    assert row_field_problem("response_format", nested(MAX_LEVELS, around)) == ""
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,14 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO
 
+from proctor.values.plain import MAX_LEVELS, is_shallow
 from services.scheduler.suites.rows.errors import RowsMissing, UnreadableParquet, UnreadableRow
-from services.scheduler.suites.rows.parquet_process import UnfitRow
-from services.scheduler.suites.rows.parquet_rows import open_parquet
+from services.scheduler.suites.rows.parquet_rows import UnfitRow, open_parquet
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, SourceRow, check_field_names
 
 # A user's suite has small files, and its rows are waited for.
 _PARQUET_CPU_SECONDS = 300
+_TOO_DEEP = f"its lists and objects are nested in more than {MAX_LEVELS} levels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +155,11 @@ def _json_row(number: int, line: bytes) -> SourceRow:
     except UnicodeDecodeError as error:
         raise UnreadableRow(number, f"not valid UTF-8 (byte {error.start + 1} of the line)") from error
     except RecursionError as error:
-        raise UnreadableRow(number, "its lists and objects are nested too deeply") from error
+        raise UnreadableRow(number, _TOO_DEEP) from error
     except ValueError as error:
         raise UnreadableRow(number, f"not valid JSON: {error}") from error
+    if not is_shallow(row):
+        raise UnreadableRow(number, _TOO_DEEP)
     if not isinstance(row, dict):
         raise UnreadableRow(number, "a JSON object is needed")
     return row

@@ -2,9 +2,7 @@
 
 import gc
 import hashlib
-import io
 import os
-import pickle
 import subprocess
 from collections.abc import Iterator
 from datetime import date
@@ -17,9 +15,8 @@ import pytest
 from pyarrow import parquet
 
 from services.scheduler.suites.rows import parquet_process
-from services.scheduler.suites.rows.errors import LargeGroup, RowsMissing, UnreadableRow, UnreadableValue
+from services.scheduler.suites.rows.errors import LargeGroup, RowsMissing, UnreadableRow
 from services.scheduler.suites.rows.file_rows import open_rows
-from services.scheduler.suites.rows.parquet_rows import _Values
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, SourceRow
 
 BOM = "\ufeff"
@@ -82,7 +79,11 @@ def test_json_lines_are_read(tmp_path: Path, content: str, rows: list[SourceRow]
         (b'{"a": 1}\n{"a": "\xff"}', "row 2: not valid UTF-8 (byte 8 of the line)"),
         (b'{"a": "x\0y"}', "row 1: not valid JSON: Invalid control character"),
         (b"\xff\xfe{\0}\0", "row 1: not valid UTF-8"),
-        (b"[" * 100_000, "row 1: its lists and objects are nested too deeply"),
+        (
+            b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+            "row 1: its lists and objects are nested in more",
+        ),
+        (b"[" * 101 + b"]" * 101, "row 1: its lists and objects are nested in more than 100 levels"),
         (b'{"a": ' + b"9" * 5000 + b"}", "row 1: not valid JSON: Exceeds the limit"),
         (b'{}\n"' + b"x" * 2 * MAX_ROW_BYTES, "row 2: the line has more than 4194304 bytes"),
         (b"{} {}", "row 1: not valid JSON: Extra data"),
@@ -90,6 +91,12 @@ def test_json_lines_are_read(tmp_path: Path, content: str, rows: list[SourceRow]
 )
 def test_a_line_that_is_no_row_is_reported(tmp_path: Path, content: bytes, problem: str) -> None:
     assert problem_of(rows_of(tmp_path, "a.jsonl", content)).startswith(problem)
+
+
+def test_row_has_at_most_100_levels(tmp_path: Path) -> None:
+    read, deeper = (b'{"a":' * levels + b"1" + b"}" * levels for levels in (100, 101))
+    assert len(list(rows_of(tmp_path, "a.jsonl", read))) == 1
+    assert problem_of(rows_of(tmp_path, "a.jsonl", deeper)).endswith("nested in more than 100 levels")
 
 
 def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path) -> None:
@@ -238,11 +245,6 @@ def test_process_that_decodes_has_no_secrets_and_ends_with_its_rows(
     del rows
     gc.collect()
     assert [process.poll() is not None for process in started] == [True]
-
-
-def test_value_that_is_no_value_is_not_read() -> None:
-    with pytest.raises(UnreadableValue, match=r"it is a builtins\.eval"):
-        _Values(io.BytesIO(pickle.dumps(eval))).load()
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
