@@ -4,13 +4,15 @@ The bytes are the same on every version of Python. To read them executes nothing
 declares or an error.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 
 T = TypeVar("T")
+# Reads a value of a code of its own, which MessagePack calls an extension.
+ReadExtension = Callable[[int, memoryview], object]
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -24,15 +26,15 @@ def to_bytes(value: object) -> bytes:
     return _encoder.encode(value)
 
 
-def from_bytes(content: bytes, expected: type[T]) -> T:
+def from_bytes(content: bytes, expected: type[T], read_extension: ReadExtension | None = None) -> T:
     """Raises `UnexpectedValue`."""
     try:
-        value: T = _decoder(cast("Hashable", expected)).decode(content)
+        value: T = _decoder(cast("Hashable", expected), read_extension).decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UnexpectedValue(f"not a {expected.__name__}: {error}") from error
     return value
 
 
 @lru_cache
-def _decoder(expected: Hashable) -> "msgspec.msgpack.Decoder[Any]":
-    return msgspec.msgpack.Decoder(cast("type[Any]", expected))
+def _decoder(expected: Hashable, read_extension: ReadExtension | None) -> "msgspec.msgpack.Decoder[Any]":
+    return msgspec.msgpack.Decoder(cast("type[Any]", expected), ext_hook=read_extension)

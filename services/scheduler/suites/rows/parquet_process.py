@@ -3,15 +3,17 @@
 It has limits of memory and time, and no secrets. `parquet_rows` starts it.
 """
 
-import pickle
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
+from importlib.abc import MetaPathFinder
 from typing import IO, TYPE_CHECKING, Any
 
 from services.common.processes.frames import write_frame
 from services.common.processes.limits import limit_resources
+from services.common.processes.plain_values import to_bytes
 from services.scheduler.suites.rows.errors import LargeGroup, UnreadableParquet, UnreadableValue
+from services.scheduler.suites.rows.parquet_cells import rows_to_bytes
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 
 if TYPE_CHECKING:
@@ -31,16 +33,9 @@ MAX_ROW_VALUES = 1024 * 1024
 # Maximum number of values in the lists of a group: all may belong to one row, which is decoded as a whole.
 MAX_GROUP_VALUES = 32 * 1024 * 1024
 PROCESS_BYTES = 3 * 1024 * 1024 * 1024
-# The kind of each frame.
-PART = b"P"
+# Names of the columns, parts of rows, then the end or an error.
+COLUMNS, PART, END, ERROR = b"C", b"P", b"E", b"X"
 _CHUNK_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class UnfitRow:
-    """A row that has more than the limit."""
-
-    limit: str
 
 
 def value_count(batch: "RecordBatch") -> int:
@@ -85,26 +80,31 @@ def _inner(array: "Array[Any]") -> Iterator["Array[Any]"]:
             yield values.slice(start, end - start)
 
 
-def _decode(content: IO[bytes], give: Callable[[object], None]) -> None:
+def _decode(content: IO[bytes], give: Callable[..., None]) -> None:
     """The work of the process."""
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415  # in the process that decodes only
 
     try:
         parquet = ParquetFile(content, buffer_size=_CHUNK_BYTES, pre_buffer=False)
         _check_groups(parquet)
-        give(list(parquet.schema_arrow.names))
+        give(COLUMNS, to_bytes(list(parquet.schema_arrow.names)))
         for batch in parquet.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False):
             for part in _small_parts(batch):
-                give([part] if isinstance(part, UnfitRow) else [_fit(row) for row in part.to_pylist()])
-        give(None)
+                rows = [part] if isinstance(part, str) else [_fit(row) for row in part.to_pylist()]
+                give(PART, rows_to_bytes(rows))
+        give(END)
     except UnreadableParquet as problem:
-        give(problem)
+        give(ERROR, _error(problem))
     except MemoryError:
-        give(UnreadableParquet("decoding it takes more memory than a file may"))
+        give(ERROR, _error(UnreadableParquet("decoding it takes more memory than a file may")))
     except (ValueError, OSError, RuntimeError) as error:
-        give(UnreadableParquet(_reason(error)))
+        give(ERROR, _error(UnreadableParquet(_reason(error))))
     except (ArithmeticError, LookupError) as error:
-        give(UnreadableValue(_reason(error)))
+        give(ERROR, _error(UnreadableValue(_reason(error))))
+
+
+def _error(problem: UnreadableParquet) -> bytes:
+    return to_bytes((type(problem).__name__, str(problem)))
 
 
 def _reason(error: Exception) -> str:
@@ -122,8 +122,11 @@ def _check_groups(parquet: "ParquetFile") -> None:
             raise LargeGroup(f"a row group has more than {MAX_GROUP_VALUES} values in lists")
 
 
-def _small_parts(batch: "RecordBatch") -> Iterator["RecordBatch | UnfitRow"]:
-    """Halves a batch until it is small: repeated long texts and lists compress well."""
+def _small_parts(batch: "RecordBatch") -> Iterator["RecordBatch | str"]:
+    """Halves a batch until it is small: repeated long texts and lists compress well.
+
+    Gives a limit in the place of a row that has more.
+    """
     is_long, is_large = value_count(batch) > MAX_ROW_VALUES, value_bytes(batch) > MAX_PART_BYTES
     if not is_long and not is_large:
         yield batch
@@ -132,28 +135,33 @@ def _small_parts(batch: "RecordBatch") -> Iterator["RecordBatch | UnfitRow"]:
         yield from _small_parts(batch.slice(0, middle))
         yield from _small_parts(batch.slice(middle))
     else:
-        values = f"{MAX_ROW_VALUES} values in lists and objects"
-        yield UnfitRow(values) if is_long else _LONG_ROW
+        yield f"{MAX_ROW_VALUES} values in lists and objects" if is_long else _MAX_BYTES
 
 
-_LONG_ROW = UnfitRow(f"{MAX_ROW_BYTES // 1024**2} MiB")
+_MAX_BYTES = f"{MAX_ROW_BYTES // 1024**2} MiB"
 
 
-def _fit(row: "SourceRow") -> "SourceRow | UnfitRow":
+def _fit(row: "SourceRow") -> "SourceRow | str":
     is_long = any(isinstance(cell, str) and len(cell) > MAX_ROW_BYTES for cell in row.values())
-    return _LONG_ROW if is_long else row
+    return _MAX_BYTES if is_long else row
+
+
+class _Without(MetaPathFinder):
+    """Keeps libraries away by which times with nanoseconds and zones would come as values of theirs.
+
+    None in `sys.modules` would be taken for the library by what is compiled.
+    """
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname in {"pandas", "pytz"}:
+            raise ModuleNotFoundError(fullname)
 
 
 def main() -> None:
     """Reads the file at the standard input, and writes frames."""
     limit_resources(address_bytes=PROCESS_BYTES, cpu_seconds=int(sys.argv[1]))
-    # Without it, times with nanoseconds would come as values of another library.
-    sys.modules["pandas"] = None  # type: ignore[assignment]  # an import of it then fails
-
-    def give(frame: object) -> None:
-        write_frame(sys.stdout.buffer, PART, pickle.dumps(frame, protocol=5))
-
-    _decode(sys.stdin.buffer, give)
+    sys.meta_path.insert(0, _Without())
+    _decode(sys.stdin.buffer, partial(write_frame, sys.stdout.buffer))
 
 
 if __name__ == "__main__":

@@ -3,23 +3,30 @@
 A small file can decode to any size, and a hostile one can crash the library. Then only its process ends.
 """
 
-import io
 import os
-import pickle
 import subprocess
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from services.common.processes.commands import module_command
 from services.common.processes.frames import BrokenFrame, read_frame
-from services.scheduler.suites.rows import errors, parquet_process
-from services.scheduler.suites.rows.errors import UnreadableParquet, UnreadableValue
-from services.scheduler.suites.rows.parquet_process import UnfitRow
+from services.common.processes.plain_values import UnexpectedValue, from_bytes
+from services.scheduler.suites.rows import parquet_process
+from services.scheduler.suites.rows.errors import LargeGroup, UnreadableParquet, UnreadableValue
+from services.scheduler.suites.rows.parquet_cells import rows_from_bytes
+from services.scheduler.suites.rows.parquet_process import COLUMNS, END, ERROR, PART
 from services.scheduler.suites.rows.row_source import SourceRow
 
-_KILLED = UnreadableParquet("decoding it takes more memory or time than a file may")
+_ERRORS = {error.__name__: error for error in (UnreadableParquet, LargeGroup, UnreadableValue)}
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitRow:
+    """A row that has more than the limit."""
+
+    limit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +47,60 @@ def open_parquet(content: IO[bytes], cpu_seconds: int) -> ParquetRows:
         env={"PATH": os.defpath, "ARROW_DEFAULT_MEMORY_POOL": "system"},
     )
     frames = _Frames(process)
-    return ParquetRows(frames.next(), _rows(frames))
-
-
-def _rows(frames: "_Frames") -> Iterator[SourceRow | UnfitRow]:
-    while (part := frames.next()) is not None:
-        yield from part
+    return ParquetRows(frames.columns(), frames.rows())
 
 
 class _Frames:
-    """Output of the process: the columns, parts of rows, then None or an error."""
+    """Output of the process: the columns, parts of rows, then the end or an error.
+
+    A process that decodes a hostile file may send any bytes: they are rows, or the file cannot be read.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         weakref.finalize(self, _end, process)
 
-    def next(self) -> Any:
-        text = self._read()
-        frame = _Values(io.BytesIO(text)).load() if text else _KILLED
-        if frame is None or isinstance(frame, UnreadableParquet):
-            _end(self._process)
-        if isinstance(frame, UnreadableParquet):
-            raise frame
-        return frame
+    def columns(self) -> Sequence[str]:
+        try:
+            return from_bytes(self._next(COLUMNS) or b"", list[str])
+        except UnexpectedValue as error:
+            raise self._ended_by(_without_rows(error)) from error
 
-    def _read(self) -> bytes:
-        """Empty if the process was killed, as by its limits."""
+    def rows(self) -> Iterator[SourceRow | UnfitRow]:
+        try:
+            while (part := self._next(PART)) is not None:
+                for row in rows_from_bytes(part):
+                    yield UnfitRow(row) if isinstance(row, str) else row
+        except UnexpectedValue as error:
+            raise self._ended_by(_without_rows(error)) from error
+        _end(self._process)
+
+    def _next(self, expected: bytes) -> bytes | None:
+        """None at the end. Raises `UnexpectedValue`."""
         stream = self._process.stdout
         assert stream is not None
         try:
             frame = read_frame(stream)
         except BrokenFrame:
-            return b""
-        return frame[1] if frame else b""
+            frame = None
+        if frame is None:
+            # As its limits do.
+            raise self._ended_by(UnreadableParquet("decoding it takes more memory or time than a file may"))
+        kind, content = frame
+        if kind == ERROR:
+            name, problem = from_bytes(content, tuple[str, str])
+            raise self._ended_by(_ERRORS.get(name, UnreadableParquet)(problem))
+        if kind not in (expected, END):
+            raise UnexpectedValue(f"not a frame of rows: {kind!r}")
+        return None if kind == END else content
+
+    def _ended_by(self, problem: UnreadableParquet) -> UnreadableParquet:
+        _end(self._process)
+        return problem
+
+
+def _without_rows(error: UnexpectedValue) -> UnreadableParquet:
+    return UnreadableParquet(f"the process that decodes it wrote no rows ({error})")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -80,26 +108,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     if process.stdout is not None:
         process.stdout.close()
-
-
-class _Values(pickle.Unpickler):
-    """Reads values only: a process that decodes a hostile file may send any bytes."""
-
-    _KNOWN = frozenset(
-        [
-            *(("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")),
-            *(("uuid", name) for name in ("UUID", "SafeUUID")),
-            *(("pytz", name) for name in ("_UTC", "_p")),
-            ("decimal", "Decimal"),
-            ("zoneinfo", "ZoneInfo._unpickle"),
-            *((errors.__name__, name) for name in ("UnreadableParquet", "LargeGroup", "UnreadableValue")),
-        ]
-    )
-
-    def find_class(self, module: str, name: str) -> Any:
-        # The process runs that module as its own program.
-        if (module, name) == ("__main__", UnfitRow.__name__):
-            return UnfitRow
-        if (module, name) not in self._KNOWN:
-            raise UnreadableValue(f"it is a {module}.{name}")
-        return super().find_class(module, name)

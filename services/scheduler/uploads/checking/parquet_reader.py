@@ -7,8 +7,7 @@ from itertools import chain
 from typing import IO
 
 from services.scheduler.suites.rows.errors import LargeGroup, UnreadableParquet, UnreadableValue
-from services.scheduler.suites.rows.parquet_process import UnfitRow
-from services.scheduler.suites.rows.parquet_rows import open_parquet
+from services.scheduler.suites.rows.parquet_rows import UnfitRow, open_parquet
 from services.scheduler.uploads.checking.compression import beginning
 from services.scheduler.uploads.checking.text_readers import NumberedValue, check_columns, value_of_cells
 from services.scheduler.uploads.errors import BrokenFile, LineFault
