@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from services.common.nats.errors import NatsFileUnusable
+from services.common.errors import DomainError, ErrorKind
+
+
+class NatsFileUnusable(DomainError, kind=ErrorKind.CONFLICT):
+    """{setting}: {path} cannot be used: {problem}. Correct the file or the setting."""
 
 
 class NatsSettings(Protocol):

@@ -13,10 +13,10 @@ from nats.errors import NoServersError
 from nats.js.api import Header
 
 from proctor.values.messaging import inbox_prefix_of
+from services.common.errors import DependencyUnavailable
 from services.common.lifecycle import cancellation_kept
 from services.common.metrics import NATS_CONNECTED, NATS_RECONNECTS
-from services.common.nats.access import NatsAccess
-from services.common.nats.errors import NatsAway, NatsFileUnusable
+from services.common.nats.access import NatsAccess, NatsFileUnusable
 from services.common.structured_logs import get_logger
 
 log = get_logger()
@@ -32,6 +32,10 @@ MAX_BACKOFF_SECONDS = 1.0
 REQUEST_SECONDS = 5.0
 # Where a message of a stream is acknowledged.
 _ACKS = "$JS.ACK."
+
+
+class NatsAway(DependencyUnavailable):
+    """NATS does not answer at {address}. Start it or correct PROCTOR_NATS_URL."""
 
 
 class RetryBackoff:

@@ -9,7 +9,7 @@ from proctor.values.outcome import FailureClass, OutcomeStatus
 from services.common.checked_fields import invalid_field
 from services.results.answers.marks import Mark
 from services.results.runs.run_plan import RunPlan
-from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metric_names import UnknownMetric
 
 # A call that looks through outcomes ends soon after; the last window may take a little longer.
 SCAN_SECONDS = 0.4

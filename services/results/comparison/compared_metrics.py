@@ -9,8 +9,7 @@ from services.common.checked_fields import invalid_field
 from services.results.comparison.errors import NothingToCompare
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.compiled_scoring import ScoredMetric
-from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metric_names import SCORE
+from services.results.statistics.metric_names import SCORE, UnknownMetric
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 from services.results.scoring.compiled_scoring import ScoredMetric
-from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metric_names import UnknownMetric
 
 # The name of the list in its page tokens.
 _LIST = "flips"

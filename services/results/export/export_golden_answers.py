@@ -11,11 +11,12 @@ from proctor.values.comparison import MAX_COMPARED
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
+from services.common.errors import DomainError, ErrorKind
 from services.results.answers.marks import ChosenAnswer, GoldenAnswer, latest_golden_answers
 from services.results.answers.ports import AnswerStore
 from services.results.answers.postgres import PostgresMarks
 from services.results.answers.side_by_side import tool_calls
-from services.results.export.errors import NoGoldenAnswers, RunChanged
+from services.results.export.exported_run import RunChanged
 from services.results.outcomes.outcome import BEFORE_ALL, ScoredOutcome
 from services.results.outcomes.page_bytes import fitting_count
 from services.results.runs.ports import RunRecordStore
@@ -27,6 +28,10 @@ MARKS_AT_A_TIME = 5000
 # Whole answers read at a time; fewer where they are heavy.
 LINES_AT_A_TIME = 50
 CHUNK_BYTES = 256 * 1024
+
+
+class NoGoldenAnswers(DomainError, kind=ErrorKind.CONFLICT, reason="NO_GOLDEN_ANSWERS"):
+    """There is no golden answer in {runs} yet; mark some first."""
 
 
 class GoldenForm(Enum):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from services.common.errors import DomainError, ErrorKind
 from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.compiled_scoring import metric_names
@@ -12,6 +13,10 @@ from services.results.summaries.run_summary import RunSummary
 
 # Raise it with any change of what files show of rows: files that were begun before are not resumed.
 ROWS_VERSION = 3
+
+
+class RunChanged(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_CHANGED"):
+    """Run {run_id} was retried or deleted while it was exported; export it again when it is closed."""
 
 
 class RowKind(Enum):

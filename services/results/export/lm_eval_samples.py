@@ -17,8 +17,7 @@ from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import TaskProvenance
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.compiled_scoring import CompiledScoring
-from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score import ScoringImpossible, ScoringTarget
 
 # lm-evaluation-harness writes it for an answer in which a filter found nothing.
 UNREADABLE = "[invalid]"

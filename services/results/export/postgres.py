@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import asyncpg
 
 from services.common.postgres import PostgresSession
-from services.results.export.errors import RunChanged
-from services.results.export.exported_run import ResumableFile, ResumePoint, RowKind, RowQuery
+from services.results.export.exported_run import ResumableFile, ResumePoint, RowKind, RowQuery, RunChanged
 from services.results.export.ports import RowChunk
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.outcomes.postgres import after_key

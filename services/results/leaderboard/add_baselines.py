@@ -22,9 +22,8 @@ from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
 from services.results.scoring.compiled_scoring import compile_scoring
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, UncompiledScoring
-from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answers
 from services.results.summaries.group_figures import group_summary
 from services.results.summaries.ports import SummaryStore

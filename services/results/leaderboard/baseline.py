@@ -13,9 +13,8 @@ from proctor.values.scoring import OutputType
 from services.results.outcomes.outcome import ScoredRow
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.compiled_scoring import CompiledScoring, metric_names
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerToScore, Scored
-from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.statistics.figure import Figure
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 

@@ -12,8 +12,7 @@ from services.common.requests.page_tokens import read_page_token, write_page_tok
 from services.results.leaderboard.closed_run import BenchmarkFigure, ClosedRun
 from services.results.leaderboard.leaderboard import LeaderboardEntry
 from services.results.leaderboard.ports import HistoryKey, HistoryRange, HistoryStore, HistoryTotals
-from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metric_names import metric_named
+from services.results.statistics.metric_names import UnknownMetric, metric_named
 
 # The name of the list in its page tokens.
 _LIST = "history"

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from services.common.errors import DependencyUnavailable
 from services.results.leaderboard.ports import WaitingRuns
-from services.results.leases.errors import LeaseLost
-from services.results.leases.hold_lease import LEASE_SECONDS, hold_lease
+from services.results.leases.hold_lease import LEASE_SECONDS, LeaseLost, hold_lease
 from services.results.leases.lease import Lease, Work, WorkKind
 from services.results.leases.ports import LeaseStore
 

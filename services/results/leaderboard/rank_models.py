@@ -29,8 +29,7 @@ from services.results.leaderboard.leaderboard import (
     untested,
 )
 from services.results.leaderboard.ports import LeaderboardStore, PendingComparisons
-from services.results.statistics.errors import UnknownMetric
-from services.results.statistics.metric_names import ACCURACY, SCORE, metric_named
+from services.results.statistics.metric_names import ACCURACY, SCORE, UnknownMetric, metric_named
 
 DEFAULT_ENTRIES = 10
 

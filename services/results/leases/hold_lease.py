@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager, suppress
 
 from services.common.errors import DependencyUnavailable
 from services.common.structured_logs import get_logger
-from services.results.leases.errors import LeaseLost
 from services.results.leases.lease import Work
 from services.results.leases.ports import LeaseStore
 
@@ -16,6 +15,10 @@ LEASE_SECONDS = 6.0
 RENEWALS = 3
 
 log = get_logger()
+
+
+class LeaseLost(Exception):
+    """Another replica took the lease: the work is to end here."""
 
 
 @asynccontextmanager

@@ -18,9 +18,8 @@ from services.results.outcomes.ports import OutcomeStore, ProgressPublisher
 from services.results.runs.ports import RunRecordStore, ShardOfRun
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, Scored, UncompiledScoring
-from services.results.scoring.score import Score, ScoringTarget
+from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answers
 
 # Far more than runs are recorded at a time; a forgotten plan costs one query.

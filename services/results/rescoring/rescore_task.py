@@ -16,9 +16,9 @@ from services.results.runs.errors import RunNotFrozen
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.samples.ports import SampleSetStore
-from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
-from services.results.scoring.errors import InvalidScoring, ScoringImpossible
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
 from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
+from services.results.scoring.score import ScoringImpossible
 from services.results.scoring.score_answer import score_answers
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary

@@ -7,7 +7,7 @@ from services.common.checked_fields import invalid_field
 from services.results.runs.errors import EpochNotOpen, EpochOver
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
-from services.results.scoring.errors import InvalidScoring
+from services.results.scoring.compiled_scoring import InvalidScoring
 
 
 @dataclass(frozen=True, slots=True)

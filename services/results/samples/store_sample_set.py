@@ -11,8 +11,8 @@ from services.common.checked_fields import invalid_field
 from services.results.samples.errors import SampleNotFound, UnfitTarget
 from services.results.samples.ports import SampleReader, SampleSetStore
 from services.results.samples.sample import SampleSet, StoredSample
-from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
-from services.results.scoring.errors import InvalidScoring, ScoringImpossible
+from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
+from services.results.scoring.score import ScoringImpossible
 from services.results.scoring.text_metrics import check_target
 
 # SHA-256.

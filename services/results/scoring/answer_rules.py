@@ -10,9 +10,9 @@ from proctor.values.metrics.options import MAX_TEXT
 from services.results.scoring.answer_text import final_answer
 from services.results.scoring.choice_options import options_of
 from services.results.scoring.choice_reading import named_choice
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.numbers.stated_number import stated_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber
+from services.results.scoring.score import ScoringImpossible
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
 _WITHOUT_CASE = "(?i)"

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.outcome import Answer, ChoiceScore
-from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.score import UNREAD, LabelPair, ScoringTarget
+from services.results.scoring.score import UNREAD, LabelPair, ScoringImpossible, ScoringTarget
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 
 

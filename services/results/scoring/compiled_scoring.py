@@ -13,7 +13,6 @@ from proctor.values.metrics.metric import Metric, MetricInput
 from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
 from services.results.scoring.answer_rules import AnswerRule, MetricOptions, read_rule
-from services.results.scoring.errors import InvalidScoring
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
@@ -22,6 +21,10 @@ EXECUTED = frozenset({MetricInput.CODE, MetricInput.ROLLOUT})
 REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
 # The model generates its choice.
 GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
+
+
+class InvalidScoring(ValueError):
+    """A task's scoring cannot be understood: an option, a filter or a metric that does not exist."""
 
 
 class Average(StrEnum):

@@ -6,8 +6,7 @@ from typing import Protocol
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import ScoringMethod, TaskScoring
-from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.score import Score, ScoringTarget
+from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
 
 # The score of an answer, or why it has none.
 Scored = Score | ScoringImpossible

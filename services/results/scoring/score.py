@@ -13,6 +13,10 @@ NumberPair = tuple[float, float]
 ScoreValue = float | LabelPair | NumberPair
 
 
+class ScoringImpossible(ValueError):
+    """The answer does not fit the task: a choice without log-probability, a metric the task cannot have."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScoringTarget:
     """The target of a sample. `choices` are continuations, delimiter included, as the model sees.

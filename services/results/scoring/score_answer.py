@@ -17,9 +17,15 @@ from services.results.scoring.choice_metrics import (
 )
 from services.results.scoring.choice_reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
-from services.results.scoring.score import UNREAD, MetricResult, Score, ScoreValue, ScoringTarget
+from services.results.scoring.score import (
+    UNREAD,
+    MetricResult,
+    Score,
+    ScoreValue,
+    ScoringImpossible,
+    ScoringTarget,
+)
 from services.results.scoring.text_metrics import ReadText
 
 

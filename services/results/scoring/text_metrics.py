@@ -12,9 +12,8 @@ from proctor.values.metrics.metric import ScoreKind
 from proctor.values.rollout import RolloutVerdict
 from services.results.scoring.answer_rules import AnswerRule, shown_targets
 from services.results.scoring.compiled_scoring import CompiledMetric
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.numbers.written_numbers import named_number
-from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringTarget
+from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringImpossible, ScoringTarget
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 
 if TYPE_CHECKING:

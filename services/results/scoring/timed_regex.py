@@ -8,7 +8,7 @@ from typing import TypeVar
 import regex
 
 from services.common.patterns import compile_pattern
-from services.results.scoring.errors import ScoringImpossible
+from services.results.scoring.score import ScoringImpossible
 
 # Patterns read a text in microseconds; what takes this long backtracks and would take for ever.
 MAX_SECONDS = 0.5

@@ -3,9 +3,14 @@
 from collections.abc import Iterable
 
 from proctor.values.metrics.names import ALIASES, full_name
+from services.common.errors import DomainError, ErrorKind
 
 ACCURACY = "accuracy"
 SCORE = "score"
+
+
+class UnknownMetric(DomainError, kind=ErrorKind.INVALID, reason="UNKNOWN_METRIC"):
+    """No metric {metric!r} here. Supported: {supported}."""
 
 
 def metric_named(word: str, metrics: Iterable[str]) -> str | None:

@@ -5,17 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from proctor.values.run import RunState
-from services.common.errors import DependencyUnavailable
+from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.results.leases.errors import LeaseLost
-from services.results.leases.hold_lease import LEASE_SECONDS, hold_lease
+from services.results.leases.hold_lease import LEASE_SECONDS, LeaseLost, hold_lease
 from services.results.leases.lease import Lease, Work, WorkKind
 from services.results.leases.ports import LeaseStore
 from services.results.metrics import CLOSE_SECONDS
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
-from services.results.summaries.errors import CloseFailed
 from services.results.summaries.ports import SummaryStore
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.summarize_run import SummarizeRun
@@ -30,6 +28,10 @@ FULL_STARTS = 3
 MAX_STARTS = 6
 
 log = get_logger()
+
+
+class CloseFailed(DomainError, kind=ErrorKind.CONFLICT):
+    """Closing run {run_id} failed {starts} times (see the log of results). Retry the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 
 from proctor.values.names.user import Caller
+from services.common.errors import DomainError, ErrorKind
 from services.common.requests.request_fields import check_owner
-from services.scheduler.batches.errors import BatchAlreadyFinished
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import Batch, BatchId, BatchState, state_of
 from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.errors import RunAlreadyFinished
+
+
+class BatchAlreadyFinished(DomainError, kind=ErrorKind.CONFLICT, reason="BATCH_ALREADY_FINISHED"):
+    """The batch {batch_id} is {state}, so it can no longer be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)

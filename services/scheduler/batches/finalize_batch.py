@@ -15,12 +15,17 @@ from proctor.values.run import RunId
 from services.common.clock import Clock
 from services.common.errors import RemoteError
 from services.common.structured_logs import get_logger
-from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.ports import BatchLines
 from services.scheduler.batches.postgres import PostgresBatches
-from services.scheduler.batches.stored_batch import Batch, BatchFiles, BatchId, MissingLines, missing_lines
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.batches.stored_batch import (
+    Batch,
+    BatchFiles,
+    BatchId,
+    BatchNotFound,
+    MissingLines,
+    missing_lines,
+)
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.dataset import DatasetContent, DatasetRow
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects

@@ -16,10 +16,10 @@ from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.batches.cancel_batch import CancelBatch
-from services.scheduler.batches.errors import BatchNotFound
 from services.scheduler.batches.show_batch import BatchView, ShowBatch
 from services.scheduler.batches.stored_batch import (
     BatchId,
+    BatchNotFound,
     BatchOrder,
     errors_of,
     is_batch_id,

@@ -8,8 +8,14 @@ from datetime import UTC, datetime
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.batches.errors import BatchNotFound
-from services.scheduler.batches.stored_batch import Batch, BatchError, BatchFiles, BatchId, BatchOrder
+from services.scheduler.batches.stored_batch import (
+    Batch,
+    BatchError,
+    BatchFiles,
+    BatchId,
+    BatchNotFound,
+    BatchOrder,
+)
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user, refuse_used_by_run

@@ -16,6 +16,7 @@ from proctor.values.run import (
     RunState,
     window_seconds,
 )
+from services.common.errors import DomainError, ErrorKind
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.uploads.stored_file import FileId
 
@@ -26,6 +27,10 @@ _BATCH_ID = re.compile(r"batch_[0-9a-f]{32}")
 _EXPIRED = "DEADLINE_REACHED"
 # Every line was asked then, and each failure is in the error file.
 _ASKED_ALL = "TOO_MANY_FAILURES"
+
+
+class BatchNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="BATCH_NOT_FOUND"):
+    """There is no batch {batch_id}. List the batches to see those there are."""
 
 
 def window_of(text: str) -> timedelta | None:

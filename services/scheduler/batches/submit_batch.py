@@ -7,7 +7,6 @@ from services.common.checked_fields import refuse
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind, InvalidParameter
 from services.common.requests.request_fields import user_problem
-from services.scheduler.batches.errors import BatchRequestTaken
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import (
     ADVICE,
@@ -54,6 +53,10 @@ NO_MODEL = BatchError(
 MAX_METADATA_PAIRS = 16
 MAX_KEY_CHARACTERS = 64
 MAX_VALUE_CHARACTERS = 512
+
+
+class BatchRequestTaken(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_ID_TAKEN"):
+    """This request_id (Idempotency-Key) stands for another batch, {batch_id}. Give each an id of its own."""
 
 
 def errors_of_file(file: StoredFile, endpoint: str) -> Sequence[BatchError]:

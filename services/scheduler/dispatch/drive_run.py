@@ -10,7 +10,7 @@ from services.common.structured_logs import get_logger
 from services.scheduler.dispatch.dispatch_run import DispatchRun, DriverContext
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.errors import PlanningFailed, RunStopped
+from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.runs.lifecycle.run import Run, RunError, deadline_error
 
 log = get_logger()

@@ -14,8 +14,7 @@ from services.common.traces import is_tracing, span
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.ports import ShardStream
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.metrics import QUEUE_WAIT
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.runs.admission.run_slots import SlotChanges

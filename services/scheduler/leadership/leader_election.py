@@ -5,13 +5,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NewType, NoReturn, Protocol
 
+from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.scheduler.leadership.errors import LeadershipLost
 
 log = get_logger()
 
 # The number of a term of leadership. Every write of a leader checks it in the same transaction.
 FencingToken = NewType("FencingToken", int)
+
+
+class LeadershipLost(DomainError, kind=ErrorKind.UNAVAILABLE):
+    """Another scheduler leads now."""
 
 
 class LeaderTerm(Protocol):

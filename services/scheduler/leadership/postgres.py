@@ -16,8 +16,7 @@ from services.common.lifecycle import every
 from services.common.postgres import TRANSIENT_POSTGRES, PostgresSession, PostgresTransaction
 from services.common.sql.servers import PostgresServers
 from services.common.structured_logs import get_logger
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.postgres import QUERIES
 
 log = get_logger()

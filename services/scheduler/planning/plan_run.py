@@ -12,7 +12,6 @@ from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
 from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
 from services.scheduler.planning.shard import (
@@ -44,6 +43,18 @@ _SHARDS_PER_WRITE = 2000
 _MISSING_PER_WRITE = 10_000
 # Planning waits for rows of a hub more than it computes, so this is not a limit of how many runs go on.
 _PLANNED_AT_A_TIME = 16
+
+
+class RunStopped(Exception):
+    """The run was stopped while it was being planned."""
+
+
+class PlanningFailed(Exception):
+    """The run cannot be planned, and trying again would not help."""
+
+    def __init__(self, error: RunError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 @asynccontextmanager

@@ -7,8 +7,7 @@ from dataclasses import asdict
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard

@@ -7,8 +7,7 @@ from proctor.values.usage import ModelPrice
 from services.common.errors import InvalidSetting
 from services.common.structured_logs import get_logger
 from services.scheduler.pricing.price_list import ANY_REST, PriceList
-from services.scheduler.suites.format.errors import InvalidYaml
-from services.scheduler.suites.format.yaml_document import Node, YamlDocument, read_yaml
+from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, YamlDocument, read_yaml
 
 log = get_logger()
 

@@ -23,8 +23,13 @@ from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import checked_page_size, checked_request_id
-from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
-from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, RolloutsOrder
+from services.scheduler.rollouts.rollouts_order import (
+    OrderCursor,
+    OrderFilter,
+    RolloutsOrder,
+    RolloutsOrderNotFound,
+    RolloutsOrderOfRunNotFound,
+)
 from services.scheduler.rollouts.rollouts_submission import RolloutsSubmission
 from services.scheduler.rollouts.show_orders import RolloutsOrderView, ShowOrders
 from services.scheduler.rollouts.submit_rollouts import ARCHIVE, SubmitRollouts

@@ -9,8 +9,14 @@ from proctor.values.names.suite_name import versioned_name
 from proctor.values.rollout import RolloutAgent
 from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
-from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, OrderPage, RolloutsOrder
+from services.scheduler.rollouts.rollouts_order import (
+    OrderCursor,
+    OrderFilter,
+    OrderPage,
+    RolloutsOrder,
+    RolloutsOrderNotFound,
+    RolloutsOrderOfRunNotFound,
+)
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, run_from_row, to_json
 from services.scheduler.runs.lifecycle.run import Run

@@ -6,6 +6,15 @@ from datetime import datetime
 
 from proctor.values.rollout import RolloutAgent
 from proctor.values.run import RunId, RunState
+from services.common.errors import DomainError, ErrorKind
+
+
+class RolloutsOrderNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_ORDER_NOT_FOUND"):
+    """There is no order of rollouts {order_id}; perhaps its runs were deleted. List the orders there are."""
+
+
+class RolloutsOrderOfRunNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ROLLOUTS_ORDER_NOT_FOUND"):
+    """No order of rollouts submitted the run {run_id}. List the orders there are."""
 
 
 @dataclass(frozen=True, slots=True)

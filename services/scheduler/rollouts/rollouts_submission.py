@@ -18,11 +18,15 @@ from proctor.values.rollout import (
     RolloutAgent,
 )
 from services.common.errors import InvalidParameter
-from services.scheduler.rollouts.errors import TooManyBytes
+from services.scheduler.rollouts.tasks.errors import TaskError
 from services.scheduler.runs.lifecycle.run import Run
 
 MAX_GROUP_CHARACTERS = 100
 MAX_COMMAND_CHARACTERS = 20_000
+
+
+class TooManyBytes(TaskError):
+    """The tasks have {bytes} bytes, over the {limit} of an order. Upload them, and order by tasks_digest."""
 
 
 @dataclass(frozen=True, slots=True)

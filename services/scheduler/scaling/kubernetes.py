@@ -7,7 +7,7 @@ from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from services.scheduler.scaling.errors import DeletionCostNotSet
+from services.common.errors import DomainError, ErrorKind
 
 # Kubernetes mounts them into a pod whose service account has a token, and renews them there.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -18,6 +18,10 @@ _ADVICE = {
     401: "it refuses the token of the service account",
     403: "the service account needs the verb patch on pods",
 }
+
+
+class DeletionCostNotSet(DomainError, kind=ErrorKind.UNAVAILABLE):
+    """Kubernetes at {url} fails: {problem}. Correct it, or set PROCTOR_SCHEDULER_SET_DELETION_COSTS=false."""
 
 
 class KubernetesPodCosts:

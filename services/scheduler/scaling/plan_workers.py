@@ -12,8 +12,7 @@ from proctor.values.providers.pool import Pool
 from proctor.values.providers.worker import WorkerState
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.progress.progress_tracker import ANY_RUN, ProgressTracker
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue, QueueForecast
 from services.scheduler.runs.lifecycle.run import Run

@@ -9,7 +9,6 @@ from services.common.checked_fields import invalid_field
 from services.common.clock import Clock
 from services.common.errors import DependencyUnavailable
 from services.scheduler import metrics
-from services.scheduler.scaling.errors import DemandNotComputed
 from services.scheduler.scaling.plan_workers import models_of
 from services.scheduler.scaling.pool_demand import PoolDemand
 from services.scheduler.scaling.ports import DemandStore, StoredDemands
@@ -18,6 +17,10 @@ from services.scheduler.scaling.ports import DemandStore, StoredDemands
 _MAX_AGE = timedelta(seconds=60)
 # KEDA makes three calls for each pool and poll, and all get one answer.
 _READ_SECONDS = 1.0
+
+
+class DemandNotComputed(DependencyUnavailable):
+    """No scheduler has computed in the last minute what pool {pool} needs. See the log of their leader."""
 
 
 @dataclass(slots=True)

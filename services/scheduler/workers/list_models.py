@@ -9,8 +9,7 @@ from typing import Protocol
 from proctor.values.providers.models import ModelInfo
 from proctor.values.providers.pool import Pool
 from services.common.clock import Clock
-from services.scheduler.workers.errors import UnknownProvider
-from services.scheduler.workers.model_names import model_names, supported_providers
+from services.scheduler.workers.model_names import UnknownProvider, model_names, supported_providers
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.worker import PoolWorkers, WorkerTable
 

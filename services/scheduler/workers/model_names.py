@@ -4,9 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from proctor.values.names.model_name import name_of
 from proctor.values.providers.pool import Pool, pool_serving
+from services.common.errors import DomainError, ErrorKind
 
 # Alias to "provider/name".
 Aliases = Mapping[str, str]
+
+
+class UnknownProvider(DomainError, kind=ErrorKind.INVALID, reason="UNKNOWN_PROVIDER"):
+    """No pool serves the provider "{provider}".{advice} Providers: {supported}."""
+
+
+class UnknownModel(DomainError, kind=ErrorKind.INVALID, reason="UNKNOWN_MODEL"):
+    """No pool serves the model "{model}". Models of this provider: {supported}."""
 
 
 def supported_providers(pools: Iterable[Pool]) -> tuple[str, ...]:

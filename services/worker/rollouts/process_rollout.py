@@ -19,7 +19,7 @@ from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Shard, ShardSample
 from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
-from services.worker.rollouts.model_port.errors import CallRefused
+from services.worker.rollouts.model_port.model_call import CallRefused
 from services.worker.rollouts.ports import ArtifactSink, BudgetLedger
 from services.worker.rollouts.rollout_result import RolloutResult
 from services.worker.rollouts.task_files.fetch_files import FetchFiles

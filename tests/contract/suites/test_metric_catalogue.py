@@ -14,8 +14,13 @@ from proctor.values.scoring import MetricUse, OutputType
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scoring.answer_rules import RULE_READERS
 from services.results.scoring.choice_metrics import GENERATED_METRICS, LOGLIKELIHOOD_METRICS
-from services.results.scoring.compiled_scoring import Average, compile_scoring, read_filters, read_metric
-from services.results.scoring.errors import InvalidScoring
+from services.results.scoring.compiled_scoring import (
+    Average,
+    InvalidScoring,
+    compile_scoring,
+    read_filters,
+    read_metric,
+)
 from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import MATCH_METRICS, OVERLAP_METRICS

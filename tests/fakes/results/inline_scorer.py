@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
+from services.results.scoring.score import ScoringImpossible
 from services.results.scoring.score_answer import score_answer
 
 

@@ -10,8 +10,7 @@ from proctor.values.run import RunCounts, RunId, RunKind, RunState
 from proctor.values.usage import TokenUsage
 from services.common.errors import RunNotFound
 from services.scheduler.changes.user_change import Author
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_estimate import CompletedRun

@@ -17,9 +17,8 @@ from proctor.stack.servers.nats import ENVIRONMENT, prepare_nats
 from proctor.stack.supervision.addresses import choose_addresses, split_address
 from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
 from proctor.stack.supervision.process import Program
-from services.common.nats.access import NatsAccess
-from services.common.nats.connection import connect_nats
-from services.common.nats.errors import NatsAway, NatsFileUnusable
+from services.common.nats.access import NatsAccess, NatsFileUnusable
+from services.common.nats.connection import NatsAway, connect_nats
 from services.worker.settings import WorkerSettings
 from tests.fakes.certificates import Authority, make_certificate
 from tests.fakes.eventually import eventually

@@ -25,8 +25,7 @@ from services.results.runs.errors import EpochNotOpen, EpochOver, RunIncomplete
 from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
 from services.results.samples.sample import StoredSample
-from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure
 from services.results.summaries.ports import Stores

@@ -19,12 +19,11 @@ from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskSco
 from services.common.errors import DependencyUnavailable
 from services.results.processes import watched_process
 from services.results.processes.watched_process import ProcessTimeouts
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.processes import scorer_pool
 from services.results.scoring.processes.scorer_pool import DEFAULT_TIMEOUTS, ScorerPool
 from services.results.scoring.processes.scorer_process import ScoringLimits
-from services.results.scoring.score import Score, ScoringTarget
+from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
 from tests.fakes.eventually import eventually, holds
 from tests.harness.processes import bound
 

@@ -11,8 +11,7 @@ from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import PostgresLeaderElection
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA

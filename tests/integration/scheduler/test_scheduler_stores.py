@@ -16,8 +16,7 @@ from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.errors import RunNotFound
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard

@@ -11,9 +11,9 @@ from services.common.structured_logs import get_logger
 from services.results.processes.bounded_calls import exchange, start_process
 from services.results.processes.errors import ProcessLost, RequestUnanswerable
 from services.results.processes.watched_process import ProcessTimeouts, ask, memory_of_machine
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.processes.scorer_process import ScoringLimits
+from services.results.scoring.score import ScoringImpossible
 
 MODULE = "services.results.scoring.processes.scorer_process"
 DEFAULT_LIMITS = ScoringLimits()

@@ -14,9 +14,8 @@ from functools import lru_cache
 from proctor.values.outcome import Answer
 from services.results.processes.child_process import answer_requests, pickle_by_fields
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
-from services.results.scoring.errors import ScoringImpossible
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
-from services.results.scoring.score import Score, ScoringTarget
+from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime

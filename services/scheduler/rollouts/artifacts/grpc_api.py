@@ -13,8 +13,7 @@ from proctor.values.run import RunId
 from proctor.wire.convert import Codec
 from services.common.grpc.server import RpcContext
 from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPart
-from services.scheduler.rollouts.artifacts.errors import ArtifactNotFound
-from services.scheduler.rollouts.artifacts.show_artifacts import ShowArtifacts
+from services.scheduler.rollouts.artifacts.show_artifacts import ArtifactNotFound, ShowArtifacts
 
 SERVICE_NAME = artifact_pb2.DESCRIPTOR.services_by_name["ArtifactService"].full_name
 _ARTIFACT = Codec(Artifact, artifact_pb2.Artifact)

@@ -10,8 +10,7 @@ from proctor.values import messaging
 from proctor.wire.proofs import is_dispatched, run_of
 from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.artifacts.artifact import ArtifactPart
-from services.scheduler.rollouts.artifacts.errors import ArtifactRefused
-from services.scheduler.rollouts.artifacts.store_artifact import StoreArtifact
+from services.scheduler.rollouts.artifacts.store_artifact import ArtifactRefused, StoreArtifact
 
 
 class NatsArtifacts:

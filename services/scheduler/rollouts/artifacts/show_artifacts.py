@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.run import RunId
+from services.common.errors import DomainError, ErrorKind
 from services.scheduler.rollouts.artifacts.artifact import Artifact, ArtifactPart
-from services.scheduler.rollouts.artifacts.errors import ArtifactNotFound
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.uploads.ports import ObjectStore
+
+
+class ArtifactNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="ARTIFACT_NOT_FOUND"):
+    """The run {run_id} has no artifact {name} of this rollout. List those that it has."""
 
 
 @dataclass(frozen=True, slots=True)

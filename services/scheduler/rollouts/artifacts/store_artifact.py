@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from services.common.clock import Clock
+from services.common.errors import DomainError, ErrorKind
 from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS, ArtifactPart
-from services.scheduler.rollouts.artifacts.errors import ArtifactRefused
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.quotas.ports import StorageSource
@@ -13,6 +13,10 @@ from services.scheduler.uploads.quotas.ports import StorageSource
 # Who has no room may exceed the limit by what workers store in this time.
 _ROOM_SECONDS = 30.0
 _MAX_CACHED_OWNERS = 1000
+
+
+class ArtifactRefused(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
+    """The artifact is not stored: {problem}"""
 
 
 @dataclass(frozen=True, slots=True)

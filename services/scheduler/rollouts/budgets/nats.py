@@ -11,8 +11,7 @@ from proctor.wire.proofs import is_dispatched, run_of
 from proctor.wire.values import BUDGET_USE, EARLIER_USE
 from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.budgets.budget_report import BudgetReport
-from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
-from services.scheduler.rollouts.budgets.record_budget_use import RecordBudgetUse
+from services.scheduler.rollouts.budgets.record_budget_use import BudgetUseRefused, RecordBudgetUse
 
 
 class NatsBudgets:

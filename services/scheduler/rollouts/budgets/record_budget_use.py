@@ -3,9 +3,13 @@
 from dataclasses import dataclass
 
 from proctor.values.rollout import EarlierUse
+from services.common.errors import DomainError, ErrorKind
 from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport
-from services.scheduler.rollouts.budgets.errors import BudgetUseRefused
 from services.scheduler.rollouts.budgets.postgres import PostgresBudgets
+
+
+class BudgetUseRefused(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
+    """The use of a budget is not recorded: {problem}"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,14 @@ from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.uploads.errors import CannotCompleteLines
 from services.scheduler.uploads.ports import ContentSource
-from services.scheduler.workers.errors import UnknownModel, UnknownProvider
-from services.scheduler.workers.model_names import Aliases, full_name, model_names, supported_providers
+from services.scheduler.workers.model_names import (
+    Aliases,
+    UnknownModel,
+    UnknownProvider,
+    full_name,
+    model_names,
+    supported_providers,
+)
 
 
 @dataclass(frozen=True, slots=True)

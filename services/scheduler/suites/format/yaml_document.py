@@ -11,7 +11,6 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from services.scheduler.suites.format.errors import InvalidYaml
 from services.scheduler.suites.format.suite_document import KeyPath
 
 # Recursion of Python ends at a thousand frames; values of suites are a few levels deep.
@@ -28,6 +27,15 @@ _COLLECTION_TAGS = {None, "!", f"{_TAG}map", f"{_TAG}seq"}
 _MERGE_KEY = "<<"
 _RESOLVER = Resolver()
 _CONSTRUCTOR = SafeConstructor()
+
+
+class InvalidYaml(Exception):
+    """A text is not valid YAML, or would grow too large."""
+
+    def __init__(self, problem: str, line: int = 0) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
 
 
 @dataclass(frozen=True, slots=True)

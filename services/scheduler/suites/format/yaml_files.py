@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from proctor.values.sample import MAX_SUITE_BYTES
-from services.scheduler.suites.format.errors import InvalidYaml
 from services.scheduler.suites.format.suite_document import KeyPath, SuiteFault, path_problem
-from services.scheduler.suites.format.yaml_document import Node, read_yaml
+from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, read_yaml
 
 # Tasks of lm-evaluation-harness build on a few files; circles are reported apart.
 MAX_LAYERS = 20

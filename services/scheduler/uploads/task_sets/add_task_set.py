@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 from services.common.checked_fields import checked_text, refuse
+from services.common.errors import DomainError, ErrorKind
 from services.common.requests.request_fields import user_problem
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.delete_uploads import try_to_delete_objects
@@ -13,9 +14,16 @@ from services.scheduler.uploads.ports import CheckJob, ObjectStore
 from services.scheduler.uploads.quotas.ports import StorageSource
 from services.scheduler.uploads.quotas.storage_use import MIN_FILE, StorageQuota
 from services.scheduler.uploads.task_sets.check_task_archive import TaskArchiveCheck
-from services.scheduler.uploads.task_sets.errors import TasksRefused
 from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets
 from services.scheduler.uploads.task_sets.task_set import CheckedTasks, TaskSet, TasksHeader, new_prefix
+
+
+class TasksRefused(DomainError, kind=ErrorKind.INVALID, reason="INVALID_TASK_FOLDER"):
+    """{problem}"""
+
+    def __init__(self, checked: CheckedTasks) -> None:
+        super().__init__(problem=checked.problem)
+        self.facts = dict(checked.facts)
 
 
 @dataclass(frozen=True, slots=True)

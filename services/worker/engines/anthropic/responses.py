@@ -11,8 +11,7 @@ from services.worker.engines.http.error_responses import (
     is_too_long,
     parse_error_body,
 )
-from services.worker.engines.http.errors import StreamError
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamError, StreamEvent
 from services.worker.engines.http.usage import anthropic_usage
 from services.worker.engines.parsed_json import (
     count_of,

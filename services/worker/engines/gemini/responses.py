@@ -15,8 +15,7 @@ from services.worker.engines.http.error_responses import (
     parse_status,
     within_a_day,
 )
-from services.worker.engines.http.errors import StreamError
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamError, StreamEvent
 from services.worker.engines.http.usage import gemini_usage
 from services.worker.engines.parsed_json import (
     count_of,

@@ -7,7 +7,7 @@ import aiohttp
 import orjson
 
 from proctor.values.plain import Json
-from services.worker.engines.http.errors import StreamError
+from services.worker.engines.http.event_stream import StreamError
 from services.worker.engines.http.ports import AnswerStream
 from services.worker.engines.http.responses import HttpResponse, StreamReading, is_streamed, read_body
 from services.worker.engines.http.server import Server

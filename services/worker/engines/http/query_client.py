@@ -13,12 +13,19 @@ import orjson
 
 from proctor.values.plain import Json
 from services.worker.engines.errors import ProviderFailed
-from services.worker.engines.http.errors import ResponseCutOff, ResponseRefused
 from services.worker.engines.http.server import Server
 
 # Lists are asked for rarely; Ollama's models are shown four at a time.
 _CONNECTIONS = 4
 _PLAIN = "identity"
+
+
+class ResponseRefused(Exception):
+    """The response is larger than any that is waited for, or compressed though that was not asked for."""
+
+
+class ResponseCutOff(Exception):
+    """The connection broke in the middle of the response."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import TokenUsage
 from services.worker.engines.engine import AttentionShape
 from services.worker.engines.errors import ProviderFailed
-from services.worker.engines.http.errors import StreamError
-from services.worker.engines.http.event_stream import JsonLines, StreamedText, StreamEvent
+from services.worker.engines.http.event_stream import JsonLines, StreamedText, StreamError, StreamEvent
 from services.worker.engines.http.usage import ollama_usage
 from services.worker.engines.parsed_json import (
     count_of,

@@ -17,8 +17,7 @@ from services.worker.engines.http.error_responses import (
     parse_error_body,
     parse_status,
 )
-from services.worker.engines.http.errors import StreamError
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamError, StreamEvent
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.parsed_json import (
     object_of,

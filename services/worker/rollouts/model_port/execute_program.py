@@ -10,7 +10,6 @@ from proctor.values.agents.templates import TEMPLATES, AgentTemplate, filled
 from proctor.values.rollout import RolloutSpec
 from services.common.clock import Clock
 from services.worker.rollouts.budget import WAITS_SECONDS
-from services.worker.rollouts.model_port.errors import ProgramNotStarted
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
 from services.worker.rollouts.rollout_result import AgentEnd
@@ -27,6 +26,10 @@ _MAX_SHOWN_CHARACTERS = 300
 ServeModel = Callable[
     [socket.socket, str, Callable[[ModelCall], Awaitable[ModelAnswer]]], AbstractAsyncContextManager[None]
 ]
+
+
+class ProgramNotStarted(SandboxError):
+    """The agent's program {program} asked its model nothing and failed ({cause}). Install it in the image."""
 
 
 @dataclass(frozen=True, slots=True)

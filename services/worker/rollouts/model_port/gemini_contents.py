@@ -6,8 +6,7 @@ import orjson
 
 from proctor.values.plain import Json
 from services.worker.engines.parsed_json import object_of, objects_of, text_of
-from services.worker.rollouts.model_port.errors import CallRefused
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.model_call import CallRefused, ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.openai_chat import (
     assistant_message,
     chat_message,

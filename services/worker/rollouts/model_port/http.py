@@ -17,9 +17,8 @@ from aiohttp import web
 
 from proctor.values.plain import Json
 from services.worker.rollouts.model_port.anthropic_messages import AnthropicMessages
-from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
 from services.worker.rollouts.model_port.gemini_contents import GeminiContents
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.model_call import CONTEXT_FULL, CallRefused, ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.openai_chat import OpenAIChat
 from services.worker.rollouts.model_port.openai_responses import OpenAIResponses
 from services.worker.rollouts.model_port.ports import Event, ModelProtocol

@@ -7,6 +7,18 @@ from proctor.values.sample import ChatMessage
 from proctor.values.usage import TokenUsage
 from services.worker.engines.tool_calls import ToolCall
 
+# A code of OpenAI's.
+CONTEXT_FULL = "context_length_exceeded"
+
+
+class CallRefused(Exception):
+    """The call gets no answer; the message is one sentence for the program. `code` is as at OpenAI."""
+
+    def __init__(self, status: int, sentence: str, code: str = "invalid_request_error") -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.code = code
+
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:

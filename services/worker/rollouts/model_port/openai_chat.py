@@ -8,8 +8,7 @@ from proctor.values.openai import usage_body
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
 from services.worker.engines.parsed_json import object_of, objects_of, text_of
-from services.worker.rollouts.model_port.errors import CallRefused
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.model_call import CallRefused, ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.ports import Event
 
 _ID = "chatcmpl-proctor"

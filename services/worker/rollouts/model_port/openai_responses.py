@@ -6,8 +6,7 @@ from dataclasses import asdict
 from proctor.values.openai import SummedUsage
 from proctor.values.plain import Json
 from services.worker.engines.parsed_json import objects_of, text_of
-from services.worker.rollouts.model_port.errors import CallRefused
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.model_call import CallRefused, ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.openai_chat import (
     OpenAIChat,
     assistant_message,

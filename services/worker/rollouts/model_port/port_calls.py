@@ -14,8 +14,7 @@ from services.worker.engines.parsed_json import object_of, objects_of, text_of
 from services.worker.engines.tool_calls import ToolCall, answered_turn, called_tools, calls_in
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.errors import ContextFull
-from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.model_call import CONTEXT_FULL, CallRefused, ModelAnswer, ModelCall
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.trajectory import Trajectory

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from proctor.values.plain import Json
-from services.worker.rollouts.model_port.errors import CallRefused
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.model_call import CallRefused, ModelAnswer, ModelCall
 
 # An event of a stream: its name, empty for none, and its data.
 Event = tuple[str, Json | str]

@@ -25,7 +25,7 @@ from services.results.comparison.list_flips import FlipsPage, FlipsQuery
 from services.results.processes.errors import TookTooLong
 from services.results.runs.errors import RecordNotFound, RunNotFrozen
 from services.results.runs.run_plan import RunPlan
-from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metric_names import UnknownMetric
 from services.results.statistics.paired.difference_estimate import (
     EXACT_MCNEMAR,
     PAIRED_PERMUTATION,

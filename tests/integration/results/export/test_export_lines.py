@@ -21,8 +21,7 @@ from proctor.values.scoring import OutputType, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.export import postgres as postgres_rows
-from services.results.export.errors import RunChanged
-from services.results.export.exported_run import RowKind, RowQuery
+from services.results.export.exported_run import RowKind, RowQuery, RunChanged
 from services.results.export.postgres import PostgresExportRows
 from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.postgres import QUERIES, SCHEMA

@@ -24,8 +24,7 @@ from services.scheduler.batches.finalize_batch import FinalizeBatch
 from services.scheduler.batches.grpc_results import GrpcBatchLines
 from services.scheduler.batches.postgres import PostgresBatches
 from services.scheduler.batches.stored_batch import BatchId
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns

@@ -14,9 +14,14 @@ from proctor.values.run import RunState
 from services.common.postgres import PostgresSession
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
-from services.scheduler.rollouts.errors import RolloutsOrderNotFound, RolloutsOrderOfRunNotFound
 from services.scheduler.rollouts.postgres import PostgresRolloutsOrders
-from services.scheduler.rollouts.rollouts_order import OrderCursor, OrderFilter, RolloutsOrder
+from services.scheduler.rollouts.rollouts_order import (
+    OrderCursor,
+    OrderFilter,
+    RolloutsOrder,
+    RolloutsOrderNotFound,
+    RolloutsOrderOfRunNotFound,
+)
 from services.scheduler.runs.lifecycle.errors import QueueFull
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.suites.errors import UnknownSuite

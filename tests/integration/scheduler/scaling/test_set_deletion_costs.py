@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from services.scheduler.scaling.errors import DeletionCostNotSet
-from services.scheduler.scaling.kubernetes import KubernetesPodCosts
+from services.scheduler.scaling.kubernetes import DeletionCostNotSet, KubernetesPodCosts
 from services.scheduler.scaling.pool_demand import PoolDemand
 from services.scheduler.scaling.ports import StoredDemands
 from services.scheduler.scaling.set_deletion_costs import SetDeletionCosts

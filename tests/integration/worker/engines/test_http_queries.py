@@ -9,8 +9,12 @@ import httpx
 import pytest
 from aiohttp import web
 
-from services.worker.engines.http.errors import ResponseCutOff, ResponseRefused
-from services.worker.engines.http.query_client import HttpQueries, QueryLimits
+from services.worker.engines.http.query_client import (
+    HttpQueries,
+    QueryLimits,
+    ResponseCutOff,
+    ResponseRefused,
+)
 
 KEY = {"Authorization": "Bearer planted"}
 # Longer than a machine under load takes for a small response.

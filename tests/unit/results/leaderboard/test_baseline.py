@@ -6,8 +6,7 @@ from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskSco
 from services.results.leaderboard.baseline import BaselineColumns, MajorityCount, TaskBaselines
 from services.results.runs.run_plan import PlannedTask
 from services.results.scoring.compiled_scoring import compile_scoring
-from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure
 

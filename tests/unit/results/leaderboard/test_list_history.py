@@ -9,7 +9,7 @@ from proctor.values.run import RunState
 from services.common.errors import InvalidPageToken, InvalidParameter
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery
 from services.results.leaderboard.ports import HistoryTotals
-from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metric_names import UnknownMetric
 from tests.fakes.results.closed_runs import BENCHMARK, NOON, ClosedRuns
 
 

@@ -21,7 +21,7 @@ from services.results.leaderboard.leaderboard import (
     untested,
 )
 from services.results.leaderboard.rank_models import LeaderboardQuery
-from services.results.statistics.errors import UnknownMetric
+from services.results.statistics.metric_names import UnknownMetric
 from services.results.statistics.paired.difference_estimate import LEVEL, holm
 from tests.fakes.results.closed_runs import BENCHMARK, WHOLE, ClosedRuns, benchmark_figure
 

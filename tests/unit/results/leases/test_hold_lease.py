@@ -6,8 +6,7 @@ import pytest
 
 from services.common.errors import DependencyUnavailable
 from services.results.leases import hold_lease as module
-from services.results.leases.errors import LeaseLost
-from services.results.leases.hold_lease import hold_lease
+from services.results.leases.hold_lease import LeaseLost, hold_lease
 from services.results.leases.lease import Work, WorkKind
 from tests.fakes.eventually import eventually
 from tests.fakes.results.memory_leases import MemoryLeases

@@ -8,9 +8,13 @@ from proctor.values.metrics.names import is_right_or_wrong
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.scoring.answer_rules import RULE_READERS
-from services.results.scoring.compiled_scoring import CompiledScoring, read_filters, read_metric
-from services.results.scoring.errors import InvalidScoring, ScoringImpossible
-from services.results.scoring.score import Score, ScoringTarget
+from services.results.scoring.compiled_scoring import (
+    CompiledScoring,
+    InvalidScoring,
+    read_filters,
+    read_metric,
+)
+from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import check_target
 from services.results.scoring.timed_regex import SlowTime

@@ -12,8 +12,7 @@ from services.results.scoring.compiled_scoring import (
     compile_scoring,
     metric_names,
 )
-from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.score import Score, ScoringTarget
+from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from tests.fakes.results.recorded_run import logprob_answer
 

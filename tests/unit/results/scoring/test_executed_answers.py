@@ -8,8 +8,7 @@ from proctor.values.rollout import RolloutVerdict
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from proctor.wire.values import OUTCOME
 from services.results.scoring.compiled_scoring import compile_scoring
-from services.results.scoring.errors import ScoringImpossible
-from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 
 TARGET = ScoringTarget(texts=("assert f(1) == 2",))

@@ -10,12 +10,12 @@ from proctor.values.scoring import OutputType
 from services.results.scoring.compiled_scoring import (
     CompiledMetric,
     CompiledScoring,
+    InvalidScoring,
     metric_names,
     read_filters,
     read_metric,
 )
-from services.results.scoring.errors import InvalidScoring, ScoringImpossible
-from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import TimedRegex

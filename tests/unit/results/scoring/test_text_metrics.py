@@ -12,10 +12,14 @@ from rouge_score.scoring import BootstrapAggregator
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
-from services.results.scoring.compiled_scoring import CompiledScoring, read_filters, read_metric
-from services.results.scoring.errors import InvalidScoring, ScoringImpossible
+from services.results.scoring.compiled_scoring import (
+    CompiledScoring,
+    InvalidScoring,
+    read_filters,
+    read_metric,
+)
 from services.results.scoring.numbers.written_numbers import named_number
-from services.results.scoring.score import Score, ScoringTarget
+from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 from services.results.scoring.text_metrics import OVERLAP_METRICS

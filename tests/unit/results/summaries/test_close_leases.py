@@ -17,8 +17,7 @@ from services.results.runs.ports import ShardOfRun
 from services.results.runs.run_plan import RecordedProgress, RunPlan
 from services.results.statistics.figure import Columns, Figure, figure_of
 from services.results.summaries import close_run, summarize_run, task_columns
-from services.results.summaries.close_run import FULL_STARTS, MAX_STARTS
-from services.results.summaries.errors import CloseFailed
+from services.results.summaries.close_run import FULL_STARTS, MAX_STARTS, CloseFailed
 from services.results.summaries.run_summary import RunSummary
 from tests.fakes.eventually import eventually
 from tests.fakes.results.close_recorder import Recorder, SlowOutcomes, samples

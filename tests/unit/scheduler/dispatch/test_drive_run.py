@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.run import RunState
 from services.common.errors import ErrorKind, MessageTooLarge, RemoteError
-from services.scheduler.leadership.errors import LeadershipLost
+from services.scheduler.leadership.leader_election import LeadershipLost
 from services.scheduler.runs.lifecycle.errors import RunNotRetryable
 from services.scheduler.runs.lifecycle.run import RunError
 from services.scheduler.workers.worker import RefusedRun

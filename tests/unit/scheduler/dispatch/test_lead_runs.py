@@ -12,8 +12,7 @@ from proctor.values.run import RunId, RunState
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.runs.lifecycle.run import Run
 from tests.fakes.callers import OPERATOR, by

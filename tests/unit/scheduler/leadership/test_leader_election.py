@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from services.scheduler.leadership.errors import LeadershipLost
-from services.scheduler.leadership.leader_election import FencingToken, lead_when_elected
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost, lead_when_elected
 
 LIMIT_SECONDS = 10.0
 

@@ -10,8 +10,8 @@ from proctor.values.generation import GenerationParams
 from proctor.values.run import RunState
 from proctor.values.scoring import OutputType, TaskScoring
 from services.scheduler.limits.queue_limits import LimitChanges
-from services.scheduler.planning.errors import PlanningFailed, RunStopped
 from services.scheduler.planning.grpc_results import task_to_proto
+from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.orders.run_order import params_for
 from tests.fakes.callers import OPERATOR, by

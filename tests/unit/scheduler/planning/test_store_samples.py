@@ -9,8 +9,13 @@ from proctor.values.sample import Prompt
 from proctor.values.scoring import TaskScoring
 from services.common.errors import DependencyUnavailable
 from services.scheduler.planning import plan_run
-from services.scheduler.planning.errors import PlanningFailed, RunStopped
-from services.scheduler.planning.plan_run import CHUNKS_ON_THEIR_WAY, PHASE_SECONDS, storing_samples
+from services.scheduler.planning.plan_run import (
+    CHUNKS_ON_THEIR_WAY,
+    PHASE_SECONDS,
+    PlanningFailed,
+    RunStopped,
+    storing_samples,
+)
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import RowsUnavailable
 from services.scheduler.suites.rendering.sample import RenderedSample

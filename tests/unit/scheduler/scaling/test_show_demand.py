@@ -9,10 +9,9 @@ from prometheus_client import REGISTRY
 
 from services.common.errors import InvalidParameter
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.scaling.errors import DemandNotComputed
 from services.scheduler.scaling.pool_demand import PoolDemand
 from services.scheduler.scaling.ports import StoredDemands
-from services.scheduler.scaling.show_demand import ShowDemand
+from services.scheduler.scaling.show_demand import DemandNotComputed, ShowDemand
 from tests.fakes.pools import model_pool
 from tests.fakes.scheduler.surroundings import SetClock
 

@@ -10,7 +10,6 @@ import pytest
 
 from proctor.values.providers.models import ModelInfo
 from proctor.values.providers.pool import Provider
-from services.scheduler.workers.errors import UnknownProvider
 from services.scheduler.workers.list_models import (
     ListingRules,
     ListModels,
@@ -18,6 +17,7 @@ from services.scheduler.workers.list_models import (
     ModelSource,
     PoolListing,
 )
+from services.scheduler.workers.model_names import UnknownProvider
 from services.scheduler.workers.proto import models_to_proto
 from services.scheduler.workers.worker import Worker
 from tests.fakes.eventually import eventually

@@ -13,8 +13,7 @@ from services.worker.engines.engine import MAX_ANSWER_CHARACTERS
 from services.worker.engines.errors import EngineFailure, ProviderFailed
 from services.worker.engines.gemini import responses as gemini_answers
 from services.worker.engines.gemini.responses import GeminiStream
-from services.worker.engines.http.errors import StreamError
-from services.worker.engines.http.event_stream import StreamEvent
+from services.worker.engines.http.event_stream import StreamError, StreamEvent
 from services.worker.engines.http.ports import AnswerStream, ReadAnswer
 from services.worker.engines.ollama import responses as ollama_answers
 from services.worker.engines.ollama.responses import OllamaStream

@@ -14,9 +14,8 @@ from openai import AsyncOpenAI, AuthenticationError, BadRequestError
 from proctor.values.agents.templates import TEMPLATES, filled
 from proctor.values.usage import TokenUsage
 from services.worker.engines.tool_calls import ToolCall
-from services.worker.rollouts.model_port.errors import CallRefused
 from services.worker.rollouts.model_port.http import served_model
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.model_call import CallRefused, ModelAnswer, ModelCall
 
 TOKEN = "the rollout's own"
 ANSWER = ModelAnswer("Look.", [ToolCall("call_1", "shell", '{"command": "ls"}')], TokenUsage(10, 4, 6, 1))

@@ -13,9 +13,8 @@ import pytest
 
 from proctor.values.usage import TokenUsage
 from services.worker.rollouts.model_port import http
-from services.worker.rollouts.model_port.errors import CONTEXT_FULL, CallRefused
 from services.worker.rollouts.model_port.http import _MAX_CONNECTIONS, _MAX_REFUSED, served_model
-from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
+from services.worker.rollouts.model_port.model_call import CONTEXT_FULL, CallRefused, ModelAnswer, ModelCall
 from services.worker.rollouts.trajectory import Trajectory
 from tests.fakes.eventually import eventually
 

@@ -16,8 +16,7 @@ from services.common.clock import SystemClock
 from services.worker.engines.engine import EngineResponse
 from services.worker.engines.tool_calls import called_tools, with_call_ids
 from services.worker.rollouts.budget import Budget
-from services.worker.rollouts.model_port.errors import ProgramNotStarted
-from services.worker.rollouts.model_port.execute_program import ExecuteProgram
+from services.worker.rollouts.model_port.execute_program import ExecuteProgram, ProgramNotStarted
 from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.model_port.model_call import ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls

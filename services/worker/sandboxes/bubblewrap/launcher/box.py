@@ -13,7 +13,6 @@ from typing import Any
 
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
 from services.worker.sandboxes.bubblewrap.launcher.cgroups import Group
-from services.worker.sandboxes.bubblewrap.launcher.errors import BoxFailed
 
 # As in `_PASSWD` below; programs refuse to work, or work otherwise, as root.
 USER = 1000
@@ -30,6 +29,10 @@ _MIB = 1024**2
 _PASSWD = b"root:x:0:0:root:/root:/bin/sh\nsandbox:x:1000:1000:sandbox:/home:/bin/bash\n"
 _GROUP = b"root:x:0:\nsandbox:x:1000:\n"
 _HOSTS = b"127.0.0.1 localhost sandbox\n::1 localhost\n"
+
+
+class BoxFailed(Exception):
+    """bubblewrap could not make the sandbox; the message is its own."""
 
 
 @dataclass(slots=True)

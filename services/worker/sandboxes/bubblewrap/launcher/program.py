@@ -21,7 +21,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from services.worker.sandboxes.bubblewrap.launcher import syscalls
-from services.worker.sandboxes.bubblewrap.launcher.box import Box, can_ignore_children, open_box
+from services.worker.sandboxes.bubblewrap.launcher.box import Box, BoxFailed, can_ignore_children, open_box
 from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
     Group,
     GroupLimits,
@@ -31,7 +31,6 @@ from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
 )
 from services.worker.sandboxes.bubblewrap.launcher.commands import FIRST_PROCESS_ENDED, Commands
 from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside
-from services.worker.sandboxes.bubblewrap.launcher.errors import BoxFailed
 from services.worker.sandboxes.bubblewrap.launcher.memory_watch import POLL_SECONDS, can_look, excess
 from services.worker.sandboxes.bubblewrap.launcher.seccomp import filter_for
 from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, Request

@@ -7,8 +7,8 @@ import pytest
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.errors import InvalidParameter
-from services.scheduler.pricing.errors import NoPrice, NoPriceElsewhere
 from services.scheduler.pricing.price_list import PriceList
+from services.scheduler.pricing.resolve_price import NoPrice, NoPriceElsewhere
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.errors import CostLimitStays
 from services.scheduler.runs.lifecycle.run import Run

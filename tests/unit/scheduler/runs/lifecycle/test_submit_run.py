@@ -22,7 +22,7 @@ from services.scheduler.runs.orders.errors import (
 )
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import InvalidSuiteFile, UnknownSuite, UnknownTask
-from services.scheduler.workers.errors import UnknownModel, UnknownProvider
+from services.scheduler.workers.model_names import UnknownModel, UnknownProvider
 from tests.fakes.pools import provider_pool
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 

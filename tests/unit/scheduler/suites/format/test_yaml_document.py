@@ -2,8 +2,7 @@
 
 import pytest
 
-from services.scheduler.suites.format.errors import InvalidYaml
-from services.scheduler.suites.format.yaml_document import MAX_DEPTH, read_yaml
+from services.scheduler.suites.format.yaml_document import MAX_DEPTH, InvalidYaml, read_yaml
 
 
 def value(text: str) -> object:

@@ -1,7 +1,0 @@
-"""Errors of leadership."""
-
-from services.common.errors import DomainError, ErrorKind
-
-
-class LeadershipLost(DomainError, kind=ErrorKind.UNAVAILABLE):
-    """Another scheduler leads now."""
