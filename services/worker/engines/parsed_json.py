@@ -1,5 +1,7 @@
 """Reads JSON of any server without trusting it: an unexpected value is empty, or a failure."""
 
+import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -15,16 +17,28 @@ MAX_TOKENS = 10**9
 # Words of protocols are shorter; a server's text must not become a label or a column.
 _MAX_WORD_CHARACTERS = 64
 _ANSWER = "answer"
+# Half of a character, which no text in UTF-8 can hold.
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_document(body: bytes) -> Json:
+    """A lone surrogate becomes U+FFFD: models end in the middle of a character."""
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        document = _loads(body)
+    except (ValueError, RecursionError) as error:
         raise ProviderFailed("The server's answer is not valid JSON, perhaps cut off.") from error
     if not isinstance(document, dict):
         raise ProviderFailed("The server's answer is not a JSON object.")
     return document
+
+
+def _loads(body: bytes) -> object:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        if b"\\u" not in body:
+            raise
+    return orjson.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(json.loads(body), ensure_ascii=False)))
 
 
 def count_of(value: object) -> int:

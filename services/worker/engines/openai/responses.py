@@ -20,6 +20,7 @@ from services.worker.engines.http.error_responses import (
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamError, StreamEvent
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.parsed_json import (
+    count_of,
     object_of,
     objects_of,
     read_document,
@@ -48,6 +49,9 @@ STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}
 _END = b"[DONE]"
 # Servers name reasoning differently.
 _REASONING = ("reasoning_content", "reasoning")
+_REASONING_PARTS = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text"}
+)
 # Fields that may replace the content.
 _INSTEAD = ("tool_calls", "refusal")
 
@@ -90,7 +94,8 @@ def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tupl
     Where `is_kept`, as for a row of a data set, the whole response is kept if it is more than a text.
     """
     choices = read_choices(document)
-    choice = choices[0]
+    # The protocol does not promise their order.
+    choice = min(choices, key=lambda each: count_of(each.get("index")))
     finish_reason = word_of(choice.get("finish_reason"))
     text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
     if finish_reason == "content_filter":
@@ -110,7 +115,16 @@ def _chat_text(choice: Json, finish_reason: str) -> object:
     if not isinstance(message, dict):
         raise ProviderFailed("The server's answer holds no message.")
     is_complete = bool(finish_reason or message.get("tool_calls") or message.get("refusal"))
-    return "" if message.get("content") is None and is_complete else message.get("content")
+    content = content_text(message.get("content"))
+    return "" if content is None and is_complete else content
+
+
+def content_text(content: object) -> object:
+    """The text of a list of parts, without those of reasoning; any other content as it is."""
+    if not isinstance(content, list):
+        return content
+    parts = [part if isinstance(part, dict) else {"text": part} for part in content]
+    return "".join(text_of(part.get("text")) for part in parts if part.get("type") not in _REASONING_PARTS)
 
 
 def _is_more_than_text(choice: Json) -> bool:
@@ -188,7 +202,7 @@ class OpenAIStream:
             self.text.add(choice.get("text"))
             return
         delta = object_of(choice.get("delta"))
-        self.text.add(delta.get("content"))
+        self.text.add(content_text(delta.get("content")))
         self.text.add_reasoning(any(text_of(delta.get(name)) for name in _REASONING))
         self._instead |= {name: delta[name] for name in _INSTEAD if delta.get(name)}
         self.text.has_begun |= bool(self._instead)

@@ -36,6 +36,33 @@ def test_answer_without_text_is_an_empty_answer() -> None:
     assert answer_in(chat_document({"content": None}), is_chat=True).text == ""
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [{"type": "text", "text": "Ber"}, {"type": "text", "text": "gen"}],
+        ["Bergen"],
+        [{"type": "output_text", "text": "Bergen", "annotations": []}],
+        [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "Oslo?"}]},
+            {"type": "text", "text": "Bergen"},
+        ],
+        [{"type": "reasoning", "text": "Oslo?"}, None, {"type": "text", "text": "Bergen"}],
+    ],
+)
+def test_a_content_of_parts_is_their_text_without_reasoning(parts: list[object]) -> None:
+    assert answer_in(chat_document({"content": parts}), is_chat=True).text == "Bergen"
+
+
+def test_fields_of_reasoning_are_no_part_of_the_answer() -> None:
+    message = {"content": "Bergen", "reasoning_content": "Oslo?", "reasoning": "Oslo?"}
+    assert answer_in(chat_document(message), is_chat=True).text == "Bergen"
+
+
+def test_the_answer_is_the_choice_with_the_first_index() -> None:
+    first, second = ({"index": index, "text": text} for index, text in enumerate(("Bergen", "Oslo")))
+    assert answer_in({"choices": [second, first]}, is_chat=False).text == "Bergen"
+
+
 @pytest.mark.parametrize("text", [None, "", "To build one, first"])
 def test_withheld_answer_is_a_refusal_whatever_text_precedes(text: str | None) -> None:
     with pytest.raises(RequestRefused):

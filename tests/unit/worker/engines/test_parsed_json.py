@@ -25,6 +25,27 @@ def test_body_that_is_no_document_may_be_asked_for_again(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (r"half \ud83d", "half \ufffd"),
+        (r"\udc00 half", "\ufffd half"),
+        (r"whole \ud83d\ude00, half \ud83d", "whole 😀, half \ufffd"),
+        (r"written \\ud83d, half \ud83d", "written \\ud83d, half \ufffd"),
+    ],
+)
+def test_half_a_character_is_replaced(text: str, read: str) -> None:
+    assert read_document(f'{{"text": "{text}"}}'.encode()) == {"text": read}
+
+
+@pytest.mark.parametrize(
+    "body", [rb'{"text": "\ud83d"', rb'{"text": "\ud83d", "count": NaN}', b'{"\xff": "\\ud83d"}']
+)
+def test_a_document_with_half_a_character_may_be_wrong_otherwise(body: bytes) -> None:
+    with pytest.raises(ProviderFailed):
+        read_document(body)
+
+
+@pytest.mark.parametrize(
     ("value", "count"),
     [(7, 7), (12.0, 12), (12.5, 0), ("12", 0), (-1, 0), (True, 0), (2**63, 0), (float("inf"), 0), ([], 0)],
 )
