@@ -396,10 +396,6 @@ CREATE FUNCTION usage(source task_counts) RETURNS token_usage
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ROW((source).prompt_tokens, (source).completion_tokens, (source).cached_tokens, (source).reasoning_tokens)::token_usage;
 
-CREATE FUNCTION usage_members(tokens token_usage) RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN concat('"prompt_tokens":', (tokens).prompt_tokens, ',"completion_tokens":', (tokens).completion_tokens, ',"cached_tokens":', (tokens).cached_tokens, ',"reasoning_tokens":', (tokens).reasoning_tokens);
-
 CREATE FUNCTION without_prefix(value text, prefix text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN starts_with(value, prefix) THEN substr(value, (length(prefix) + 1)) ELSE value END;
@@ -477,7 +473,10 @@ CREATE VIEW outcome_records AS
     COALESCE((o.failure_class)::text, ''::text) AS failure_class,
     o.failure_message,
     o.scores,
-    usage(o.*) AS usage,
+    o.prompt_tokens,
+    o.completion_tokens,
+    o.cached_tokens,
+    o.reasoning_tokens,
         CASE
             WHEN (NOT o.is_reused) THEN finite(o.total_seconds)
             ELSE NULL::double precision

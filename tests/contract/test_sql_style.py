@@ -6,13 +6,13 @@ A parameter is cast only where Postgres could not infer its type.
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
 from services.common.migrations import migrate
-from services.common.sql.queries import load_queries
 from services.results import postgres as results
 from services.scheduler import postgres as scheduler
 from tests.harness.servers import postgres_server
@@ -119,15 +119,15 @@ async def needless_casts(connection: asyncpg.Connection, query: str) -> list[str
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-async def test_no_parameter_is_cast_to_the_type_that_it_has_anyway(dsn: str, file: Path) -> None:
+@pytest.mark.parametrize("service", [results, scheduler], ids=lambda service: service.SCHEMA)
+async def test_no_parameter_is_cast_to_the_type_that_it_has_anyway(dsn: str, service: ModuleType) -> None:
     connection = await asyncpg.connect(
-        dsn, server_settings={"search_path": file.relative_to(ROOT).parts[1]}, statement_cache_size=0
+        dsn, server_settings={"search_path": service.SCHEMA}, statement_cache_size=0
     )
     try:
         found = {
             name: casts
-            for name, query in load_queries(file).items()
+            for name, query in service.QUERIES.items()
             if (casts := await needless_casts(connection, query.statement))
         }
     finally:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
+_NO_PARTS: Final[Mapping[str, str]] = MappingProxyType({})
 _NAME_LINE = re.compile(r"^-- name:\s*(?P<name>\w+)\b.*$", re.MULTILINE)
 # Texts, quoted names and comments come first: what looks like a parameter in them is none.
 _TOKEN = re.compile(
@@ -13,7 +15,7 @@ _TOKEN = re.compile(
     [eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "[^"]*"
     | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$
     | --[^\n]* | /\*.*?\*/
-    | (?P<number>\$\d+)
+    | (?P<number>\$\d+) | \{(?P<part>\w+)\}
     # Behind a word or a bracket a colon is that of a slice, and behind a colon that of a cast.
     | (?<![\w)\]:]):(?P<name>[A-Za-z_]\w*)
     """,
@@ -49,13 +51,20 @@ class Query:
         return TypeError(f"query {self.name}({', '.join(self.parameters)}): {', '.join(faults)}")
 
 
-def parse_query(name: str, text: str) -> Query:
-    """Numbers the parameters: `:run_id` becomes `$1`, wherever it stands. Raises ValueError for a number."""
+def parse_query(name: str, text: str, parts: Mapping[str, str] = _NO_PARTS) -> Query:
+    """Numbers the parameters: `:run_id` becomes `$1`, wherever it stands; `{line}` becomes that part.
+
+    Raises ValueError for a number, and for a part that is not given.
+    """
     numbers: dict[str, int] = {}
 
     def numbered(token: re.Match[str]) -> str:
         if token["number"]:
             raise ValueError(f"query {name}: {token['number']} has no name; write :name instead")
+        if token["part"]:
+            if token["part"] not in parts:
+                raise ValueError(f"query {name}: no part has the name {token['part']}")
+            return parts[token["part"]]
         if token["name"] is None:
             return token[0]
         return f"${numbers.setdefault(token['name'], len(numbers) + 1)}"
@@ -64,8 +73,10 @@ def parse_query(name: str, text: str) -> Query:
     return Query(name, statement, tuple(numbers))
 
 
-def load_queries(*paths: Path) -> Mapping[str, Query]:
+def load_queries(*paths: Path, parts: Mapping[str, str] = _NO_PARTS) -> Mapping[str, Query]:
     """The queries of some files by the name in their `-- name: read_run: Purpose` line.
+
+    `parts` is SQL that code makes from a list, by the names that stand in braces in the files.
 
     Raises ValueError for a name that occurs twice.
     """
@@ -78,5 +89,5 @@ def load_queries(*paths: Path) -> Mapping[str, Query]:
             name = mark["name"]
             if name in queries:
                 raise ValueError(f"{path}: another query is named {name} as well")
-            queries[name] = parse_query(name, text[mark.end() : end].strip())
+            queries[name] = parse_query(name, text[mark.end() : end].strip(), parts)
     return queries

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from services.common.checked_fields import invalid_field
 from services.results.answers.outcome_filter import task_index
 from services.results.answers.postgres import PostgresListedOutcomes
+from services.results.export.exported_columns import SQL_PARTS
 from services.results.export.exported_run import (
     ROWS_VERSION,
     ExportedRun,
@@ -225,5 +226,5 @@ def _is_final(record: RunRecord) -> bool:
 def _tag(request: ExportRequest, record: RunRecord, run: ExportedRun) -> str:
     """A hash of all that decides the content of the file."""
     way = (request.format_number, request.task, request.is_csv_safe)
-    parts = (ROWS_VERSION, request.run_id, record.epoch, *way, *run.metrics)
+    parts = (ROWS_VERSION, SQL_PARTS["exported_line"], request.run_id, record.epoch, *way, *run.metrics)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

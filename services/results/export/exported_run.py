@@ -11,7 +11,7 @@ from services.results.runs.run_plan import RunRecord
 from services.results.scoring.compiled_scoring import metric_names
 from services.results.summaries.run_summary import RunSummary
 
-# Raise it with any change of what files show of rows: files that were begun before are not resumed.
+# Raise it when values are written in another way: files that were begun before are not resumed.
 ROWS_VERSION = 3
 
 

@@ -1,38 +1,10 @@
--- `r.*` reads the view outcome_records, which lists its columns (schema.sql). Postgres computes only
--- those that a query uses. `sample >= :after_sample` follows from the comparison of pairs, but the planner estimates the number
--- of rows from it. From that comparison alone it expects half of the run, and starts parallel workers for each chunk.
+-- `r.*` reads the view outcome_records (schema.sql); Postgres computes only the columns that a query uses. The parts in braces
+-- are made in exported_columns.py. `sample >= :after_sample` follows from the comparison of pairs, but the planner estimates the
+-- number of rows from it. From that comparison alone it expects half of the run, and starts parallel workers for each chunk.
 
 -- name: export_lines: Return the outcomes of a run that count in an epoch, an object of JSON each, up to some bytes
--- `size_bytes` sums the texts up to each row. JSON_SCALAR writes what to_json would, and looks up no type for each value:
--- row_to_json takes 17 µs of Postgres for a row that takes 9 here, and writes whole times without a point. A field is also
--- listed in export_columns and in table_formats.py, in the same order.
-SELECT
-    sample, rollout, size_bytes, concat(
-        '{"task":', JSON_SCALAR(task),
-        ',"doc_id":', doc_id,
-        ',"row_id":', JSON_SCALAR(row_id),
-        ',"rollout":', rollout,
-        ',"status":', JSON_SCALAR(status),
-        ',"prompt":', JSON_SCALAR(prompt),
-        ',"choices":', to_json(choices),
-        ',"target":', JSON_SCALAR(target),
-        ',"prediction":', JSON_SCALAR(prediction),
-        ',"answer":', JSON_SCALAR(answer),
-        ',"finish_reason":', JSON_SCALAR(finish_reason),
-        ',"choice_logprobs":', choice_logprobs,
-        ',"body":', coalesce(body::text, 'null'),
-        ',"failure_class":', JSON_SCALAR(failure_class),
-        ',"failure_message":', JSON_SCALAR(failure_message),
-        ',"scores":', scores,
-        ',', usage_members(usage),
-        ',"total_seconds":', coalesce(json_number(total_seconds), 'null'),
-        ',"queue_seconds":', coalesce(json_number(queue_seconds), 'null'),
-        ',"first_token_seconds":', coalesce(json_number(first_token_seconds), 'null'),
-        ',"between_tokens_seconds":', coalesce(json_number(between_tokens_seconds), 'null'),
-        ',"is_reused":', is_reused::text,
-        ',"digest":', JSON_SCALAR(digest),
-        '}'
-    ) AS line
+-- `size_bytes` sums the texts up to each row.
+SELECT sample, rollout, size_bytes, {exported_line} AS line
 FROM (
     SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records AS r
@@ -46,11 +18,8 @@ FROM (
 WHERE size_bytes - bytes < :max_bytes
 ORDER BY sample, rollout;
 
--- name: export_columns: Return what export_lines does, the fields as columns in the same order, behind the key
-SELECT
-    sample, size_bytes, task, doc_id, row_id, rollout, status, prompt, choices, target, prediction, answer, finish_reason,
-    choice_logprobs, body, failure_class, failure_message, scores, (usage).*, total_seconds, queue_seconds,
-    first_token_seconds, between_tokens_seconds, is_reused, digest
+-- name: export_columns: Return what export_lines does, the fields as columns
+SELECT sample, size_bytes, {exported_columns}
 FROM (
     SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records AS r
@@ -66,12 +35,10 @@ ORDER BY sample, rollout;
 -- name: export_batch_answers: Return the answers of a batch, without prompts, up to some bytes
 SELECT
     sample, rollout, size_bytes, row_name(row_id, doc_id) AS custom_id, is_chat, answer, finish_reason, body, recorded_at,
-    (usage).*
+    {usage_columns}
 FROM (
-    SELECT
-        sample, bytes, rollout, row_id, doc_id, is_chat, answer, finish_reason, body, recorded_at, usage,
-        sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
-    FROM outcome_records
+    SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
+    FROM outcome_records AS r
     WHERE run_id = :run_id
         AND (sample, rollout) > (:after_sample, :after_rollout)
         AND sample >= :after_sample

@@ -1,92 +1,75 @@
 """CSV (RFC 4180) and Parquet: a column per field and per metric."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from proctor.values.plain import csv_safe
-from proctor.values.usage import USAGE_NAMES
+from services.results.export.exported_columns import EXPORTED_COLUMNS, ColumnType
 from services.results.export.exported_run import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
 
 SCORE_PREFIX = "score_"
 
-_BEFORE_JSON = (
-    "task",
-    "doc_id",
-    "row_id",
-    "rollout",
-    "status",
-    "prompt",
-    "choices",
-    "target",
-    "prediction",
-    "answer",
-    "finish_reason",
-)
-# Read as texts of JSON.
-_JSON = ("choice_logprobs", "body")
-_BEHIND_JSON = ("failure_class", "failure_message")
-_BEHIND_SCORES = (
-    *USAGE_NAMES,
-    "total_seconds",
-    "queue_seconds",
-    "first_token_seconds",
-    "between_tokens_seconds",
-    "is_reused",
-    "digest",
-)
-
-_TEXT, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
-_TYPES: Mapping[str, pa.DataType] = {
-    "doc_id": _LONG,
-    "rollout": _LONG,
-    "choices": pa.list_(_TEXT),
-    "choice_logprobs": pa.list_(_DOUBLE),
-    **dict.fromkeys(USAGE_NAMES, _LONG),
-    "total_seconds": _DOUBLE,
-    "queue_seconds": _DOUBLE,
-    "first_token_seconds": _DOUBLE,
-    "between_tokens_seconds": _DOUBLE,
-    "is_reused": pa.bool_(),
+_ARROW: Mapping[ColumnType, pa.DataType] = {
+    ColumnType.TEXT: pa.string(),
+    ColumnType.TEXTS: pa.list_(pa.string()),
+    ColumnType.COUNT: pa.int64(),
+    ColumnType.NUMBER: pa.float64(),
+    ColumnType.FLAG: pa.bool_(),
+    ColumnType.OBJECT: pa.string(),
+    ColumnType.LOGPROBS: pa.list_(pa.float64()),
+    # Whole, beside the columns of the metrics.
+    ColumnType.SCORES: pa.string(),
 }
 
 
 def field_names(metrics: Sequence[str]) -> tuple[str, ...]:
-    scores = (SCORE_PREFIX + metric for metric in metrics)
-    return (*_BEFORE_JSON, *_JSON, *_BEHIND_JSON, *scores, *_BEHIND_SCORES)
+    fields: list[str] = []
+    for column in EXPORTED_COLUMNS:
+        is_split = column.type is ColumnType.SCORES
+        fields += [SCORE_PREFIX + metric for metric in metrics] if is_split else [column.name]
+    return tuple(fields)
 
 
 class CsvFile:
     def __init__(self, run: ExportedRun) -> None:
         self._metrics = run.metrics
-        self._names = field_names(run.metrics)
         self._field = _csv_safe_field if run.is_csv_safe else _field
+        self._columns = [
+            (column.name, self._cell(column.type))
+            for column in EXPORTED_COLUMNS
+            if self._metrics or column.type is not ColumnType.SCORES
+        ]
 
     def begin(self) -> bytes:
-        return self._row(self._names).encode()
+        return _row(map(self._field, field_names(self._metrics))).encode()
 
     def write(self, rows: Sequence[ExportRow]) -> bytes:
-        return "".join([self._row(self._values(row)) for row in rows]).encode()
+        columns = self._columns
+        return "".join([_row([cell(row[name]) for name, cell in columns]) for row in rows]).encode()
 
     def end(self) -> bytes:
         return b""
 
-    def _row(self, values: Iterable[object]) -> str:
-        return ",".join(map(self._field, values)) + "\r\n"
+    def _cell(self, kind: ColumnType) -> Callable[[Any], str]:
+        """Writes a value of the column; of scores the cells of all metrics."""
+        if kind is ColumnType.SCORES:
+            return self._score_cells
+        is_json = kind in (ColumnType.OBJECT, ColumnType.LOGPROBS)
+        return (lambda text: self._field(_compact(text))) if is_json else self._field
 
-    def _values(self, row: ExportRow) -> Iterable[object]:
-        scores = orjson.loads(row["scores"])
-        return (
-            *(row[name] for name in _BEFORE_JSON),
-            *(_compact(row[name]) for name in _JSON),
-            *(row[name] for name in _BEHIND_JSON),
-            *(scores.get(metric) for metric in self._metrics),
-            *(row[name] for name in _BEHIND_SCORES),
-        )
+    def _score_cells(self, text: str) -> str:
+        scores = orjson.loads(text)
+        return ",".join([self._field(scores.get(metric)) for metric in self._metrics])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return ",".join(cells) + "\r\n"
 
 
 def _compact(text: str | None) -> str | None:
@@ -114,8 +97,11 @@ CSV = RowFormat(".csv", "text/csv; charset=utf-8", CsvFile, is_resumable=True)
 class ParquetFile:
     def __init__(self, run: ExportedRun) -> None:
         self._metrics = run.metrics
+        types = {column.name: column.type for column in EXPORTED_COLUMNS}
+        self._plain = [name for name, kind in types.items() if kind not in _READ]
+        self._read = [(name, _READ[kind]) for name, kind in types.items() if kind in _READ]
         names = (*field_names(self._metrics), "scores")
-        self._schema = pa.schema([(name, _type_of(name)) for name in names])
+        self._schema = pa.schema([(name, _arrow_type(types.get(name))) for name in names])
         self._buffer = io.BytesIO()
         self._writer: pq.ParquetWriter | None = None
 
@@ -136,11 +122,9 @@ class ParquetFile:
     def _values(self, row: ExportRow) -> Mapping[str, object]:
         scores = orjson.loads(row["scores"])
         return {
-            **{name: row[name] for name in (*_BEFORE_JSON, *_BEHIND_JSON, *_BEHIND_SCORES)},
+            **{name: row[name] for name in self._plain},
+            **{name: read(row[name]) for name, read in self._read},
             **{SCORE_PREFIX + metric: _number(scores.get(metric)) for metric in self._metrics},
-            "choice_logprobs": [_number(logprob) for logprob in orjson.loads(row["choice_logprobs"])],
-            "body": _compact(row["body"]),
-            "scores": _compact(row["scores"]),
         }
 
     def _written(self) -> bytes:
@@ -151,12 +135,24 @@ class ParquetFile:
         return piece
 
 
-def _type_of(name: str) -> pa.DataType:
-    return _DOUBLE if name.startswith(SCORE_PREFIX) else _TYPES.get(name, _TEXT)
+def _arrow_type(kind: ColumnType | None) -> pa.DataType:
+    """None is the type of a metric."""
+    return pa.float64() if kind is None else _ARROW[kind]
+
+
+def _numbers(text: str) -> list[float | None]:
+    return [_number(number) for number in orjson.loads(text)]
 
 
 def _number(score: object) -> float | None:
     return float(score) if isinstance(score, int | float) else None
 
+
+# Of the other types a value is written as it is.
+_READ: Mapping[ColumnType, Callable[[Any], object]] = {
+    ColumnType.OBJECT: _compact,
+    ColumnType.LOGPROBS: _numbers,
+    ColumnType.SCORES: _compact,
+}
 
 PARQUET = RowFormat(".parquet", "application/vnd.apache.parquet", ParquetFile)

@@ -263,16 +263,6 @@ CREATE FUNCTION usage(source task_counts) RETURNS token_usage
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ROW (source.prompt_tokens, source.completion_tokens, source.cached_tokens, source.reasoning_tokens)::token_usage;
 
--- Members of an object of JSON.
-CREATE FUNCTION usage_members(tokens token_usage) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN concat(
-    '"prompt_tokens":', tokens.prompt_tokens,
-    ',"completion_tokens":', tokens.completion_tokens,
-    ',"cached_tokens":', tokens.cached_tokens,
-    ',"reasoning_tokens":', tokens.reasoning_tokens
-);
-
 -- Outcomes recorded per shard of the present epoch: shards get new numbers in each.
 CREATE TABLE shard_counts (
     run_id uuid NOT NULL,
@@ -494,8 +484,8 @@ CREATE FUNCTION finite(value double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN abs(value) < 'infinity' THEN value END;
 
--- Outcomes beside their samples, as exports show them. Each sample and task is looked up: statistics that do not know
--- a run yet cannot lead to a join that compares all with all.
+-- Outcomes beside their samples; export/exported_columns.py lists the columns that files show. Each sample and task is looked up:
+-- statistics that do not know a run yet cannot lead to a join that compares all with all.
 CREATE VIEW outcome_records AS
 SELECT
     o.run_id, o.sample, o.rollout, o.epoch, o.recorded_at,
@@ -521,7 +511,7 @@ SELECT
     END AS choice_logprobs,
     CASE WHEN given.is_answered AND o.body_json IS JSON OBJECT THEN one_line(o.body_json)::json END AS body,
     coalesce(o.failure_class::text, '') AS failure_class,
-    o.failure_message, o.scores, o.usage,
+    o.failure_message, o.scores, o.prompt_tokens, o.completion_tokens, o.cached_tokens, o.reasoning_tokens,
     CASE WHEN NOT o.is_reused THEN finite(o.total_seconds) END AS total_seconds,
     finite(o.queue_seconds) AS queue_seconds, finite(o.first_token_seconds) AS first_token_seconds,
     finite(o.between_tokens_seconds) AS between_tokens_seconds, o.is_reused, encode(s.digest, 'hex') AS digest,

@@ -68,6 +68,17 @@ def test_a_parameter_is_found_beside_them(text: str, statement: str) -> None:
     assert parse_query("q", text) == Query("q", statement, ("a",))
 
 
+def test_a_part_stands_where_its_name_is_in_braces(tmp_path: Path) -> None:
+    file = tmp_path / "queries.sql"
+    file.write_text(
+        "-- name: find_one: One row\nSELECT {columns}, '{columns}', '{}' -- {columns}\nWHERE a = :a;\n"
+    )
+    query = load_queries(file, parts={"columns": "b, ':c'"})["find_one"]
+    assert query.call({"a": 1}) == ["SELECT b, ':c', '{columns}', '{}' -- {columns}\nWHERE a = $1;", 1]
+    with pytest.raises(ValueError, match="query find_one: no part has the name columns"):
+        load_queries(file)
+
+
 def test_a_number_is_refused() -> None:
     with pytest.raises(ValueError, match=r"query q: \$2 has no name; write :name instead"):
         parse_query("q", "SELECT :a, $2")
