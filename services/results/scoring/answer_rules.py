@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from proctor.values.metrics.options import MAX_TEXT
-from services.results.scoring.answer_text import final_answer
-from services.results.scoring.choice_options import options_of
-from services.results.scoring.choice_reading import named_choice
+from services.results.scoring.answer_marks import final_answer
+from services.results.scoring.choices.options import options_of
+from services.results.scoring.choices.reading import named_choice
 from services.results.scoring.numbers.stated_number import stated_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber
 from services.results.scoring.score import ScoringImpossible
@@ -136,16 +136,19 @@ def _numbers_of(targets: Sequence[str]) -> Sequence[WrittenNumber]:
 
 @dataclass(frozen=True, slots=True)
 class SettledChoice:
-    """An answer and a target name a choice by its text or by its letter, the first one being A."""
+    """An answer and a target name a choice by its text or by its letter, the first one being A.
+
+    `is_cut` of an answer: the model had no more tokens.
+    """
 
     choices: tuple[str, ...] = LETTERS
 
     def check(self, targets: Sequence[str]) -> None:
         self._right_labels(targets)
 
-    def judge(self, answer: str, targets: Sequence[str]) -> Judgement:
+    def judge(self, answer: str, targets: Sequence[str], *, is_cut: bool = False) -> Judgement:
         right = self._right_labels(targets)
-        label = named_choice(answer, self.choices)
+        label = named_choice(answer, self.choices, is_cut=is_cut)
         return Judgement(None) if label is None else Judgement(self.choices[label], label in right)
 
     def _right_labels(self, targets: Sequence[str]) -> frozenset[int]:

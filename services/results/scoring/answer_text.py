@@ -7,21 +7,19 @@ from dataclasses import dataclass
 
 # LaTeX's box around an answer.
 BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_ONE_FIELD = re.compile(
-    r'(?:```\w*\s*)?\{\s*"(?:answer|choice|option|label)"\s*:\s*"([^"]*)"\s*\}(?:\s*```)?', re.IGNORECASE
+_MARKUP = re.compile(
+    r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|bm|boldsymbol|mbox)\s*(?=\{)"
+    r"|\\(?:rm|bf|it|sf|displaystyle|large|Large|quad)\b\s?|\\[()\[\],;!]"
+    r"|[*`\"“”„«»【】〖〗\u2705\u2611\u2714\ufe0f\u2b50]|\U0001f449"
 )
-_FIELD = (
-    "question|q|query|problem|exercise|task|instructions?|example|passage|paragraph|context|text|input|article"
-    "|document|abstract|premise|hypothesis|sentence|review|tweet|comment|statement|claim|story|title|dialogue"
-    "|conversation|word|headline|options|choices|human|user|assistant|system"
+_BOX = re.compile(r"\\(?:fbox|framebox)(?=\s*\{)")
+# Raised and lowered digits: 10² is 10^2 and not 102.
+_RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
+_LOWERED = re.compile("[\u2080-\u2089]+")
+_ONE_HYPHEN = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
 )
-_NEXT_TURN = re.compile(
-    r"<\|[^|<>]{1,40}\|>|</?s>|<eos>|<(?:start|end)_of_turn>|\[/?INST\]"
-    rf"|\n\W{{0,6}}(?:{_FIELD})\s?\d{{0,2}}\W{{0,3}}:",
-    re.IGNORECASE,
-)
-_MARKUP = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*(?=\{)|[*`\"“”„«»]")
-# Raised and lowered digits and fractions stay what they are: 10² is not 102.
+# Fractions stay what they are.
 _IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u218f]+")
 _OPENING = " \t\n\r'([{#$•「『（"
 _CLOSING = " \t\n\r.,:;!')]}$\\/•…。，！：；、」』）"
@@ -30,25 +28,7 @@ SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"
 _IS_WORD_START = re.compile(rf"(?<!{SPACED})")
 _IS_WORD_END = re.compile(rf"(?!{SPACED})")
 _BULLET = re.compile(r"\A\s*-\s+(?!\d)")
-
-
-def final_answer(text: str) -> str:
-    """Every step is linear in the text, however often a model that has lost itself repeats a sign."""
-    text = _tagged(text).strip()
-    as_json = _ONE_FIELD.fullmatch(text)
-    if as_json:
-        return as_json[1].strip()
-    next_turn = _NEXT_TURN.search(text)
-    return (text[: next_turn.start()] if next_turn else text).strip()
-
-
-def _tagged(text: str) -> str:
-    """The last answer between tags; without one, the whole text."""
-    folded = text.lower()
-    end = folded.rfind("</answer>")
-    start = folded.rfind("<answer>", 0, end) if end >= 0 else -1
-    # Where lower case has another length, positions in `folded` are not those of the text.
-    return text[start + len("<answer>") : end] if start >= 0 and len(folded) == len(text) else text
+_MINUS = re.compile(r"\A-\s+(?=\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +40,19 @@ class Mention:
 
 def unmarked(text: str) -> str:
     """The text without emphasis and quotes, in one form of Unicode; lines stay."""
-    folded = _IN_ONE_FORM.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
-    return _MARKUP.sub("", folded).replace("’", "'").replace("\u2212", "-").replace("_", " ")
+    if not text.isascii():
+        text = _RAISED.sub(lambda run: f"^{unicodedata.normalize('NFKC', run[0])}", text)
+        text = _LOWERED.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text).translate(_ONE_HYPHEN)
+        text = _IN_ONE_FORM.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text).replace("’", "'")
+    if "\\" in text:
+        text = _BOX.sub(r"\\boxed", text)
+    return _MARKUP.sub("", text).replace("_", " ")
 
 
 def bare(text: str) -> str:
     """The compared form: also without case, and without punctuation at the ends."""
     words = _BULLET.sub("", unmarked(text)).casefold().split()
-    return " ".join(words).lstrip(_OPENING).rstrip(_CLOSING)
+    return _MINUS.sub("-", " ".join(words).lstrip(_OPENING).rstrip(_CLOSING))
 
 
 def caseless(text: str) -> str:

@@ -15,7 +15,7 @@ from services.results.scoring.choice_metrics import (
     first_largest,
     has_logprobs_only,
 )
-from services.results.scoring.choice_reading import named_choice
+from services.results.scoring.choices.reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
 from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.score import (
@@ -59,19 +59,25 @@ def score_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) 
 
 
 def _read_text(pipeline: FilterPipeline, target: ScoringTarget, answer: Answer) -> ReadText:
-    return ReadText(target, read_answer(pipeline, answer.text), answer.code_result, answer.verdict)
+    prediction = read_answer(pipeline, answer.text)
+    return ReadText(target, prediction, answer.code_result, answer.verdict, is_cut=_is_cut(answer))
+
+
+def _is_cut(answer: Answer) -> bool:
+    """Whether the model had no more tokens: its conclusion may be missing."""
+    return answer.finish_reason == "length"
 
 
 def score_generated_choice(
-    scoring: CompiledScoring, target: ScoringTarget, texts: tuple[str, ...], answer: str
+    scoring: CompiledScoring, target: ScoringTarget, texts: tuple[str, ...], answer: Answer
 ) -> Score:
     """An answer that names no choice, or more than one, is unparsed; no default is assumed."""
 
     def read(pipeline: FilterPipeline) -> _ReadChoice:
-        text = read_answer(pipeline, answer) or ""
-        label = named_choice(text, texts, target.choice_texts)
+        text, is_cut = read_answer(pipeline, answer.text) or "", _is_cut(answer)
+        label = named_choice(text, texts, target.choice_texts, is_cut=is_cut)
         if label is None and target.choice_texts and not are_letters(texts):
-            label = named_choice(text, target.choice_texts)
+            label = named_choice(text, target.choice_texts, is_cut=is_cut)
         return _ReadChoice(ChosenChoice(target, texts, UNREAD if label is None else label))
 
     return _score(scoring, read)
@@ -107,7 +113,7 @@ def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer
         raise ScoringImpossible("the sample has no right choice")
     texts = tuple([choice.removeprefix(scoring.target_delimiter) for choice in target.choices])
     if scoring.is_generated:
-        return score_generated_choice(scoring, target, texts, answer.text)
+        return score_generated_choice(scoring, target, texts, answer)
     return _score_by_loglikelihood(scoring, target, texts, answer)
 
 

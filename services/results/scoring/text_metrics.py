@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proctor.values.code import CodeResult
 from proctor.values.metrics.metric import ScoreKind
 from proctor.values.rollout import RolloutVerdict
-from services.results.scoring.answer_rules import AnswerRule, shown_targets
+from services.results.scoring.answer_rules import AnswerRule, SettledChoice, shown_targets
 from services.results.scoring.compiled_scoring import CompiledMetric
 from services.results.scoring.numbers.written_numbers import named_number
 from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringImpossible, ScoringTarget
@@ -142,12 +142,14 @@ class ReadText:
     """`prediction`: the answer as filtered; None where the filter found nothing, which matches no text.
 
     `code_result` is set where a worker executed the answer, `verdict` where it judged a rollout.
+    `is_cut`: the model had no more tokens.
     """
 
     target: ScoringTarget
     prediction: str | None
     code_result: CodeResult | None = None
     verdict: RolloutVerdict | None = None
+    is_cut: bool = False
 
     def score(self, metric: CompiledMetric) -> MetricResult:
         if metric.rule:
@@ -178,7 +180,11 @@ class ReadText:
         return MetricResult(value, judged.detail if has_answer else None, _vote(judged.detail))
 
     def _judged(self, rule: AnswerRule) -> MetricResult:
-        judged = rule.judge(self.prediction or "", self.target.texts)
+        answer, targets = self.prediction or "", self.target.texts
+        if isinstance(rule, SettledChoice):
+            judged = rule.judge(answer, targets, is_cut=self.is_cut)
+        else:
+            judged = rule.judge(answer, targets)
         prediction = judged.prediction or None
         return MetricResult(float(judged.is_right and prediction is not None), prediction, _vote(prediction))
 

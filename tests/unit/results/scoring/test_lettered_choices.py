@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.results.scoring.choice_reading import named_choice
+from services.results.scoring.choices.reading import named_choice
 
 LETTERS = ("A", "B", "C", "D")
 TEXTS = ("a dry lake", "both lakes", "0.5", "B")

@@ -1,6 +1,6 @@
 """Plain answers in the styles of chat models: nine of ten are read, and none as another choice."""
 
-from services.results.scoring.choice_reading import named_choice
+from services.results.scoring.choices.reading import named_choice
 
 # By choices and the label that is meant; " | " parts the answers, and "~" is the end of a line.
 PLAIN: list[tuple[tuple[str, ...], int, str]] = [

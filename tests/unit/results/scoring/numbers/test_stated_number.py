@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from services.results.scoring.answer_text import final_answer
+from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.numbers.stated_number import stated_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.results.scoring.answer_text import final_answer
+from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.numbers.stated_number import stated_number
 
 

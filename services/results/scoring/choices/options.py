@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from string import ascii_uppercase
 
 from proctor.values.scoring import are_letters
@@ -12,28 +12,47 @@ from services.results.scoring.answer_text import SPACED, Mention, bare, caseless
 _OWN_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+(?=\S)")
 _OPENING = re.compile(r"[ \t(\[{$'「『]{0,3}")
 _CLOSING = re.compile(r"[)\]}$'」』]{0,3}")
-_KIND = re.compile(r"(?:option|choice|answer|letter)[ \t]+", re.IGNORECASE)
+_KIND = re.compile(
+    r"(?:the )?(?:option|choice|answer|letter|opción|opção|opzione|optie|letra|lettre|buchstabe|вариант"
+    r"|选项|選項|選択肢|الخيار|विकल्प)[ \t]*",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"(?:an?|the)[ \t]+(?=\w)", re.IGNORECASE)
+_PLACE = re.compile(r"\d{1,2}\Z")
 _LETTER = re.compile(rf"([A-Za-z])(?!{SPACED})")
-_BETWEEN = re.compile(r"[ \t()\[\]{}$'.:,-]{1,4}")
+_BETWEEN = re.compile(r"[ \t()\[\]{}$'.:,\\-]{1,6}")
+_BEFORE_PLACE = re.compile(r"(?:\(|(?:option|choice|answer|number|no\.) )\Z", re.IGNORECASE)
 _LETTER_BEHIND = re.compile(r"[ \t]*\(([A-Za-z])\)")
 _LETTER_ANYWHERE = re.compile(rf"(?<!{SPACED})[(\[]?([A-Z])(?!(?:{SPACED}|'))[)\]]?")
+_VARIABLE = re.compile(r"\A[\s$]*[a-z] ?= ?(?=\S)")
+_PRONOUN = re.compile(r"I[ '][a-z]")
+# Characters of a text beside a letter that are too few to name it amid an explanation.
+_SHORT = 3
 _REST = re.compile(r"[\s.,;:!]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """`label`: None where a letter and the text beside it differ. `end`: where the name ends."""
+    """`label`: None where a letter and the text beside it differ. `end`: where the name ends.
+
+    `is_letter`: only a letter names it.
+    """
 
     label: int | None
     end: int
+    is_letter: bool = False
 
 
 @dataclass(frozen=True)
 class ChoiceOptions:
-    """`forms`: the choices as they are compared, by label; `letters`: the label that a letter stands for."""
+    """`forms`: the choices as they are compared, by label; `letters`: the label that a letter stands for.
+
+    `are_lettered`: the choices are letters, and their forms the texts that these stand for.
+    """
 
     forms: Sequence[str]
     letters: Mapping[str, int]
+    are_lettered: bool = False
 
     @cached_property
     def are_letters(self) -> bool:
@@ -47,9 +66,12 @@ class ChoiceOptions:
 
     def being(self, text: str) -> int | None:
         """The choice that a whole text names."""
-        wanted = bare(text)
+        wanted = bare(_VARIABLE.sub("", text) if "=" in text else text)
         if wanted and wanted in self.forms:
-            return self.forms.index(wanted)
+            label = self.forms.index(wanted)
+            opening = text.find("(") + 1
+            is_place = opening and self._may_be_a_place(text, opening, Named(label, opening + len(wanted)))
+            return None if is_place else label
         whole = (named for named in self.named_at(text, 0) if _REST.match(text, named.end))
         return next((named.label for named in whole), None)
 
@@ -60,17 +82,24 @@ class ChoiceOptions:
             opening = _OPENING.match(text, begin)
             for named in self._named(text, opening.end() if opening else begin):
                 closing = _CLOSING.match(text, named.end)
-                yield Named(named.label, closing.end() if closing else named.end)
+                yield replace(named, end=closing.end() if closing else named.end)
 
-    def others(self, text: str, label: int) -> Iterator[Mention]:
-        """Mentions of other choices than this one."""
-        letters = [
+    def names_in(self, text: str) -> list[Mention]:
+        """All names of choices in a text, in order."""
+        letters = (
             Mention(found.start(), found.end(), self.letters[found[1]])
             for found in _LETTER_ANYWHERE.finditer(text)
-            if found[1] in self.letters
-        ]
-        named = (*mentions(caseless(text), self._words), *letters)
-        return (mention for mention in named if mention.label != label)
+            if found[1] in self.letters and not (found[1] == "I" and _PRONOUN.match(text, found.start()))
+        )
+        return sorted(
+            (*mentions(caseless(text), self._words), *letters), key=lambda one: (one.start, -one.end)
+        )
+
+    def counts_amid(self, mention: Mention, text: str) -> bool:
+        """Whether a name in an explanation may be meant as a choice: short texts have too many other uses."""
+        name = text[mention.start : mention.end].strip("()[]")
+        is_letter = len(name) == 1
+        return is_letter or not self.are_lettered or (len(name) > _SHORT and not name[:1].isdigit())
 
     def _named(self, text: str, start: int) -> Iterator[Named]:
         letter = _LETTER.match(text, start)
@@ -78,15 +107,26 @@ class ChoiceOptions:
         if letter and lettered is not None:
             between = _BETWEEN.match(text, letter.end())
             for worded in self._worded(text, between.end()) if between else ():
-                yield Named(lettered if lettered == worded.label else None, worded.end)
-        for worded in self._worded(text, start):
+                # "A dog" is an article and its noun.
+                is_article = letter[1] in "Aa" and between and between[0].isspace()
+                agrees = lettered == worded.label or is_article
+                yield Named(worded.label if agrees else None, worded.end)
+        article = _ARTICLE.match(text, start)
+        for worded in (*self._worded(text, start), *(self._worded(text, article.end()) if article else ())):
             behind = _LETTER_BEHIND.match(text, worded.end)
             if behind:
                 agrees = self.letters.get(behind[1].upper()) == worded.label
                 yield Named(worded.label if agrees else None, behind.end())
-            yield worded
+            yield Named(None, worded.end) if self._may_be_a_place(text, start, worded) else worded
         if letter and lettered is not None:
-            yield Named(lettered, letter.end())
+            yield Named(lettered, letter.end(), is_letter=True)
+
+    def _may_be_a_place(self, text: str, start: int, worded: Named) -> bool:
+        """Whether "(2)" or "option 2" may mean the second choice, while another one reads "2"."""
+        place = _PLACE.match(text[start : worded.end])
+        if not place or not 1 <= int(place[0]) <= len(self.forms) or int(place[0]) - 1 == worded.label:
+            return False
+        return _BEFORE_PLACE.search(text[max(0, start - 8) : start]) is not None
 
     def _worded(self, text: str, start: int) -> list[Named]:
         """The choices with whose text a text goes on, the longest first."""
@@ -101,7 +141,9 @@ class ChoiceOptions:
         return sorted(found, key=lambda named: -named.end)
 
 
-def options_of(choices: Sequence[str], texts: Sequence[str] = ()) -> ChoiceOptions | None:
+# Most tasks give all their answers the same choices.
+@lru_cache(maxsize=64)
+def options_of(choices: tuple[str, ...], texts: tuple[str, ...] = ()) -> ChoiceOptions | None:
     """None where only the exact text distinguishes the choices.
 
     `texts`: what choices that are letters stand for.
@@ -135,4 +177,4 @@ def _lettered(letters: Sequence[str], texts: Sequence[str]) -> ChoiceOptions | N
         form if plain.count(same) == 1 and form.upper() not in labels else ""
         for form, same in zip(forms, plain, strict=True)
     ]
-    return ChoiceOptions(distinct, labels)
+    return ChoiceOptions(distinct, labels, are_lettered=True)

@@ -1,0 +1,97 @@
+"""The part of a text that marks set apart as the answer: tags, boxes, a field of JSON, ends of text."""
+
+import json
+import re
+
+# The last one of a kind is the answer; the first kind that is found is taken.
+_PAIRS = (
+    ("<|begin_of_box|>", "<|end_of_box|>"),
+    ("<answer>", "</answer>"),
+    ("<final_answer>", "</final_answer>"),
+    ("<final>", "</final>"),
+    ("<response>", "</response>"),
+    ("<solution>", "</solution>"),
+    ("<output>", "</output>"),
+)
+_BEGINS = re.compile(
+    r"\A(?:\s*(?:<s>|<bos>|\[/INST\]|<start_of_turn>model|<\|start_header_id\|>assistant<\|end_header_id\|>"
+    r"|<\|im_start\|>assistant|<\|(?:assistant|begin_of_text|startoftext)\|>))+",
+    re.IGNORECASE,
+)
+_FIELD = (
+    "question|q|query|problem|exercise|task|instructions?|example|passage|paragraph|context|text|input"
+    "|article"
+    "|document|abstract|premise|hypothesis|sentence|review|tweet|comment|statement|claim|story|title|dialogue"
+    "|conversation|word|headline|options|choices|human|user|assistant|system"
+)
+_NEXT_TURN = re.compile(
+    r"<\|[^|<>]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</?s>|<eos>|<pad>|\[EOS\]|<(?:start"
+    r"|end)_of_turn>|\[/?INST\]"
+    rf"|\n\W{{0,6}}(?:{_FIELD})\s?\d{{0,2}}\W{{0,3}}:",
+    re.IGNORECASE,
+)
+_FENCED = re.compile(r"```(?:json)?\s*(\{[^`]*\})\s*(?:```)?\s*\Z", re.IGNORECASE)
+_ANSWER_KEY = re.compile(
+    r"(?:(?:final|correct|selected|chosen|best|predicted|your|the|my)[ _-]?)?"
+    r"(?:answer|choice|option|label|prediction|response)(?:[ _-]?(?:letter|choice|label|key))?",
+    re.IGNORECASE,
+)
+# Beside the answer these only explain it; a field of another name may take it back.
+_EXPLAINING_KEY = re.compile(
+    r"(?:brief |short |step[ _-]by[ _-]step )?(?:reason(?:ing|s)?|explanations?|rationales?"
+    r"|justifications?|analysis"
+    r"|thoughts?|thinking|steps?|work|why|confidence(?:[ _-]?\w+)?|probability|certainty|question|id|context"
+    r"|chain[ _-]of[ _-]thought|evidence|notes?|comment)",
+    re.IGNORECASE,
+)
+_MAX_JSON_CHARACTERS = 100_000
+
+
+def final_answer(text: str) -> str:
+    """Without marks, the whole text up to where the model begins a next question.
+
+    Every step is linear in the text, however often a model that has lost itself repeats a sign.
+    """
+    text = _BEGINS.sub("", text)
+    text = _between_marks(text).strip()
+    field = _json_answer(text)
+    if field is not None:
+        return field
+    next_turn = _NEXT_TURN.search(text)
+    return (text[: next_turn.start()] if next_turn else text).strip()
+
+
+def _between_marks(text: str) -> str:
+    folded = text.lower()
+    # Where lower case has another length, positions in `folded` are not those of the text.
+    if "<" not in text or len(folded) != len(text):
+        return text
+    for begins, ends in _PAIRS:
+        end = folded.rfind(ends)
+        start = folded.rfind(begins, 0, end) if end >= 0 else -1
+        if start >= 0:
+            return text[start + len(begins) : end]
+        # A server that stops at the end mark leaves it out.
+        start = folded.rfind(begins) if end < 0 else -1
+        if start >= 0:
+            return text[start + len(begins) :]
+    return text
+
+
+def _json_answer(text: str) -> str | None:
+    """The answer of a JSON object that has, beside it, only fields that explain it."""
+    if not text.endswith(("}", "```")) or len(text) > _MAX_JSON_CHARACTERS:
+        return None
+    fenced = _FENCED.search(text) if "```" in text else None
+    written = fenced[1] if fenced else text
+    try:
+        document = json.loads(written, strict=False) if written.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    answers = [key for key in document if _ANSWER_KEY.fullmatch(key)]
+    others = [key for key in document if key not in answers]
+    value = document[answers[0]] if len(answers) == 1 else None
+    is_plain = isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+    return str(value).strip() if is_plain and all(map(_EXPLAINING_KEY.fullmatch, others)) else None

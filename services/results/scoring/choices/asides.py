@@ -1,0 +1,88 @@
+"""Parts of an answer that name choices without choosing, or that say nothing about the question."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from services.results.scoring.answer_text import caseless
+from services.results.scoring.choices.statements import statements
+
+# What a list of the options leaves behind, as a sentence of its own.
+_LISTED = "\n(…).\n"
+_ITEM = re.compile(
+    r"^[ \t>#•-]*(?:(?:option|choice|answer)[ \t]+)?(?:\(([A-Z])\)|\[([A-Z])\]|([A-Z])(?:[).:\]]"
+    r"|[ \t]-(?=[ \t])))[ \t]*(?=\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+_GOES_ON = re.compile(r"(?:[ \t]+|[ \t]*[•-][ \t]+)\S")
+_COURTESY = re.compile(
+    r"\W*(?:(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate)|(?:i )?hope (?:this|that|it)"
+    r"|(?:would|do) you (?:like|want|need)|if you(?:'d| would| have| want| need|'re)"
+    r"|(?:is|are) there any|(?:i'm |i am )?(?:happy|glad) to|good luck|thanks?\b|thank you"
+    r"|you're welcome|shall i|should i|can i help|want me to|need (?:more|any|further))",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?\n]+\s*|\Z)")
+_CERTAINTY = re.compile(
+    r"\W{0,4}(?:confidence|certainty|probability)(?: level| score)? ?[:=]? ?(?:is )?(?:\d[\d.]* ?%?"
+    r"|high|very high)"
+    r"[ \t)]*(?:\n|\.(?!\d)|\Z)",
+    re.IGNORECASE,
+)
+
+
+def without_lists(text: str, letters: Mapping[str, int]) -> str:
+    """Without lists of the options by their letters: they conclude nothing."""
+    spans = [*_lists(text, letters)]
+    parts, end = [], 0
+    for start, stop in spans:
+        parts += [text[end:start], _LISTED]
+        end = stop
+    return "".join([*parts, text[end:]]) if spans else text
+
+
+def _lists(text: str, letters: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """Runs of two and more letters in order, from the first to the end of the last."""
+    run: list[tuple[int, int]] = []
+    last = -1
+    for item in _ITEM.finditer(text):
+        label = letters.get((item[1] or item[2] or item[3]).upper())
+        if label is None:
+            continue
+        if label <= last:
+            yield from _span(text, run)
+            run = []
+        run.append((item.start(), _end_of_line(text, item.end())))
+        last = label
+    yield from _span(text, run)
+
+
+def _span(text: str, run: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    if len(run) < 2:
+        return
+    between = "\n".join(text[end:start] for (_, end), (start, _) in pairwise(run))
+    if any(statements(caseless(between))):
+        # Only the items: between them there is more than what they say.
+        yield from run
+        return
+    end = run[-1][1]
+    while _GOES_ON.match(text, end):
+        end = _end_of_line(text, end)
+    yield run[0][0], end
+
+
+def _end_of_line(text: str, start: int) -> int:
+    found = _LINE.match(text, start)
+    return found.end() if found else len(text)
+
+
+def without_courtesies(rest: str, names_a_choice: re.Pattern[str]) -> str:
+    """Without offers to help and degrees of certainty, unless they name a choice."""
+    rest = _CERTAINTY.sub(" ", rest)
+    kept = [
+        sentence
+        for sentence in _SENTENCE.findall(rest)
+        if not _COURTESY.match(sentence) or names_a_choice.search(sentence)
+    ]
+    return "".join(kept)

@@ -1,0 +1,207 @@
+"""Finds where an answer claims a choice: in a box, on a line of its own, in a sentence, at its beginning."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from services.results.scoring.answer_text import BOXED, caseless
+from services.results.scoring.choices.options import ChoiceOptions, Named
+from services.results.scoring.choices.statements import (
+    IS_RIGHT,
+    IT_IS,
+    SO,
+    TAIL,
+    Statement,
+    is_own,
+    may_say_right,
+    sentence_before,
+    statements,
+)
+
+EXPLAINS = (
+    "(?:the|this|that|it|these|those|they|there|he|she|we|you|both|because|since|based|according|given|in|an?"
+    r"|its|his|her|their|not|explanation|reason|reasoning|rationale|justification)\b"
+)
+_TAKES_BACK = (
+    r"(?:no|not|wait|actually|or|and|maybe|perhaps|but|nope|hmm|sorry|incorrect|wrong|false|only|if"
+    r"|unless|never|none"
+    r"|nor|rather|too|except|also|probably not|ruled|eliminated|rejected)\b"
+)
+_END = re.compile(
+    r"\s*(?:\Z|\n)|[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|as (?:it|this"
+    r"|the|that|we))\b)"
+    rf"|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})",
+    re.IGNORECASE,
+)
+# Behind a letter comes what it stands for.
+_END_OF_LETTER = re.compile(
+    rf"(?:[.:)]|(?<=\)))\s*(?!{_TAKES_BACK})(?=[A-Z\d$\\(\u0080-\uffff])(?![A-Z]\b(?!\s[a-z]))"
+    rf"|:\s+(?!{_TAKES_BACK})(?=[a-z])"
+)
+_NOT_OTHERS = re.compile(r",?\s*\(?(?:and )?(?:not|rather than|instead of) (?:the )?(?=\S)", re.IGNORECASE)
+_REMARK = re.compile(
+    rf"\s*\((?!\s*{_TAKES_BACK})(?:(?:confidence|certainty)[^()\n]{{0,40}}"
+    rf"|[^()\n%]{{1,200}})\)(?=[\s.!,;]|\Z)",
+    re.IGNORECASE,
+)
+_SENTENCE_ENDS = re.compile(r"\Z|[.!,;)\n]")
+_AFTER_SENTENCE = re.compile(r"[.!。।)\]}]\s*\Z")
+_MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
+_EDGES_OF_FORMULA = "{}$ "
+_NUMBERED = re.compile(r"\A\s*(?:\d{1,2}[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
+_BEGINS = re.compile(r"\A(?:[\s#>]|[•-]\s+(?![\d.]))*")
+_IT_IS = re.compile(rf"(?:{SO}[,:]? )?{IT_IS}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class StatedChoice:
+    """`label`: None where what is claimed is not plain. `end`: where in the answer the claim ends.
+
+    `is_stated`: it is a sentence or a line of its own, and not only the choice with which an answer begins.
+    `is_letter`: only a letter names it. `is_said`: a sentence says that it is the answer.
+    """
+
+    label: int | None
+    end: int
+    is_stated: bool = True
+    is_letter: bool = False
+    is_said: bool = True
+
+
+def stated_choices(answer: str, options: ChoiceOptions) -> list[StatedChoice]:
+    """All claims, in the order of their ends."""
+    folded = caseless(answer)
+    found = [*_boxed(answer, options), *_on_lines(answer, options), *_in_sentences(answer, folded, options)]
+    if may_say_right(folded):
+        found += _said_to_be_right(answer, options)
+    found += _at_the_beginning(answer, options)
+    return sorted(found, key=lambda claim: claim.end)
+
+
+def _boxed(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
+    if "\\boxed" not in answer:
+        return
+    for found in BOXED.finditer(answer):
+        before, after = sentence_before(answer, found.start()), answer[found.end() : found.end() + 20]
+        is_plain = _SENTENCE_ENDS.match(after.lstrip(_EDGES_OF_FORMULA)) and is_own(before, leads_in=False)
+        inside = found[1].strip(_EDGES_OF_FORMULA)
+        label = _being_boxed(inside, options)
+        if not is_plain or label is not None:
+            yield StatedChoice(label if is_plain else None, found.end())
+
+
+def _being_boxed(inside: str, options: ChoiceOptions) -> int | None:
+    label = options.being(inside)
+    if label is not None or not options.letters:
+        return label
+    for named in options.named_at(inside, 0):
+        if named.is_letter and _END_OF_LETTER.match(inside, named.end):
+            is_one = not any(one.label != named.label for one in options.names_in(inside))
+            return named.label if is_one else None
+    return None
+
+
+def _on_lines(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
+    """Lines that are a choice as a whole; one amid others, or ending a sentence, is unclear."""
+    start = 0
+    for line in answer.splitlines(keepends=True):
+        end = start + len(line)
+        label = options.being(line)
+        if label is not None:
+            is_last = end >= len(answer) and _AFTER_SENTENCE.search(answer[:start]) is not None
+            is_alone = start == 0 or is_last
+            yield StatedChoice(label if is_alone else None, end, is_said=is_last or len(line.strip()) < 5)
+        start = end
+
+
+def _in_sentences(answer: str, folded: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
+    for stated in statements(folded):
+        claim = _claimed(answer, stated, options)
+        if claim and is_own(sentence_before(answer, stated.start), leads_in=stated.leads_in):
+            yield claim
+
+
+def _claimed(answer: str, stated: Statement, options: ChoiceOptions) -> StatedChoice | None:
+    """None where the sentence says more, or only mentions a choice."""
+    for named in options.named_at(answer, stated.end):
+        tail = TAIL.match(answer, named.end)
+        end = _end(answer, tail.end() if tail else named.end, named, options)
+        if end and not (stated.is_short and answer[named.end : end.claim].strip(" .!。\n")):
+            return StatedChoice(named.label, end.claim, is_letter=named.is_letter)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a claim ends, and where a remark ends that stands behind it."""
+
+    claim: int
+    sentence: int
+
+
+def _end(answer: str, after: int, named: Named, options: ChoiceOptions) -> _End | None:
+    """Where the claim ends; None where its sentence goes on otherwise than with a reason or a remark."""
+    probe = _behind_remarks(answer, after, named, options)
+    end = _END.match(answer, probe)
+    if end is None and named.is_letter:
+        end = _END_OF_LETTER.match(answer, probe)
+    if end is None or (end.re is _END and end["goes_on"] and not _may_go_on(named, options)):
+        return None
+    return _End(after if probe > after else end.end(), end.end())
+
+
+def _behind_remarks(answer: str, after: int, named: Named, options: ChoiceOptions) -> int:
+    denies = _NOT_OTHERS.match(answer, after)
+    if denies:
+        other = next(options.named_at(answer, denies.end()), None)
+        if other and other.label is not None and other.label != named.label:
+            return other.end
+    remark = _REMARK.match(answer, after)
+    return remark.end() if remark else after
+
+
+def _may_go_on(named: Named, options: ChoiceOptions) -> bool:
+    return named.label is not None and options.forms[named.label] in _MAY_GO_ON
+
+
+def _said_to_be_right(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
+    """ "B is correct"."""
+    for name in options.names_in(answer):
+        closing = name.end
+        right = IS_RIGHT.match(answer, closing)
+        named = Named(name.label, closing)
+        end = _end(answer, right.end(), named, options) if right else None
+        if end:
+            before = _WITHOUT_KIND.sub("", sentence_before(answer, name.start))
+            if is_own(before):
+                yield StatedChoice(name.label, end.claim)
+
+
+_WITHOUT_KIND = re.compile(
+    r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|la|die|antwort|the)\s+"
+    r"|选项|選項|選択肢|[A-Z][.)]\s+)+\Z",
+    re.IGNORECASE,
+)
+
+
+def _at_the_beginning(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
+    """The answer begins with its choice, or says no more than that it is this one."""
+    begin = _BEGINS.match(answer)
+    start = begin.end() if begin else 0
+    numbered = _NUMBERED.match(answer, start)
+    it_is = _IT_IS.match(answer, start)
+    for at in dict.fromkeys((numbered.end() if numbered else start, it_is.end() if it_is else start)):
+        for named in options.named_at(answer, at):
+            end = _end(answer, named.end, named, options)
+            if end is None or (numbered and not named.is_letter):
+                continue
+            is_whole = not answer[end.sentence :].strip(" \n.!")
+            if is_whole or not (numbered or at != start):
+                yield StatedChoice(
+                    named.label,
+                    end.claim,
+                    is_whole,
+                    is_letter=named.is_letter,
+                    is_said=is_whole and at != start,
+                )
+                return

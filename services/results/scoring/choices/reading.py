@@ -1,0 +1,100 @@
+"""Reads which choice an answer names in words; an unclear one is unread: a wrong label is worse than none.
+
+Of the answer itself (`final_answer`) only these forms are read, with X a choice, its letter, or both as in
+"(B) London", whatever its case, markup and quotes:
+
+1. X is the whole answer, or the whole first or last line.
+2. A sentence says so, in one of many languages: "So the answer is X", "Answer: X", "X is correct". Clauses
+   may stand before it that neither deny it nor report the words of others. Or a formula is boxed.
+3. The answer begins with X and explains it: "X. The ...", "X because ...", "Yes, the ...".
+
+All that is read in this way must be one and the same choice. What follows it may explain it: where that takes
+it back, doubts it, passes a verdict on it, or names another choice other than in passing, nothing is read.
+A list of the options names none; neither do offers to help. Of an answer that was cut by its length only a
+sentence that says so is read.
+
+A letter stands for the choice that is that letter or begins with it ("B. Paris"), else for the choice in that
+place. Where choices are only letters, what they stand for may follow: "B. 42".
+"""
+
+import re
+from collections.abc import Sequence
+
+from services.results.scoring.answer_marks import final_answer
+from services.results.scoring.answer_text import unmarked
+from services.results.scoring.choices.asides import without_courtesies, without_lists
+from services.results.scoring.choices.claims import StatedChoice, stated_choices
+from services.results.scoring.choices.doubts import is_explanation, is_taken_back
+from services.results.scoring.choices.options import ChoiceOptions, options_of
+from services.results.scoring.choices.statements import HEADING
+
+# A model that has lost itself repeats the same for ever.
+_MAX_ANSWER_CHARACTERS = 20_000
+# An answer in which no more than a choice is looked for first.
+_SHORT = 200
+_SPACES = re.compile(r"[ \t]+")
+_ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
+# As in "Q: … A: …", or the first option.
+_MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
+_LETTER_NAMED = re.compile(r"\b[A-Z]\b(?!')")
+
+
+def named_choice(
+    text: str, choices: Sequence[str], texts: Sequence[str] = (), *, is_cut: bool = False
+) -> int | None:
+    """`texts`: what choices that are only letters stand for, where it is known."""
+    answer = final_answer(text)
+    forms = {text.strip(), answer}
+    exact = [label for label, choice in enumerate(choices) if choice.strip() in forms]
+    # Two choices that are the same text leave it open which one is meant.
+    if exact or not answer:
+        return exact[0] if len(exact) == 1 else None
+    options = options_of(tuple(choices), tuple(texts))
+    if options is None or len(answer) > _MAX_ANSWER_CHARACTERS:
+        return None
+    if len(answer) < _SHORT and not is_cut and "\n" not in answer:
+        label = options.being(answer)
+        if label is not None and not _MARK_OF_ANSWER.match(answer):
+            return label
+    return _read(_prepared(answer, options), options, is_cut=is_cut)
+
+
+def _prepared(answer: str, options: ChoiceOptions) -> str:
+    lines = _SPACES.sub(" ", unmarked(answer)).strip()
+    if "\n" in lines:
+        lines = without_lists(lines, options.letters)
+        lines = _ON_THE_NEXT_LINE.sub(": ", HEADING.sub(r"\1: ", lines)).strip()
+    mark = _MARK_OF_ANSWER.match(lines)
+    return _behind_mark(lines, mark.end(), options) if mark and "A" in options.letters else lines
+
+
+def _behind_mark(lines: str, start: int, options: ChoiceOptions) -> str:
+    """What follows "A:", where it names a choice by its letter; nothing where the A may be its letter too."""
+    if any(named.label is not None and not named.is_letter for named in options.named_at(lines, 0)):
+        return lines
+    behind = lines[start:]
+    is_letter = any(named.is_letter for named in options.named_at(behind, 0))
+    return behind if is_letter and options.being(behind) is not None else ""
+
+
+def _read(answer: str, options: ChoiceOptions, *, is_cut: bool) -> int | None:
+    claims = stated_choices(answer, options)
+    if is_cut:
+        # The last words may be the beginning of others.
+        claims = [claim for claim in claims if claim.is_said and claim.end < len(answer)]
+    labels = {claim.label for claim in claims}
+    if len(labels) != 1:
+        return None
+    (label,) = labels
+    if label is None:
+        return None
+    rest = without_courtesies(answer[claims[-1].end :], _LETTER_NAMED)
+    return label if _holds(claims, label, rest, options) else None
+
+
+def _holds(claims: list[StatedChoice], label: int, rest: str, options: ChoiceOptions) -> bool:
+    if is_taken_back(rest, label, options):
+        return False
+    is_letter = all(claim.is_letter for claim in claims)
+    is_stated = any(claim.is_stated for claim in claims)
+    return is_stated or is_explanation(rest, label, options, is_letter=is_letter)
