@@ -1,13 +1,23 @@
 """Small tasks in the three forms of folders, and repositories of them: a function `twice` is to be mended."""
 
+import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from proctor.values.rollout import RolloutTask
+from services.common.clock import SystemClock
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
+from services.worker.rollouts.execute_agent import ExecuteAgent
+from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.verification.execute_pytest import ExecutePytest
+from services.worker.verification.pytest_runner import pytest_runner
+from services.worker.verification.verify_rollout import VerifyRollout
 
 WRONG = "def twice(n):\n    return 3 * n\n"
 RIGHT = "def twice(n):\n    return 2 * n\n"
@@ -143,3 +153,17 @@ def committed(folder: Path) -> str:
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "x")
     return git(folder, "rev-parse", "HEAD")
+
+
+@asynccontextmanager
+async def opened_rollouts() -> AsyncIterator[ExecuteRollout]:
+    """Rollouts in real sandboxes of processes, without a model."""
+    engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
+    execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
+    yield ExecuteRollout(
+        verifier=VerifyRollout(execute_pytest),
+        agents=ExecuteAgent(clock),
+        slots=asyncio.Semaphore(2),
+        clock=clock,
+    )
+    await engine.close()

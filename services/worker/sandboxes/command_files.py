@@ -27,7 +27,7 @@ class RunsCommands(Protocol):
 
 async def put_files(sandbox: RunsCommands, path: str, tar: bytes) -> None:
     files = _without_own_folder(tar)
-    command = Command(("sh", "-c", _UNPACK, "sh", path), stdin=files, timeout_seconds=_SECONDS)
+    command = Command(("sh", "-c", _UNPACK, "sh", path), "/", stdin=files, timeout_seconds=_SECONDS)
     result = await sandbox.run_into(command, KeptOutput(2000))
     _check_started(result)
     if result.ended is Ended.TIMED_OUT:

@@ -2,7 +2,7 @@
 
 import io
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from proctor.values.rollout import TaskArtifact
@@ -23,16 +23,6 @@ def inflated(bundle: bytes) -> bytes:
     if not inflater.eof:
         raise FilesRefused(path="the task", problem=f"its bundle has more than {maximum:,} bytes.")
     return tar
-
-
-def only_named(tar: bytes, names: Collection[str]) -> bytes:
-    """The files with one of these names, wherever they lie."""
-    kept = {
-        file.name: PackedFile(file.content, file.mode)
-        for file in read_files(io.BytesIO(tar), "the task", TarLimits())
-        if file.name.rsplit("/", 1)[-1] in names
-    }
-    return pack(kept)
 
 
 def below(tar: bytes, *folders: str) -> bytes:

@@ -1,13 +1,15 @@
 """Judges collected files by tests, in a sandbox that the agent was never in.
 
 The sandbox gets the files first and the tests afterwards: no process, home or temporary file of the agent is
-there. The runner of the tests stands before the files on the path, and reads no configuration of theirs.
+there. What is installed, the runner of the tests first, stands before the files on the path of imports; no
+configuration, plugin or conftest.py of theirs is read.
 """
 
 import asyncio
+import io
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from services.worker.sandboxes.errors import FilesRefused, VerifierFailed
@@ -18,8 +20,11 @@ from services.worker.sandboxes.sandbox import (
     Ended,
     SandboxLimits,
     SandboxSpec,
+    TarLimits,
 )
-from services.worker.verification.pytest_request import STEERING, PytestRequest, Verification, suspicions_in
+from services.worker.sandboxes.tar_files import PackedFile, ReadFile, read_files
+from services.worker.verification.agent_files import TestPlaces, made_ready, steers
+from services.worker.verification.pytest_request import PytestRequest, Verification, suspicions_in
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
 
 _MIB = 1024**2
@@ -28,23 +33,25 @@ OUTPUT_BYTES = 20_000
 _JUDGED_CODES = frozenset({0, 1, 2, 5})
 LIMITS = SandboxLimits(cpus=2.0, memory_bytes=1024 * _MIB, disk_bytes=256 * _MIB, processes=128)
 
-_REMOVE = """
-cd "$1" && chmod -R u+rwX . && shift
-for name in "$@" '*.pth'; do find . -name "$name" -exec rm -rf {} +; done
-"""
-
 # As for code of a single answer: the nonce is in no module, and a program that ends itself does not write it.
 _PROGRAM = f"""
 import json, os, sys
 def main():
     nonce = sys.stdin.buffer.read()
     tests = sys.argv.pop()
-    folder = sys.argv.pop()
+    folder, files = sys.argv.pop(), sys.argv.pop()
     reports, nothing = os.dup(2), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(1, 2)
-    sys.path.insert(0, {PACKAGES!r})
+    for name in [name for name in os.environ if name.startswith("PYTEST")]:
+        del os.environ[name]
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    # A package of the image may be installed as a link to the working folder: it comes after all others.
+    own = [path for path in sys.path if (path + "/").startswith((files + "/", folder + "/"))]
+    sys.path[:] = [{PACKAGES!r}, *(path for path in sys.path if path not in own)]
     import pytest
+    from importlib.metadata import entry_points
+    plugins = [point.load() for point in entry_points(group="pytest11")]
     class Count:
         passed = failed = 0
         def pytest_runtest_logreport(self, report):
@@ -54,10 +61,16 @@ def main():
             self.failed += report.failed
     count = Count()
     os.write(reports, nonce)
-    sys.path.append(os.getcwd())
+    # Helpers of the tests before the files that they judge, both after all that is installed.
+    place = tests if os.path.isdir(tests) else os.path.dirname(tests)
+    while place.startswith(folder):
+        if not os.path.exists(place + "/__init__.py"):
+            sys.path.append(place)
+        place = os.path.dirname(place)
+    sys.path += [os.getcwd(), *own]
     options = ["-c", os.devnull, "--rootdir", folder, "--confcutdir", folder, "-q", "--tb=short"]
-    options += ["-p", "no:cacheprovider", "--import-mode=append", tests]
-    code = pytest.main(options, plugins=[count])
+    options += ["-p", "no:cacheprovider", "--import-mode=importlib", tests]
+    code = pytest.main(options, plugins=[count, *plugins])
     sys.stdout.flush()
     os.write(reports, nonce + json.dumps([int(code), count.passed, count.failed]).encode())
     os._exit(0)
@@ -89,24 +102,13 @@ class ExecutePytest:
         try:
             await sandbox.put(RUNNER, await asyncio.to_thread(self.runner))
             try:
-                await sandbox.put(request.folder, request.files)
+                await sandbox.put(request.folder, await asyncio.to_thread(_files, request))
             except FilesRefused as refused:
                 return Verification(is_passed=False, detail=str(refused), suspicions=suspicions)
-            if is_inside:
-                await self._restore(sandbox, request)
             await sandbox.put(request.tests_folder, request.tests)
             return await self._run(sandbox, request, suspicions)
         finally:
             await asyncio.shield(sandbox.close())
-
-    async def _restore(self, sandbox: Sandbox, request: PytestRequest) -> None:
-        """Leaves the task's configuration of pytest only: the agent's is removed, and no file of the agent
-        replaces a test."""
-        await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", request.folder, *sorted(STEERING))))
-        if request.path:
-            await sandbox.run(Command(("rm", "-rf", "--", f"{request.tests_folder}/{request.path}")))
-        if request.steering:
-            await sandbox.put(request.folder, request.steering)
 
     async def _run(
         self, sandbox: Sandbox, request: PytestRequest, suspicions: tuple[str, ...]
@@ -114,13 +116,45 @@ class ExecutePytest:
         nonce = self.new_nonce()
         tests = f"{request.tests_folder}/{request.path}" if request.path else request.tests_folder
         command = Command(
-            ("python3", "-I", "-B", "-c", _PROGRAM, request.tests_folder, tests),
+            ("python3", "-I", "-B", "-c", _PROGRAM, request.folder, request.tests_folder, tests),
             cwd=request.tests_folder if request.path else request.folder,
             stdin=nonce.encode(),
             timeout_seconds=request.timeout_seconds,
             output_bytes=OUTPUT_BYTES,
         )
         return _verification(await sandbox.run(command), nonce, request, suspicions)
+
+
+def _files(request: PytestRequest) -> bytes:
+    """What is unpacked before the tests: the agent's files, and helpers of the tests as the task has them."""
+    folder, root = PurePosixPath(request.folder), PurePosixPath(request.tests_folder)
+    if not root.is_relative_to(folder):
+        return made_ready(request.files, request.folder, is_left_out=steers)
+    inner = root.relative_to(folder)
+    tests = {str(inner / file.name) for file in _read(request.tests, request.tests_folder)}
+    places = TestPlaces(
+        root=str(inner),
+        script=str(inner / request.path),
+        scripts=frozenset(str(inner / script) for script in request.scripts),
+    )
+    helpers = {
+        file.name: PackedFile(file.content, file.mode)
+        for file in _read(request.workspace, request.folder)
+        if places.is_of_tests(file.name) and file.name not in tests
+    }
+    places = replace(places, files=frozenset({*tests, *helpers}))
+    folders = [str(PurePosixPath(file).parent) for file in places.files]
+    return made_ready(
+        request.files,
+        request.folder,
+        is_left_out=places.hides,
+        folders=(str(inner), *folders),
+        added=helpers,
+    )
+
+
+def _read(tar: bytes, path: str) -> Iterator[ReadFile]:
+    return read_files(io.BytesIO(tar), path, TarLimits()) if tar else iter(())
 
 
 def _verification(

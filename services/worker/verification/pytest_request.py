@@ -8,12 +8,8 @@ from dataclasses import dataclass
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import ReadFile, read_files
+from services.worker.verification.agent_files import steers
 
-# Files that steer a runner of tests, wherever they lie.
-STEERING = frozenset(
-    {"conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg"}
-    | {"sitecustomize.py", "usercustomize.py"}
-)
 _SHADOWING = frozenset({"pytest", "_pytest", "pluggy", "unittest"})
 # Each repetition is bounded or ends with its line: the code is hostile, and a search holds the interpreter.
 _IN_CODE = {
@@ -32,8 +28,9 @@ class PytestRequest:
     """`files` is a tar of what the agent left in its working folder, `tests` one of the tests.
 
     `expected_tests`: how many of them the task's own solution passes; 0 where that is not known. The files
-    are unpacked in `folder` and the tests in `tests_folder`, which may lie in it; then `path` is the one file
-    of tests that runs, and files that steer pytest are those of the tar `steering`. `image` is the sandbox's.
+    are unpacked in `folder` and the tests in `tests_folder`, which may lie in it; then `path` is the one of
+    `scripts` that runs, and the helpers of the tests are those of `workspace`, a tar of the task's own files.
+    `image` is the sandbox's.
     """
 
     files: bytes
@@ -43,7 +40,8 @@ class PytestRequest:
     folder: str = "/app"
     tests_folder: str = DEFAULT_TESTS_FOLDER
     path: str = ""
-    steering: bytes = b""
+    scripts: tuple[str, ...] = ()
+    workspace: bytes = b""
     image: str = ""
 
 
@@ -68,8 +66,10 @@ def suspicions_in(tar: bytes, folder: str) -> tuple[str, ...]:
 
 def _suspicions(file: ReadFile) -> Iterator[str]:
     *folders, name = file.name.split("/")
-    if name in STEERING or name.endswith(".pth"):
+    if steers(file.name):
         yield "steers a runner of tests"
+    if name == "entry_points.txt" and b"pytest11" in file.content:
+        yield "brings a plugin of pytest"
     if _SHADOWING & {*folders, name.removesuffix(".py")}:
         yield "has the name of a runner of tests"
     if name.endswith(".py"):

@@ -19,9 +19,9 @@ from services.worker.sandboxes.sandbox import (
     TarLimits,
 )
 from services.worker.sandboxes.tar_files import pack, read_files
-from services.worker.verification.bundles import inflated, only_named, with_artifacts
+from services.worker.verification.bundles import inflated, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest
-from services.worker.verification.pytest_request import STEERING, PytestRequest, suspicions_in
+from services.worker.verification.pytest_request import PytestRequest, suspicions_in
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 
@@ -65,7 +65,7 @@ class VerifyRollout:
     async def _judge_rubrics(self, task: RolloutTask, files: bytes) -> VerifierResult:
         """Runs each script in a sandbox of its own: none sees what another left."""
         tests = await asyncio.to_thread(inflated, task.tests)
-        steering = await asyncio.to_thread(lambda: only_named(inflated(task.workspace), STEERING))
+        workspace = await asyncio.to_thread(inflated, task.workspace)
         rubrics: list[RubricScore] = []
         results: list[ScriptResult] = []
         suspicions: set[str] = set()
@@ -79,7 +79,8 @@ class VerifyRollout:
                     folder=task.workdir,
                     tests_folder=task.tests_folder,
                     path=script,
-                    steering=steering,
+                    scripts=tuple(each for rubric in task.rubrics for each in rubric.scripts),
+                    workspace=workspace,
                     image=task.image,
                 )
                 verification = await self.execute_pytest.execute(request)
