@@ -20,7 +20,7 @@ from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.uploads.storage.row_sample import TASK, VERSION, sample_of_line
 from services.scheduler.uploads.storage.store_parts import LoadRows
 
-# What goes on a text mostly begins with a space, which no target has.
+# Continuations usually start with a space; targets do not, so strip it.
 _FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
 
 
@@ -40,7 +40,8 @@ class OpenedTask:
 class TaskToPlan:
     """`open` blocks, so it is called in a thread.
 
-    Of a data set all rows can be scored, or none is asked; a suite may have some that cannot.
+    All rows of a data set must be scorable, or the run fails before any request; suites may contain
+    unscorable samples.
     """
 
     name: str

@@ -102,4 +102,4 @@ class RowNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):
 
 
 class ShowingTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="SHOWING_TOO_SLOW"):
-    """Task {task} takes over {seconds} s up to row {doc_id}. Ask for an earlier row; a run has more time."""
+    """Rendering task {task} up to row {doc_id} took over {seconds} s. Choose an earlier row."""

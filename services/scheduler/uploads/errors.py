@@ -30,7 +30,7 @@ class UploadCutOff(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETE
 
 
 class UploadTooSlow(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_TIMEOUT"):
-    """The upload was not over after {limit} s, so it was given up. Send it faster, or compressed."""
+    """The upload took over {limit} s and was cancelled. Send it faster, or compressed."""
 
 
 class CheckStopped(DomainError, kind=ErrorKind.INVALID, reason="CHECK_STOPPED"):
@@ -38,7 +38,7 @@ class CheckStopped(DomainError, kind=ErrorKind.INVALID, reason="CHECK_STOPPED"):
 
 
 class UploadSilent(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_TIMEOUT"):
-    """Hardly a byte of the upload came for {limit} s, so it was given up. Send it again."""
+    """The upload stalled for {limit} s and was cancelled. Send it again."""
 
 
 class NoTargets(DomainError, kind=ErrorKind.INVALID, reason="NO_TARGETS"):
@@ -50,7 +50,7 @@ class OtherModel(DomainError, kind=ErrorKind.INVALID, reason="MODEL_MISMATCH"):
 
 
 class CannotCompleteLines(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
-    """The lines ask /v1/completions, but pool {pool} continues no text: its engine {engine} only chats."""
+    """The lines ask /v1/completions, but pool {pool} supports chat prompts only (engine {engine})."""
 
 
 class RowTooLarge(DomainError, kind=ErrorKind.INVALID, reason="SAMPLE_TOO_LARGE"):

@@ -170,7 +170,7 @@ class Prefetch:
 
     def _may_pull(self, priority: Priority) -> bool:
         """Whether neither samples that are held, nor rollouts, nor a higher priority stop it."""
-        # Rollouts of a lower priority do not stop what is higher.
+        # Lower-priority rollouts do not count against this limit.
         in_flight = self._rollouts_in_flight.items()
         rollouts = sum(count for other, count in in_flight if not priority.is_above(other))
         is_within = self.held < self._limits.held and rollouts < self._limits.rollouts

@@ -101,7 +101,7 @@ class ProcessShard:
             await _nack_safely(in_flight)
         finally:
             is_finished = disposition is Disposition.ACKNOWLEDGED
-            # What was executed has left the count already; only the rest is dropped.
+            # Executed samples were already subtracted; subtract the rest.
             self.context.prefetch.drop(len(in_flight.unfinished))
             self.context.prefetch.release(len(in_flight.shard.samples))
             self.context.prefetch.free_slots(in_flight.priority, in_flight.rollouts)

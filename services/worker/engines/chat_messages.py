@@ -57,9 +57,7 @@ def templated_objects(messages: Sequence[ChatMessage], engine: str) -> list[Json
 
 def require_chat(prompt: Prompt, provider: str) -> None:
     if not prompt.is_chat:
-        raise UnsupportedRequest(
-            f"{provider} answers chats and continues no plain text: order prompt_form chat."
-        )
+        raise UnsupportedRequest(f"{provider} supports chat prompts only. Use prompt_form=chat.")
 
 
 def _object(message: ChatMessage) -> Json:

@@ -12,8 +12,8 @@ _MAX_DOUBLINGS = 30
 _BURST_SECONDS = 0.1
 # A rate of 0 would wait for ever, also after the quota has grown.
 _MIN_RATE = 1e-3
-# What is left by rounding after the last part.
-_NOTHING = 1e-9
+# Tolerance for rounding in the token bucket.
+_ROUNDING = 1e-9
 
 
 def capped_retry_after(seconds: float) -> float:
@@ -53,7 +53,7 @@ class TokenBucket:
     async def take(self, amount: float) -> None:
         """Waits until the amount may be used. Call it from one task at a time."""
         loop, left = asyncio.get_running_loop(), amount
-        while left > _NOTHING and (rate := self._rate) is not None:
+        while left > _ROUNDING and (rate := self._rate) is not None:
             seconds = min(left / rate, _BURST_SECONDS)
             # Negative after a pause, and then it only yields.
             await asyncio.sleep(self._full_at + seconds - _BURST_SECONDS - loop.time())

@@ -253,5 +253,7 @@ def files_with(files: Sequence[Path], words: bytes) -> list[Path]:
 
 async def test_what_a_provider_cannot_do_is_refused_when_it_is_ordered(stack: StackHarness) -> None:
     order = keyed_order(model="anthropic/fake", prompt_form=run_pb2.PROMPT_FORM_COMPLETION)
-    with pytest.raises(client_errors.Refused, match="anthropic only chats"):
+    with pytest.raises(client_errors.Refused) as refused:
         await stack.submit(order)
+    assert refused.value.reason == "UNSUPPORTED"
+    assert refused.value.facts["engine"] == "anthropic"

@@ -12,11 +12,11 @@ class CannotTruncate(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED")
 
 
 class CannotComplete(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
-    """Pool {pool} continues no plain text: its engine {engine} only chats. Order prompt_form chat."""
+    """Pool {pool} supports chat prompts only (engine {engine}). Use prompt_form=chat."""
 
 
 class CannotAskElsewhere(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
-    """Pool {pool} asks no other server: a base_url is for pools of the engine openai, not {engine}."""
+    """base_url requires a pool of the engine openai; {pool} uses {engine}. Leave base_url out."""
 
 
 class BaseUrlNotAllowed(DomainError, kind=ErrorKind.CONFLICT, reason="BASE_URL_NOT_ALLOWED"):

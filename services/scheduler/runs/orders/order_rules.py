@@ -65,7 +65,7 @@ def _benchmark_problem(order: RunOrder) -> Problem | None:
     of_datasets = {"metrics": order.metrics, "line_models": order.line_models}
     found = next((field for field, value in of_datasets.items() if value and order.suite), None)
     if found:
-        return Problem(found, f"{found} goes with a data set; a suite says itself. Leave it out.")
+        return Problem(found, f"{found} is only for data sets; a suite defines its own. Leave it out.")
     return None
 
 

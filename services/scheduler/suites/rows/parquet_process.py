@@ -28,7 +28,7 @@ ROWS_AT_ONCE = 256
 # Both bound what one reading unpacks: a file of a kilobyte may hold a gigabyte.
 MAX_PART_BYTES = 64 * 1024 * 1024
 MAX_GROUP_BYTES = 1024 * 1024 * 1024
-# Equal values compress to nothing, so a row has a limit of values, and so has a part.
+# Repeated values compress to almost nothing, so both rows and parts limit the number of values.
 MAX_ROW_VALUES = 1024 * 1024
 # Maximum number of values in the lists of a group: all may belong to one row, which is decoded as a whole.
 MAX_GROUP_VALUES = 32 * 1024 * 1024

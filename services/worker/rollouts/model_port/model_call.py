@@ -22,7 +22,7 @@ class CallRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """`params` are named as in chat completions. `model` is what the program named; it decides nothing."""
+    """`params` are named as in chat completions. `model`: as sent by the program; ignored."""
 
     messages: tuple[ChatMessage, ...]
     params: Mapping[str, object] = field(default_factory=dict)

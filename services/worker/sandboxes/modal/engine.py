@@ -39,7 +39,7 @@ _MAX_TAG_CHARACTERS = 63
 
 @dataclass(frozen=True, slots=True)
 class ModalSettings:
-    """`app` is Modal's name for what has the sandboxes, and is made where it is missing.
+    """`app`: the Modal app that owns the sandboxes; created if missing.
 
     A sandbox ends by itself once its worker is silent for `silence_seconds`.
     """

@@ -7,9 +7,11 @@ from datetime import timedelta
 import pytest
 
 from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
-from services.common.errors import DomainError
+from services.common.errors import DomainError, InvalidParameter
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.errors import CannotComplete
 from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.uploads.errors import CannotCompleteLines
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.storage.checked_files import batch_line
 
@@ -146,8 +148,10 @@ async def test_what_makes_no_sense_is_refused_by_a_sentence(
 
 @pytest.mark.parametrize("changes", [{"metrics": EXACT}, {"line_models": ("m",)}])
 async def test_what_is_for_data_sets_goes_with_no_suite(changes: dict[str, object]) -> None:
-    with pytest.raises(DomainError, match="goes with a data set"):
+    with pytest.raises(InvalidParameter) as refused:
         await SchedulerHarness().submit(toy_order(**changes))
+    [field] = changes
+    assert refused.value.message.startswith(f"{field} ")
 
 
 async def test_pool_that_only_chats_is_not_asked_to_complete() -> None:
@@ -155,10 +159,11 @@ async def test_pool_that_only_chats_is_not_asked_to_complete() -> None:
     harness.submitting = replace(
         harness.submitting, pools=[replace(harness.submitting.pools[0], engine="gemini")]
     )
-    with pytest.raises(DomainError, match="The lines ask /v1/completions, but pool remote continues no text"):
+    with pytest.raises(CannotCompleteLines) as lines:
         await submitted(COMPLETIONS, harness, line_models=("m",))
-    with pytest.raises(DomainError, match="Order prompt_form chat"):
+    with pytest.raises(CannotComplete) as plain:
         await submitted(PLAIN, harness, prompt_form=PromptForm.COMPLETION)
+    assert lines.value.facts == plain.value.facts == {"pool": "remote", "engine": "gemini"}
     assert (await submitted(PLAIN, harness)).order.prompt_form is None
 
 

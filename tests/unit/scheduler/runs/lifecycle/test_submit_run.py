@@ -237,10 +237,9 @@ async def test_plain_text_is_no_order_for_an_engine_that_only_chats(engine: str)
     harness = SchedulerHarness()
     pool = provider_pool("chats", engine)
     harness.submitting = replace(harness.submitting, pools=(pool,))
-    sentence = f"Pool chats continues no plain text: its engine {engine} only chats. Order prompt_form chat."
     with pytest.raises(CannotComplete) as refusal:
         await harness.submit(toy_order(prompt_form=PromptForm.COMPLETION))
-    assert refusal.value.message == sentence
+    assert refusal.value.facts == {"pool": "chats", "engine": engine}
     assert (await harness.submit(toy_order())).scoring_method is ScoringMethod.GENERATE
 
 
