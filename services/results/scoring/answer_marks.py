@@ -52,12 +52,15 @@ def final_answer(text: str) -> str:
 
     Every step is linear in the text, however often a model that has lost itself repeats a sign.
     """
-    text = _BEGINS.sub("", text)
+    text = text.strip()
+    if text[:1] in ("<", "["):
+        text = _BEGINS.sub("", text)
     text = _between_marks(text).strip()
     field = _json_answer(text)
     if field is not None:
         return field
-    next_turn = _NEXT_TURN.search(text)
+    has_marks = "<" in text or "[" in text or "\n" in text
+    next_turn = _NEXT_TURN.search(text) if has_marks else None
     return (text[: next_turn.start()] if next_turn else text).strip()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 # LaTeX's box around an answer.
-BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _MARKUP = re.compile(
     r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|bm|boldsymbol|mbox)\s*(?=\{)"
     r"|\\(?:rm|bf|it|sf|displaystyle|large|Large|quad)\b\s?|\\[()\[\],;!]"

@@ -28,7 +28,7 @@ _TAKES_BACK = (
     r"|nor|rather|too|except|also|probably not|ruled|eliminated|rejected)\b"
 )
 _END = re.compile(
-    r"\s*(?:\Z|\n)|[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|as (?:it|this"
+    r"\s*(?:\Z|\n)|\s?[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|as (?:it|this"
     r"|the|that|we))\b)"
     rf"|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})",
     re.IGNORECASE,
@@ -103,6 +103,9 @@ def _being_boxed(inside: str, options: ChoiceOptions) -> int | None:
 
 def _on_lines(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
     """Lines that are a choice as a whole; one amid others, or ending a sentence, is unclear."""
+    if "\n" not in answer:
+        # Looked for before claims are.
+        return
     start = 0
     for line in answer.splitlines(keepends=True):
         end = start + len(line)

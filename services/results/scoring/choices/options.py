@@ -11,7 +11,7 @@ from services.results.scoring.answer_text import SPACED, Mention, bare, caseless
 
 _OWN_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+(?=\S)")
 _OPENING = re.compile(r"[ \t(\[{$'「『]{0,3}")
-_CLOSING = re.compile(r"[)\]}$'」』]{0,3}")
+_CLOSING = re.compile(r"(?:[.!]?[)\]}$'」』]){0,3}")
 _KIND = re.compile(
     r"(?:the )?(?:option|choice|answer|letter|opción|opção|opzione|optie|letra|lettre|buchstabe|вариант"
     r"|选项|選項|選択肢|الخيار|विकल्प)[ \t]*",
@@ -20,7 +20,7 @@ _KIND = re.compile(
 _ARTICLE = re.compile(r"(?:an?|the)[ \t]+(?=\w)", re.IGNORECASE)
 _PLACE = re.compile(r"\d{1,2}\Z")
 _LETTER = re.compile(rf"([A-Za-z])(?!{SPACED})")
-_BETWEEN = re.compile(r"[ \t()\[\]{}$'.:,\\-]{1,6}")
+_BETWEEN = re.compile(r"(?:[ \t()\[\]{}$'.:,\\]|-(?=[ \t-])){1,12}")
 _BEFORE_PLACE = re.compile(r"(?:\(|(?:option|choice|answer|number|no\.) )\Z", re.IGNORECASE)
 _LETTER_BEHIND = re.compile(r"[ \t]*\(([A-Za-z])\)")
 _LETTER_ANYWHERE = re.compile(rf"(?<!{SPACED})[(\[]?([A-Z])(?!(?:{SPACED}|'))[)\]]?")
@@ -28,7 +28,7 @@ _VARIABLE = re.compile(r"\A[\s$]*[a-z] ?= ?(?=\S)")
 _PRONOUN = re.compile(r"I[ '][a-z]")
 # Characters of a text beside a letter that are too few to name it amid an explanation.
 _SHORT = 3
-_REST = re.compile(r"[\s.,;:!]*\Z")
+_REST = re.compile(r"[\s.,;:!)\]}$]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,11 @@ class ChoiceOptions:
     def are_letters(self) -> bool:
         """Only the prompt says what the letters stand for."""
         return not any(self._words)
+
+    @cached_property
+    def longest(self) -> int:
+        """The length of the longest text of a choice."""
+        return max(map(len, self.forms))
 
     @cached_property
     def _words(self) -> Sequence[str]:
@@ -106,7 +111,7 @@ class ChoiceOptions:
         lettered = self.letters.get(letter[1].upper()) if letter else None
         if letter and lettered is not None:
             between = _BETWEEN.match(text, letter.end())
-            for worded in self._worded(text, between.end()) if between else ():
+            for worded in self._beside_letter(text, between.end()) if between else ():
                 # "A dog" is an article and its noun.
                 is_article = letter[1] in "Aa" and between and between[0].isspace()
                 agrees = lettered == worded.label or is_article
@@ -121,6 +126,13 @@ class ChoiceOptions:
         if letter and lettered is not None:
             yield Named(lettered, letter.end(), is_letter=True)
 
+    def _beside_letter(self, text: str, start: int) -> list[Named]:
+        """The text beside a letter; one of a single letter only at the end of its sentence."""
+        single = caseless(text[start : start + 1])
+        if single.isalpha() and _REST.match(text, start + 1) and single in self.forms:
+            return [Named(self.forms.index(single), start + 1)]
+        return self._worded(text, start)
+
     def _may_be_a_place(self, text: str, start: int, worded: Named) -> bool:
         """Whether "(2)" or "option 2" may mean the second choice, while another one reads "2"."""
         place = _PLACE.match(text[start : worded.end])
@@ -130,8 +142,10 @@ class ChoiceOptions:
 
     def _worded(self, text: str, start: int) -> list[Named]:
         """The choices with whose text a text goes on, the longest first."""
+        if self.are_letters:
+            return []
         # Longer than any form, so that `is_whole_word` sees what follows it; the rest is not folded.
-        reach = start + 2 * max(map(len, self.forms))
+        reach = start + 2 * self.longest
         part = caseless(text[start:reach])
         found = [
             Named(label, start + len(form))

@@ -30,8 +30,8 @@ from services.results.scoring.choices.statements import HEADING
 
 # A model that has lost itself repeats the same for ever.
 _MAX_ANSWER_CHARACTERS = 20_000
-# An answer in which no more than a choice is looked for first.
-_SHORT = 200
+# Marks and words that may stand around a choice that is the whole answer.
+_AROUND_CHOICE = 40
 _SPACES = re.compile(r"[ \t]+")
 _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 # As in "Q: … A: …", or the first option.
@@ -52,7 +52,7 @@ def named_choice(
     options = options_of(tuple(choices), tuple(texts))
     if options is None or len(answer) > _MAX_ANSWER_CHARACTERS:
         return None
-    if len(answer) < _SHORT and not is_cut and "\n" not in answer:
+    if "\n" not in answer and not is_cut and len(answer) < options.longest + _AROUND_CHOICE:
         label = options.being(answer)
         if label is not None and not _MARK_OF_ANSWER.match(answer):
             return label

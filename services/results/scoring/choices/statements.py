@@ -126,6 +126,7 @@ _SUFFIX = (
 )
 TAIL = re.compile(rf"(?P<is_right>{_IS_RIGHT})?{_SUFFIX}?", re.IGNORECASE)
 IS_RIGHT = re.compile(_IS_RIGHT, re.IGNORECASE)
+_IS_RIGHT_FOLDED = re.compile(_IS_RIGHT)
 _WORDS_OF_RIGHT = (
     *(
         "correct",
@@ -257,8 +258,8 @@ def statements(folded: str) -> Iterator[Statement]:
 
 
 def may_say_right(folded: str) -> bool:
-    """Whether a word by which a choice is said to be right is there at all."""
-    return any(word in folded for word in _WORDS_OF_RIGHT)
+    """Whether a choice is said to be right at all."""
+    return any(word in folded for word in _WORDS_OF_RIGHT) and _IS_RIGHT_FOLDED.search(folded) is not None
 
 
 def _begins_a_word(text: str, at: int) -> bool:
