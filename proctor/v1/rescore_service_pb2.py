@@ -22,23 +22,24 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 from proctor.v1 import sample_pb2 as proctor_dot_v1_dot_sample__pb2
 from proctor.v1 import summary_pb2 as proctor_dot_v1_dot_summary__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/rescore_service.proto\x12\nproctor.v1\x1a\x17proctor/v1/sample.proto\x1a\x18proctor/v1/summary.proto\"\x86\x01\n\x12RescoreTaskRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12&\n\x07metrics\x18\x03 \x03(\x0b\x32\x15.proctor.v1.MetricUse\x12\x19\n\x0c\x66ilters_json\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x0f\n\r_filters_json\"\xc3\x01\n\x13RescoreTaskResponse\x12(\n\x07summary\x18\x01 \x01(\x0b\x32\x17.proctor.v1.TaskSummary\x12)\n\x08recorded\x18\x02 \x01(\x0b\x32\x17.proctor.v1.TaskSummary\x12\x0f\n\x07\x63hanged\x18\x03 \x01(\x03\x12\x10\n\x08unscored\x18\x04 \x01(\x03\x12\x34\n\x10unscored_answers\x18\x05 \x03(\x0b\x32\x1a.proctor.v1.UnscoredAnswer\"R\n\x0eUnscoredAnswer\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\x12\x0e\n\x06row_id\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t2`\n\x0eRescoreService\x12N\n\x0bRescoreTask\x12\x1e.proctor.v1.RescoreTaskRequest\x1a\x1f.proctor.v1.RescoreTaskResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/rescore_service.proto\x12\nproctor.v1\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\x1a\x18proctor/v1/summary.proto\"\xb0\x01\n\x12RescoreTaskRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12&\n\x07metrics\x18\x03 \x03(\x0b\x32\x15.proctor.v1.MetricUse\x12\x19\n\x0c\x66ilters_json\x18\x04 \x01(\tH\x00\x88\x01\x01\x12(\n\treasoning\x18\x05 \x01(\x0e\x32\x15.proctor.v1.ReasoningB\x0f\n\r_filters_json\"\xc3\x01\n\x13RescoreTaskResponse\x12(\n\x07summary\x18\x01 \x01(\x0b\x32\x17.proctor.v1.TaskSummary\x12)\n\x08recorded\x18\x02 \x01(\x0b\x32\x17.proctor.v1.TaskSummary\x12\x0f\n\x07\x63hanged\x18\x03 \x01(\x03\x12\x10\n\x08unscored\x18\x04 \x01(\x03\x12\x34\n\x10unscored_answers\x18\x05 \x03(\x0b\x32\x1a.proctor.v1.UnscoredAnswer\"R\n\x0eUnscoredAnswer\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\x12\x0e\n\x06row_id\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t2`\n\x0eRescoreService\x12N\n\x0bRescoreTask\x12\x1e.proctor.v1.RescoreTaskRequest\x1a\x1f.proctor.v1.RescoreTaskResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.rescore_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RESCORETASKREQUEST']._serialized_start=100
-  _globals['_RESCORETASKREQUEST']._serialized_end=234
-  _globals['_RESCORETASKRESPONSE']._serialized_start=237
-  _globals['_RESCORETASKRESPONSE']._serialized_end=432
-  _globals['_UNSCOREDANSWER']._serialized_start=434
-  _globals['_UNSCOREDANSWER']._serialized_end=516
-  _globals['_RESCORESERVICE']._serialized_start=518
-  _globals['_RESCORESERVICE']._serialized_end=614
+  _globals['_RESCORETASKREQUEST']._serialized_start=122
+  _globals['_RESCORETASKREQUEST']._serialized_end=298
+  _globals['_RESCORETASKRESPONSE']._serialized_start=301
+  _globals['_RESCORETASKRESPONSE']._serialized_end=496
+  _globals['_UNSCOREDANSWER']._serialized_start=498
+  _globals['_UNSCOREDANSWER']._serialized_end=580
+  _globals['_RESCORESERVICE']._serialized_start=582
+  _globals['_RESCORESERVICE']._serialized_end=678
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from proctor.v1 import run_pb2 as _run_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
 from proctor.v1 import summary_pb2 as _summary_pb2
 import builtins as _builtins
@@ -30,12 +31,15 @@ class RescoreTaskRequest(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     METRICS_FIELD_NUMBER: _builtins.int
     FILTERS_JSON_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     task: _builtins.str
     """Name of the task."""
     filters_json: _builtins.str
     """Other filters, as JSON array text in the form of a task's filter_list; unset means those of the task, empty means none."""
+    reasoning: _run_pb2.Reasoning.ValueType
+    """Unspecified means as in the run. Code is not executed again."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.MetricUse]:
         """Other metrics; empty means those of the task."""
@@ -47,10 +51,11 @@ class RescoreTaskRequest(_message.Message):
         task: _builtins.str = ...,
         metrics: _abc.Iterable[_sample_pb2.MetricUse] | None = ...,
         filters_json: _builtins.str | None = ...,
+        reasoning: _run_pb2.Reasoning.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_filters_json", b"_filters_json", "filters_json", b"filters_json"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_filters_json", b"_filters_json", "filters_json", b"filters_json", "metrics", b"metrics", "run_id", b"run_id", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_filters_json", b"_filters_json", "filters_json", b"filters_json", "metrics", b"metrics", "reasoning", b"reasoning", "run_id", b"run_id", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__filters_json: _TypeAlias = _typing.Literal["filters_json"]  # noqa: Y015
     _WhichOneofArgType__filters_json: _TypeAlias = _typing.Literal["_filters_json", b"_filters_json"]  # noqa: Y015

@@ -154,6 +154,30 @@ TRUNCATION_LEFT: Truncation.ValueType  # 2
 """Tokens are cut from the left, as in lm-evaluation-harness; the summary reports it."""
 Global___Truncation: _TypeAlias = Truncation  # noqa: Y015
 
+class _Reasoning:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReasoningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reasoning.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REASONING_UNSPECIFIED: _Reasoning.ValueType  # 0
+    """Same as REASONING_SEPARATE."""
+    REASONING_SEPARATE: _Reasoning.ValueType  # 1
+    """It is left out before any filter and metric, and before code is taken from the answer."""
+    REASONING_KEEP: _Reasoning.ValueType  # 2
+    """The whole text is scored, as in lm-evaluation-harness by default."""
+
+class Reasoning(_Reasoning, metaclass=_ReasoningEnumTypeWrapper):
+    """Whether the reasoning in a model's text is scored with its answer."""
+
+REASONING_UNSPECIFIED: Reasoning.ValueType  # 0
+"""Same as REASONING_SEPARATE."""
+REASONING_SEPARATE: Reasoning.ValueType  # 1
+"""It is left out before any filter and metric, and before code is taken from the answer."""
+REASONING_KEEP: Reasoning.ValueType  # 2
+"""The whole text is scored, as in lm-evaluation-harness by default."""
+Global___Reasoning: _TypeAlias = Reasoning  # noqa: Y015
+
 class _PromptForm:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -309,6 +333,7 @@ class RunOrder(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     LINE_MODELS_FIELD_NUMBER: _builtins.int
     COMPLETION_WINDOW_SECONDS_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Project that groups runs, at least 0; 0 means none."""
     suite: _builtins.str
@@ -349,6 +374,8 @@ class RunOrder(_message.Message):
     """The run fails when it is not finished this many seconds, 3,600 to 604,800, after it was accepted or retried, including waiting. Unset
     means the run time limit, which counts only running time.
     """
+    reasoning: Global___Reasoning.ValueType
+    """Unspecified means separate."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tasks of the suite to run; empty means all. Only for a suite."""
@@ -390,10 +417,11 @@ class RunOrder(_message.Message):
         metrics: _abc.Iterable[_sample_pb2.MetricUse] | None = ...,
         line_models: _abc.Iterable[_builtins.str] | None = ...,
         completion_window_seconds: _builtins.int | None = ...,
+        reasoning: Global___Reasoning.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__completion_window_seconds: _TypeAlias = _typing.Literal["completion_window_seconds"]  # noqa: Y015
     _WhichOneofArgType__completion_window_seconds: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds"]  # noqa: Y015

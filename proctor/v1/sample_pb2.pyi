@@ -327,6 +327,7 @@ class TaskScoring(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     FILTERS_JSON_FIELD_NUMBER: _builtins.int
     TARGET_DELIMITER_FIELD_NUMBER: _builtins.int
+    KEEPS_REASONING_FIELD_NUMBER: _builtins.int
     output_type: Global___OutputType.ValueType
     """Output type of the task."""
     filters_json: _builtins.str
@@ -335,6 +336,8 @@ class TaskScoring(_message.Message):
     """
     target_delimiter: _builtins.str
     """Prefix of continuations; removed for figures per character."""
+    keeps_reasoning: _builtins.bool
+    """Score the whole text of the model, its reasoning included."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricUse]:
         """Metrics in order; the first is the task's main metric. Empty means that answers are not scored."""
@@ -346,10 +349,11 @@ class TaskScoring(_message.Message):
         metrics: _abc.Iterable[Global___MetricUse] | None = ...,
         filters_json: _builtins.str = ...,
         target_delimiter: _builtins.str = ...,
+        keeps_reasoning: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filters_json", b"filters_json", "metrics", b"metrics", "output_type", b"output_type", "target_delimiter", b"target_delimiter"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filters_json", b"filters_json", "keeps_reasoning", b"keeps_reasoning", "metrics", b"metrics", "output_type", b"output_type", "target_delimiter", b"target_delimiter"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

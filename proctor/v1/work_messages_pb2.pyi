@@ -129,6 +129,7 @@ class WorkShard(_message.Message):
     TIME_LEFT_FIELD_NUMBER: _builtins.int
     DISPATCH_PROOF_FIELD_NUMBER: _builtins.int
     DISPATCHED_SAMPLES_FIELD_NUMBER: _builtins.int
+    KEEPS_REASONING_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     shard: _builtins.int
@@ -163,6 +164,8 @@ class WorkShard(_message.Message):
     """Proves which samples the scheduler dispatched: HMAC-SHA-256 over run, epoch, shard, attempt, rollout and
     dispatched_samples. Empty without a key.
     """
+    keeps_reasoning: _builtins.bool
+    """Take code from the whole text of the model, its reasoning included."""
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkSample]:
         """Samples to execute."""
@@ -208,10 +211,11 @@ class WorkShard(_message.Message):
         time_left: _duration_pb2.Duration | None = ...,
         dispatch_proof: _builtins.bytes = ...,
         dispatched_samples: _abc.Iterable[Global___SampleRange] | None = ...,
+        keeps_reasoning: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["params", b"params", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "dispatch_proof", b"dispatch_proof", "dispatched_samples", b"dispatched_samples", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "dispatch_proof", b"dispatch_proof", "dispatched_samples", b"dispatched_samples", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "keeps_reasoning", b"keeps_reasoning", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -49,6 +49,13 @@ class Truncation(ContractEnum):
     LEFT = "left", 2
 
 
+class Reasoning(ContractEnum):
+    """Whether the reasoning in a model's text is scored with its answer."""
+
+    SEPARATE = "separate", 1
+    KEEP = "keep", 2
+
+
 class PromptForm(ContractEnum):
     """Whether a text prompt is continued as it is or sent as one user message."""
 
@@ -76,6 +83,7 @@ class TaskScoring:
     metrics: tuple[MetricUse, ...]
     filters_json: str = ""
     target_delimiter: str = " "
+    keeps_reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from proctor.cli.gateway import Session
 from proctor.cli.options import RunIdArgument, json_text, metric_use
 from proctor.cli.render.table import numbers, table, texts
 from proctor.cli.render.terminal import say
-from proctor.cli.render.words import mean_and_half_width
+from proctor.cli.render.words import mean_and_half_width, option_value
 from proctor.cli.suites.files import filter_list
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
-from proctor.v1 import summary_pb2
+from proctor.v1 import run_pb2, summary_pb2
 
 
 async def rescore(
@@ -34,6 +34,9 @@ async def rescore(
         Path | None,
         typer.Option(metavar="FILE", help="Other filters, YAML or JSON in the form of a filter_list."),
     ] = None,
+    reasoning: Annotated[
+        str, typer.Option(help="as-run | separate | keep: whether reasoning is scored with the answer.")
+    ] = "as-run",
 ) -> None:
     """Score stored answers with other filters or metrics, without asking the model. The record stays."""
     request = rescore_pb2.RescoreTaskRequest(
@@ -41,6 +44,7 @@ async def rescore(
         task=task,
         metrics=[metric_use(text) for text in metric or ()],
         filters_json=None if filters is None else filters_json(filters),
+        reasoning=option_value(run_pb2.Reasoning, reasoning, "--reasoning", unset="as-run"),
     )
     response = await session.client.rescoring.RescoreTask(request)
     has_rollouts = bool(response.unscored) and (await session.client.run(run_id)).order.rollouts > 1

@@ -68,6 +68,10 @@ class OrderOptions:
         bool | None, typer.Option("--chat/--completion", help="Send prompts as chats or as text.")
     ] = None
     truncate_left: Annotated[bool, typer.Option(help="Cut prompts that are too long from the left.")] = False
+    reasoning: Annotated[
+        str,
+        typer.Option(help="separate | keep: whether the reasoning of the model is scored with its answer."),
+    ] = "separate"
     reuse_answers: Annotated[
         bool,
         typer.Option("--reuse-answers", help="Use stored answers of earlier runs to the same requests."),
@@ -118,6 +122,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             ),
             truncation=run_pb2.TRUNCATION_LEFT if options.truncate_left else run_pb2.TRUNCATION_NONE,
             prompt_form=_PROMPT_FORMS[options.chat],
+            reasoning=option_value(run_pb2.Reasoning, options.reasoning, "--reasoning"),
             max_cost=options.max_cost,
             reuse_answers=options.reuse_answers,
             stream_answers=options.stream_answers,

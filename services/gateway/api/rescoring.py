@@ -7,6 +7,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import sample_pb2
+from proctor.values.scoring import Reasoning
+from proctor.wire.enums import number_of
 from services.gateway.api.runs.job import task_figures
 from services.gateway.api.runs.schemas import FigureShown
 from services.gateway.backends.calls import ResultsCalls
@@ -61,6 +63,10 @@ class RescoreRequest(RequestBody):
     filters: list[Annotated[dict[str, Any], AfterValidator(_writable)]] | None = Field(
         default=None, description="In the form of a filter_list; null means the task's own, empty means none"
     )
+    reasoning: Reasoning | None = Field(
+        default=None,
+        description="Whether reasoning is left out, or scored with the answer; null means as in the run",
+    )
 
     def filters_json(self) -> str | None:
         if self.filters is None:
@@ -101,6 +107,7 @@ async def rescore(results: ResultsCalls, job_id: JobId, body: RescoreRequest) ->
         task=body.task,
         metrics=[metric.to_proto() for metric in body.metrics],
         filters_json=body.filters_json(),
+        reasoning=number_of(body.reasoning),
     )
     # All answers of the task are scored again before it returns.
     response = await results.rescoring.RescoreTask(request)

@@ -31,6 +31,7 @@ class EvaluationConditions:
     stand_in_tasks: tuple[str, ...] = ()
     is_truncated_left: bool = False
     metrics: tuple[MetricRule, ...] = ()
+    keeps_reasoning: bool = False
 
     def of_metric(self, metric: str) -> "EvaluationConditions":
         """The conditions of one figure: of the metrics only those that it rests on."""
@@ -75,7 +76,8 @@ class EvaluationConditions:
             _shots(self.num_fewshot),
             f"suite version {self.suite_version}",
         )
-        return "; ".join((*way, *map(_rule, self.metrics), *self.flaws))
+        kept = (_reasoning(is_kept=True),) if self.keeps_reasoning else ()
+        return "; ".join((*way, *map(_rule, self.metrics), *kept, *self.flaws))
 
     def differences(self, other: "EvaluationConditions") -> tuple[str, ...]:
         """The differences to other conditions, a phrase each; flaws and limits are not among them."""
@@ -83,6 +85,11 @@ class EvaluationConditions:
             (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method or UNSPECIFIED}"),
             (self.num_fewshot, other.num_fewshot, _shots(self.num_fewshot)),
             (self.suite_version, other.suite_version, f"suite version {self.suite_version}"),
+            (
+                self.keeps_reasoning,
+                other.keeps_reasoning,
+                _reasoning(is_kept=self.keeps_reasoning),
+            ),
             (self.metrics, other.metrics, f"scored by {', '.join(map(_rule, self.metrics))}"),
         )
         return tuple(phrase for own, others, phrase in found if own != others)
@@ -100,6 +107,7 @@ def conditions_of(plan: RunPlan) -> EvaluationConditions:
         stand_in_tasks=tuple(task.task for task in plan.tasks if task.provenance.is_stand_in),
         is_truncated_left=plan.is_truncated_left,
         metrics=_rules(plan) if plan.facts.is_of_dataset else (),
+        keeps_reasoning=any(task.scoring.keeps_reasoning for task in plan.tasks),
     )
 
 
@@ -117,6 +125,10 @@ def _named(use: MetricUse) -> MetricRule:
 
 def _rule(rule: MetricRule) -> str:
     return " ".join(part for part in rule if part)
+
+
+def _reasoning(*, is_kept: bool) -> str:
+    return "reasoning scored with the answer" if is_kept else "reasoning left out"
 
 
 def _rows(limit: int | None) -> str:

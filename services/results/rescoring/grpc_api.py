@@ -8,6 +8,7 @@ import grpc
 
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
+from proctor.v1 import run_pb2
 from proctor.values.scoring import MetricUse
 from services.common.checked_fields import checked_id, checked_text
 from services.common.grpc.server import RpcContext
@@ -31,6 +32,7 @@ class GrpcRescoreApi(rescore_grpc.RescoreServiceServicer):
         other = ScoringOverride(
             tuple(MetricUse(use.name, use.options_json) for use in request.metrics),
             request.filters_json if request.HasField("filters_json") else None,
+            request.reasoning == run_pb2.REASONING_KEEP if request.reasoning else None,
         )
         run_id, task = checked_id("run_id", request.run_id), checked_text("task", request.task)
         rescored = await self.rescore_task.rescore(run_id, task, other)

@@ -78,10 +78,11 @@ class RescoredAnswers:
 
 @dataclass(frozen=True, slots=True)
 class ScoringOverride:
-    """No `metrics`: those of the task. `filters_json` None: those of the task, empty: none."""
+    """No `metrics`: those of the task. None: as the task has it; empty `filters_json`: none."""
 
     metrics: Sequence[MetricUse] = ()
     filters_json: str | None = None
+    keeps_reasoning: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ def _overridden(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScorin
         scoring = replace(scoring, metrics=tuple(_full_name(scoring, use) for use in other.metrics))
     if other.filters_json is not None:
         scoring = replace(scoring, filters_json=other.filters_json)
+    if other.keeps_reasoning is not None:
+        scoring = replace(scoring, keeps_reasoning=other.keeps_reasoning)
     return scoring
 
 

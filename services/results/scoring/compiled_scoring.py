@@ -86,6 +86,7 @@ class CompiledScoring:
     filters: tuple[FilterPipeline, ...] = ()
     target_delimiter: str = " "
     is_generated: bool = False
+    keeps_reasoning: bool = False
 
     @property
     def is_loglikelihood(self) -> bool:
@@ -219,4 +220,5 @@ def compile_scoring(
         read_filters(scoring.filters_json, slow_time),
         scoring.target_delimiter,
         is_generated,
+        scoring.keeps_reasoning,
     )

@@ -106,7 +106,8 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer
 def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
     if scoring.is_unscored:
         return Score("")
-    answer = without_reasoning(answer)
+    if not (scoring.keeps_reasoning or scoring.is_loglikelihood):
+        answer = without_reasoning(answer)
     if scoring.output_type is OutputType.GENERATE_UNTIL:
         return score_text(scoring, target, answer)
     if target.choice is None and not target.right_choices:

@@ -206,6 +206,7 @@ def _task_message(run: Run, task: PlannedTask, now: datetime) -> work_messages_p
         stream_answers=order.stream_answers,
         base_url=order.base_url,
         use_engine_defaults=bool(order.dataset_id),
+        keeps_reasoning=order.keeps_reasoning,
     )
 
 

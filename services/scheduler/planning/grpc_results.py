@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 import grpc
@@ -80,7 +80,7 @@ def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
         sample_set_id=planned.sample_set_id,
         first_sample=planned.first_sample,
         sample_count=planned.sample_count,
-        scoring=SCORING.to_proto(task.scoring),
+        scoring=SCORING.to_proto(replace(task.scoring, keeps_reasoning=run.order.keeps_reasoning)),
         num_fewshot=planned.num_fewshot,
         is_stand_in=planned.is_stand_in,
         row_source=planned.row_source,

@@ -41,6 +41,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, co
         base_url=work.base_url,
         dispatch_proof=work.dispatch_proof,
         dispatched_samples=ranges_from_proto(work.dispatched_samples),
+        keeps_reasoning=work.keeps_reasoning,
     )
 
 

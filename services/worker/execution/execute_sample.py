@@ -91,7 +91,7 @@ class ExecuteSample:
                 raise ModelRefused(reason)
             try:
                 response = await self._send(limiter, shard, sample)
-                return shard.outcome(sample.number, await self._judged(sample, response))
+                return shard.outcome(sample.number, await self._judged(shard, sample, response))
             # The failure is the worker's and not the sample's: the shard is handed on without an outcome.
             except (EngineDied, ModelCannotLoad):
                 raise
@@ -128,7 +128,9 @@ class ExecuteSample:
         self.refused_runs.on_answer(shard)
         return response
 
-    async def _judged(self, sample: ShardSample, response: EngineResponse) -> EngineResponse | Failure:
+    async def _judged(
+        self, shard: Shard, sample: ShardSample, response: EngineResponse
+    ) -> EngineResponse | Failure:
         """The response with the result of its code, where it is code; a failure if it is too long."""
         answer = response.answer
         if len(answer.text) + len(answer.body_json) > MAX_ANSWER_CHARACTERS:
@@ -139,7 +141,8 @@ class ExecuteSample:
         try:
             # No draft in the reasoning is executed.
             separated = separate_reasoning(answer.text, is_cut=answer.finish_reason == "length")
-            result = await self.check_code.check(sample.code_check, separated.answer)
+            code = answer.text if shard.keeps_reasoning else separated.answer
+            result = await self.check_code.check(sample.code_check, code)
         except SandboxError as error:
             return Failure(FailureClass.SANDBOX, str(error))
         return replace(response, answer=replace(answer, code_result=result))

@@ -48,6 +48,8 @@ class Shard:
     # Echoed with the outcomes: results checks that the scheduler dispatched these samples.
     dispatch_proof: bytes = b""
     dispatched_samples: tuple[range, ...] = ()
+    # Code is taken from the whole text of the model.
+    keeps_reasoning: bool = False
 
     @property
     def has_choice_instruction(self) -> bool:

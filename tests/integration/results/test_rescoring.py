@@ -15,6 +15,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2, sample_pb2, summary_pb2
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.sample import Prompt
+from proctor.values.scoring import MetricUse
 from services.common.grpc.client import open_channel
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
@@ -123,6 +124,35 @@ async def test_other_metrics_over_the_same_answers(
         rescore_pb2.RescoreTaskRequest(run_id=plan.run_id, task="t1", metrics=[normed])
     )
     assert [one.metric for one in response.summary.metrics] == ["acc_norm"]
+
+
+async def test_reasoning_is_left_out_or_kept_of_the_same_answers(
+    harness: ResultsHarness, rescoring: "rescore_grpc.RescoreServiceAsyncStub"
+) -> None:
+    ordered = plan_of([1], [await harness.store([text_sample(0)])])
+    scoring = replace(TEXT_SCORING, metrics=(MetricUse("contains"),), filters_json="")
+    ordered = replace(ordered, tasks=(replace(ordered.tasks[0], scoring=scoring),))
+    await harness.open(ordered)
+    await harness.send(batch(ordered.run_id, [said(0, "<think>Is it 6?</think>It is five.")]))
+
+    async def is_recorded() -> bool:
+        return await harness.recorded(ordered.run_id) == 1
+
+    await eventually(is_recorded, "it is recorded")
+    await harness.records.CloseRun(
+        run_record_pb2.CloseRunRequest(run_id=ordered.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
+    )
+    request = rescore_pb2.RescoreTaskRequest(run_id=ordered.run_id, task="t0")
+    means = {}
+    for reasoning in run_pb2.Reasoning.values():
+        request.reasoning = reasoning
+        response = await rescoring.RescoreTask(request)
+        means[reasoning] = (mean(response.recorded), mean(response.summary))
+    assert means == {
+        run_pb2.REASONING_UNSPECIFIED: (0.0, 0.0),
+        run_pb2.REASONING_SEPARATE: (0.0, 0.0),
+        run_pb2.REASONING_KEEP: (0.0, 1.0),
+    }
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from proctor.v1 import run_pb2
 from proctor.values.generation import GenerationParams
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, TaskCounts
-from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
+from proctor.values.scoring import MetricUse, PromptForm, Reasoning, ScoringMethod, Truncation
 from services.common.errors import InvalidPageToken, InvalidParameter
 from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges
 from services.scheduler.runs.grpc_queue_api import changes_from_proto
@@ -38,6 +38,7 @@ FULL = RunOrder(
     scoring_method=ScoringMethod.LOGLIKELIHOOD,
     truncation=Truncation.LEFT,
     prompt_form=PromptForm.CHAT,
+    reasoning=Reasoning.KEEP,
 )
 BARE = RunOrder(suite="glue", model="openai/x")
 OVER_ROWS = RunOrder(

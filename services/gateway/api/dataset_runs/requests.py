@@ -12,6 +12,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import INT32_MAX
 from proctor.values.priority import Priority, default_priority
 from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
+from proctor.values.scoring import Reasoning
 from proctor.wire.enums import number_of, value_of
 from proctor.wire.well_known import unless_empty
 from services.gateway.api.runs.requests import (
@@ -20,6 +21,7 @@ from services.gateway.api.runs.requests import (
     Params,
     ProjectId,
     PromptFormField,
+    ReasoningField,
     ReuseAnswers,
     Rollouts,
     StreamAnswers,
@@ -110,6 +112,7 @@ class DatasetRunRequest(RequestBody):
     stream_answers: StreamAnswers = False
     max_cost: MaxCost = None
     prompt_form: PromptFormField = "auto"
+    reasoning: ReasoningField = Reasoning.SEPARATE
     base_url: BaseUrlField = ""
 
     def to_order(self) -> run_pb2.RunOrder:
@@ -128,6 +131,7 @@ class DatasetRunRequest(RequestBody):
             priority=number_of(self.priority),
             params=self.params.to_proto() if self.params else None,
             prompt_form=value_of(run_pb2.PromptForm, self.prompt_form, unset="auto"),
+            reasoning=number_of(self.reasoning),
             max_cost=self.max_cost,
             reuse_answers=self.reuse_answers,
             stream_answers=self.stream_answers,

@@ -16,7 +16,7 @@ from proctor.values.priority import Priority, default_priority
 from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.run import RunState
 from proctor.values.sample import MAX_FEWSHOT
-from proctor.values.scoring import Truncation
+from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.enums import number_of, value_of
 from services.gateway.api.suites.schemas import BenchmarkFilter
 from services.gateway.http.parameters import JSON_INT_MAX, Count, Cursor, RequestBody, Text
@@ -28,6 +28,10 @@ ProjectId = Annotated[int, Field(ge=0, le=JSON_INT_MAX, description="Groups runs
 Rollouts = Annotated[int | None, Field(ge=1, le=MAX_ROLLOUTS, description="Repetitions of each sample")]
 PromptFormField = Annotated[
     Literal["auto", "chat", "completion"], Field(description="How text prompts are sent to the model")
+]
+ReasoningField = Annotated[
+    Reasoning,
+    Field(description="Whether reasoning is left out of scoring, or scored with the answer"),
 ]
 BaseUrlField = Annotated[
     Text,
@@ -182,6 +186,7 @@ class RunRequest(RequestBody):
         default=Truncation.NONE,
         description="What happens to a prompt that exceeds the context: it fails, or is cut from the left",
     )
+    reasoning: ReasoningField = Reasoning.SEPARATE
     reuse_answers: ReuseAnswers = False
     stream_answers: StreamAnswers = False
     params: Params | None = Field(default=None, description="Parameters for any provider")
@@ -210,6 +215,7 @@ class RunRequest(RequestBody):
             scoring_method=value_of(run_pb2.ScoringMethod, self.scoring_method, unset="auto"),
             prompt_form=value_of(run_pb2.PromptForm, self.prompt_form, unset="auto"),
             truncation=number_of(self.truncate),
+            reasoning=number_of(self.reasoning),
             max_cost=self.max_cost,
             reuse_answers=self.reuse_answers,
             stream_answers=self.stream_answers,

@@ -64,6 +64,7 @@ LABELS: Mapping[str, str] = {
     "metric": "Metric",
     "prompt_form": "Prompts are sent as",
     "truncate": "Prompts that are too long",
+    "reasoning": "Reasoning of the model",
     "project_id": "Project",
     "custom": "Custom, as JSON",
 }

@@ -19,7 +19,7 @@ from services.gateway.pages.orders.fields import NAMES
 from services.gateway.pages.text import entered
 
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
-_WORDS = ("priority", "scoring_method", "prompt_form", "truncate")
+_WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "reasoning")
 _SWITCHES = ("reuse_answers", "stream_answers")
 # Fields of the order, and reasons without a field, by the field of the form.
 _FIELDS = {

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from proctor.v1 import run_pb2
 from proctor.values.priority import default_priority
-from proctor.values.scoring import Truncation
+from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.convert import Codec
 from proctor.wire.enums import number_of
 from proctor.wire.errors import UnknownNumber
@@ -20,6 +20,7 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     order.CopyFrom(message)
     order.priority = order.priority or number_of(default_priority(is_background=bool(order.dataset_id)))
     order.truncation = order.truncation or number_of(Truncation.NONE)
+    order.reasoning = order.reasoning or number_of(Reasoning.SEPARATE)
     if not order.HasField("rollouts"):
         order.rollouts = 1
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from proctor.values.generation import GenerationParams
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority, default_priority
-from proctor.values.scoring import MetricUse, PromptForm, ScoringMethod, Truncation
+from proctor.values.scoring import MetricUse, PromptForm, Reasoning, ScoringMethod, Truncation
 from services.scheduler.suites.suite import Generation
 
 
@@ -43,11 +43,16 @@ class RunOrder:
     completion_window_seconds: int | None = None
     parallel_group: str = ""
     parallel: int | None = None
+    reasoning: Reasoning = Reasoning.SEPARATE
 
     @property
     def benchmark(self) -> str:
         """The name that figures are listed and compared by: the suite, or the id of the data set."""
         return self.suite or self.dataset_id
+
+    @property
+    def keeps_reasoning(self) -> bool:
+        return self.reasoning is Reasoning.KEEP
 
     @property
     def is_of_rollouts(self) -> bool:

@@ -51,13 +51,24 @@ def test_other_terms_have_another_text() -> None:
         replace(terms, num_fewshot=0),
         replace(terms, num_fewshot=1),
         replace(terms, suite_version=1),
+        replace(terms, keeps_reasoning=True),
         replace(terms, limit=1),
         replace(terms, missing_tasks=("a",)),
         replace(terms, stand_in_tasks=("a",)),
         replace(terms, is_truncated_left=True),
     ]
-    assert len({one.text for one in (terms, *others)}) == 9
-    assert [one.is_whole for one in others] == [True] * 4 + [False] * 4
+    assert len({one.text for one in (terms, *others)}) == 10
+    assert [one.is_whole for one in others] == [True] * 5 + [False] * 4
+
+
+def test_a_run_that_keeps_reasoning_is_not_ranked_with_one_that_leaves_it_out() -> None:
+    scoring = replace(TEXT_SCORING, keeps_reasoning=True)
+    plan = replace(CHOICES, tasks=(replace(CHOICES.tasks[0], scoring=scoring),))
+    kept, separate = conditions_of(plan), replace(conditions_of(plan), keeps_reasoning=False)
+    assert kept.keeps_reasoning
+    assert not conditions_of(CHOICES).keeps_reasoning
+    assert kept.differences(separate) == ("reasoning scored with the answer",)
+    assert separate.differences(kept) == ("reasoning left out",)
 
 
 def dataset_plan(*metrics: MetricUse) -> RunPlan:

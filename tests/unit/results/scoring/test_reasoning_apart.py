@@ -1,6 +1,7 @@
 """Reasoning is left out before any filter and metric; the answer that is stored keeps it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -50,6 +51,14 @@ def test_no_filter_reads_it() -> None:
     unended = Answer("<think>It is #### 8 but wait", finish_reason="length")
     score = score_answer(scoring, ScoringTarget(texts=("8",)), unended)
     assert score == Score("", {"exact_match": 0.0}, is_unparsed=True)
+
+
+def test_an_order_may_keep_it() -> None:
+    separate = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("contains"),))
+    kept = compile_scoring(replace(separate, keeps_reasoning=True))
+    lyon = ScoringTarget(texts=("Lyon",))
+    assert score_answer(kept, lyon, Answer(ANSWER)) == Score(ANSWER, {"contains": 1.0})
+    assert score_answer(compile_scoring(separate), lyon, Answer(ANSWER)).scores == {"contains": 0.0}
 
 
 def test_code_of_reasoning_that_never_ended_is_unparsed() -> None:

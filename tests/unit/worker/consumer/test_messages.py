@@ -105,6 +105,13 @@ def test_a_prompt_is_truncated_on_the_left_on_order() -> None:
     assert (shard.truncate_left, shard.sampling.truncate_left) == (True, True)
 
 
+def test_reasoning_is_kept_in_code_on_order() -> None:
+    work = work_shard(1, [7])
+    assert not shard_from_proto(work, SENT_AT, completes_text=True).keeps_reasoning
+    work.keeps_reasoning = True
+    assert shard_from_proto(work, SENT_AT, completes_text=True).keeps_reasoning
+
+
 def test_a_part_of_a_shard_differs_in_its_samples_only() -> None:
     work = work_shard(1, range(5))
     part = work_messages_pb2.WorkShard.FromString(

@@ -105,11 +105,13 @@ def test_top_p_may_be_0_over_http_too() -> None:
 
 def test_scoring_form_and_truncation_reach_the_order() -> None:
     order = RunRequest.model_validate(
-        body(scoring_method="constrained", prompt_form="chat", truncate="left")
+        body(scoring_method="constrained", prompt_form="chat", truncate="left", reasoning="keep")
     ).to_order()
     assert order.scoring_method == run_pb2.SCORING_METHOD_CONSTRAINED
     assert order.prompt_form == run_pb2.PROMPT_FORM_CHAT
     assert order.truncation == run_pb2.TRUNCATION_LEFT
+    assert order.reasoning == run_pb2.REASONING_KEEP
     unset = RunRequest.model_validate(body()).to_order()
     assert unset.scoring_method == run_pb2.SCORING_METHOD_UNSPECIFIED
     assert unset.prompt_form == run_pb2.PROMPT_FORM_UNSPECIFIED
+    assert unset.reasoning == run_pb2.REASONING_SEPARATE
