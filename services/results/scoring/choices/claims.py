@@ -174,12 +174,14 @@ def _said_to_be_right(answer: str, options: ChoiceOptions) -> Iterator[StatedCho
         right = IS_RIGHT.match(answer, closing)
         named = Named(name.label, closing)
         end = _end(answer, right.end(), named, options) if right else None
-        if end:
+        is_title = _TITLE.search(answer[max(0, name.start - 6) : name.start])
+        if end and not is_title:
             before = _WITHOUT_KIND.sub("", sentence_before(answer, name.start))
             if is_own(before):
                 yield StatedChoice(name.label, end.claim)
 
 
+_TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\. \Z")
 _WITHOUT_KIND = re.compile(
     r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|la|die|antwort|the)\s+"
     r"|选项|選項|選択肢|[A-Z][.)]\s+)+\Z",

@@ -29,8 +29,12 @@ _AFFIRMS_NO = re.compile(
 # An option that is about the others: "D. Both A and B".
 _SUMS_UP = re.compile(
     r"[\s.:)-]*(?:all|both|none|neither|either|only)\b(?: of)?(?: the| these)?(?: above| options?| choices?)?"
-    r"(?:(?:,| and| or| nor|,? &|,? and|,? or)? ?\(?[A-Z]\)?(?![\w']))*(?: only)?(?=[.,;)\n]|\Z)",
+    r"(?:(?:,| and| or| nor|,? &|,? and|,? or)? ?\(?[A-Z]\)?(?![\w']))*(?: only)?"
+    r"(?:,? (?:because|since|as) [^.?!\n]*)?(?=[.,;)\n]|\Z)",
     re.IGNORECASE,
+)
+_EXCLUDES = re.compile(
+    r"[\s,]*\((?:not|rather than|instead of) (?:[^()\n]{1,40}|\([^()\n]{1,4}\))\)", re.IGNORECASE
 )
 # What follows the mark of a list, or the name of a field, is no claim.
 _MARKED = re.compile(
@@ -126,6 +130,9 @@ def is_taken_back(rest: str, label: int, options: ChoiceOptions) -> bool:
     """Whether the rest doubts a claim, judges it, or names another choice other than in passing."""
     if not rest:
         return False
+    excludes = _EXCLUDES.match(rest)
+    if excludes and options.names_in(excludes[0]):
+        rest = rest[excludes.end() :]
     sums_up = _SUMS_UP.match(rest) if options.letters else None
     if sums_up and not any(name.label == label for name in options.names_in(sums_up[0])):
         rest = rest[sums_up.end() :]

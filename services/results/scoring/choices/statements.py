@@ -53,6 +53,7 @@ _I_SAY = re.compile(
     r"|(?:classify|label|rate) (?:this|it)(?: review| statement)? as)[ \t]*"
 )
 # A conclusion in few words ends with its choice: "Thus, B."
+_REPLACED = re.compile(r"(?:not|isn't) [^.;,\n]{1,60}[;,] (?:but |rather |instead )?(?:it is|it's) ")
 _THUS = re.compile(rf"(?:so|thus|therefore|hence)[,:]?[ \t]+(?:{IT_IS})?")
 # A language whose sentences Latin letters set apart ends its words; the others go on without a space.
 _LATIN = one_of(
@@ -181,6 +182,7 @@ DENIAL_ABROAD = any_of(
 )
 # Words of a case that is only thought of.
 _SUPPOSED = any_of(
+    r"^\W*(?:had|should|prove|explain|assume|let the|in case)",
     r"if(?! and only)|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|hypothetical\w*",
     r"wenn|falls|si|se|если|eğer|إذا|अगर|यदि|als",
     before=r"(?<!\w)",
@@ -247,10 +249,11 @@ def statements(folded: str) -> Iterator[Statement]:
         start = _with_words_before(folded, found.start())
         if start is not None and (not found["subject"] or start < found.start()):
             yield Statement(start, found.end())
-    for pattern, is_short in ((_I_SAY, False), (_THUS, True)):
+    for pattern in (_I_SAY, _THUS, _REPLACED):
         for found in pattern.finditer(folded):
             if _begins_a_word(folded, found.start()):
-                yield Statement(found.start(), found.end(), is_short=is_short)
+                leads_in = pattern is not _REPLACED
+                yield Statement(found.start(), found.end(), leads_in, is_short=pattern is not _I_SAY)
     if not folded.isascii() or any(word in folded for word in _WORDS_ABROAD):
         for found in _STATED_ABROAD.finditer(folded):
             if _begins_a_word(folded, found.start()) or not found[0][0].isascii():
