@@ -16,7 +16,9 @@ _NOT_STARTED = (126, 127)
 _UNPACK = '[ -d "$1" ] || mkdir -p -- "$1" && exec tar -x -f - -C "$1" -o'
 # GNU's tar leaves out what it cannot read, and says so by its exit code. busybox's has no such options, and
 # does not read the variable.
-_PACK = 'TAR_OPTIONS="--sort=name --ignore-failed-read" exec tar -c -f - -C "$1" . 2>/dev/null'
+# A folder that its owner has closed is opened.
+_OPEN = '[ -r "$1" ] && [ -x "$1" ] || chmod u+rwx "$1"; '
+_PACK = f'{_OPEN}TAR_OPTIONS="--sort=name --ignore-failed-read" exec tar -c -f - -C "$1" . 2>/dev/null'
 
 
 class RunsCommands(Protocol):
@@ -39,7 +41,7 @@ async def put_files(sandbox: RunsCommands, path: str, tar: bytes) -> None:
 
 async def get_files(sandbox: RunsCommands, path: str, into: BinaryIO, limits: TarLimits) -> None:
     kept, start = SpooledOutput(into, limits.stream_bytes), into.tell()
-    command = Command(("sh", "-c", _PACK, "sh", path), timeout_seconds=_SECONDS)
+    command = Command(("sh", "-c", _PACK, "sh", path), "/", timeout_seconds=_SECONDS)
     result = await sandbox.run_into(command, kept)
     _check_started(result)
     if kept.total > limits.stream_bytes:

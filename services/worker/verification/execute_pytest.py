@@ -29,8 +29,8 @@ from services.worker.verification.pytest_runner import PACKAGES, RUNNER
 
 _MIB = 1024**2
 OUTPUT_BYTES = 20_000
-# Passed, failed, interrupted, no test at all. The others are errors of pytest or of its caller.
-_JUDGED_CODES = frozenset({0, 1, 2, 5})
+# Passed, failed, interrupted. The others are errors of pytest or of its caller, or that there is no test.
+_JUDGED_CODES = frozenset({0, 1, 2})
 LIMITS = SandboxLimits(cpus=2.0, memory_bytes=1024 * _MIB, disk_bytes=256 * _MIB, processes=128)
 
 # As for code of a single answer: the nonce is in no module, and a program that ends itself does not write it.

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from proctor.values.rollout import RolloutTask, VerifierKind
 from services.worker.sandboxes.errors import FilesRefused, VerifierFailed
@@ -19,8 +20,10 @@ from services.worker.sandboxes.sandbox import (
     TarLimits,
 )
 from services.worker.sandboxes.tar_files import pack, read_files
+from services.worker.verification.agent_files import made_ready
 from services.worker.verification.bundles import inflated, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest
+from services.worker.verification.not_started import not_started
 from services.worker.verification.pytest_request import PytestRequest, suspicions_in
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
@@ -46,7 +49,36 @@ class VerifyRollout:
     execute_pytest: ExecutePytest
 
     async def verify(self, task: RolloutTask, files: bytes) -> VerifierResult:
-        """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is not a score."""
+        """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is not a score.
+
+        Where the tests give no result, or could not start, they are tried on the files that the task began
+        with: what they meet there too is not the agent's doing. What only its files cause scores 0.
+        """
+        try:
+            result = await self._judge(task, files)
+        except VerifierFailed as error:
+            failure, result = (
+                error,
+                VerifierResult(0.0, f"by the agent's files: {error.facts['problem']}", str(error)),
+            )
+        else:
+            if not (line := not_started(result)):
+                return result
+            failure = VerifierFailed(problem=f"they could not start: {line}")
+        if await self._fails_without_agent(task, files):
+            raise failure
+        return result
+
+    async def _fails_without_agent(self, task: RolloutTask, files: bytes) -> bool:
+        workspace = await asyncio.to_thread(inflated, task.workspace)
+        if await asyncio.to_thread(_contents, files) == await asyncio.to_thread(_contents, workspace):
+            return True
+        try:
+            return bool(not_started(await self._judge(task, workspace)))
+        except VerifierFailed:
+            return True
+
+    async def _judge(self, task: RolloutTask, files: bytes) -> VerifierResult:
         if task.verifier is VerifierKind.RUBRICS:
             return await self._judge_rubrics(task, files)
         suspicions = await asyncio.to_thread(suspicions_in, files, task.workdir)
@@ -55,7 +87,7 @@ class VerifyRollout:
         sandbox = await self.execute_pytest.engine.open(_spec(task))
         try:
             try:
-                await sandbox.put(task.workdir, files)
+                await sandbox.put(task.workdir, await asyncio.to_thread(_ready, task, files))
             except FilesRefused as refused:
                 return VerifierResult(0.0, str(refused), suspicions=suspicions)
             return await self._execute(sandbox, task, suspicions)
@@ -134,6 +166,18 @@ def _own_files(task: RolloutTask, files: bytes) -> bytes:
     """An image of the verifier's own has no file of the workspace."""
     workspace = pack({}) if task.verifier_image else inflated(task.workspace)
     return with_artifacts(workspace, files, task.workdir, task.artifacts)
+
+
+def _ready(task: RolloutTask, files: bytes) -> bytes:
+    """The files with the folders that the tests need, whatever is in their place."""
+    workdir = PurePosixPath(task.workdir)
+    needed = [PurePosixPath(task.cwd), *([PurePosixPath(task.tests_folder)] if task.tests else [])]
+    inner = [str(each.relative_to(workdir)) for each in needed if each.is_relative_to(workdir)]
+    return made_ready(files, task.workdir, folders=inner)
+
+
+def _contents(tar: bytes) -> dict[str, bytes]:
+    return {file.name: file.content for file in read_files(io.BytesIO(tar), "the task", TarLimits())}
 
 
 def _spec(task: RolloutTask) -> SandboxSpec:

@@ -1,0 +1,108 @@
+"""Files of an agent that cannot be judged are its failure; tests that no files could start are none."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutLimits, RolloutSpec, RolloutTask
+from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
+from services.worker.sandboxes.errors import VerifierFailed
+from services.worker.verification.verifier_result import VerifierResult
+from tests.harness.rollout_tasks import (
+    harbor_folder,
+    opened_rollouts,
+    read_task,
+    tb_meta_folder,
+    terminal_bench_folder,
+    write,
+)
+
+FORMS: dict[str, Callable[[Path], Path]] = {
+    "rubrics": tb_meta_folder,
+    "reward": harbor_folder,
+    "summary": terminal_bench_folder,
+}
+DODGES = {
+    "a closed folder": "chmod 000 .; chmod 000 /app",
+    "no folder": "cd /; rm -rf /app/* || :",
+    "tests as a file": "rm -rf tests; echo x > tests",
+    "tests as a dangling link": "rm -rf tests; ln -s /nonexistent tests",
+    "tests as a link to itself": "ln -s tests tests",
+    "tests that are read only": "mkdir -p tests/test_twice.py; chmod 500 tests/test_twice.py tests",
+    "a file for the working folder": "cd /; rm -rf /app/repo /app/*; echo x > /app/repo",
+    "a link for the working folder": "cd /; rm -rf /app/repo /app/*; ln -s /etc /app/repo",
+    "an endless loop": "echo 'while True: pass' >> doubling.py",
+    "the end of the process": "echo 'import os; os._exit(4)' >> doubling.py",
+    "a usage error of pytest": "echo 'import pytest; raise pytest.UsageError' >> doubling.py",
+    "the end of pytest": "echo 'import pytest; pytest.exit(\"x\", 4)' >> doubling.py",
+    "a name that is no text": "touch $'a\\nb' $'bad\\xff' ./-rf; ln -s . loop",
+    "a flood": "echo 'while True: print(\"x\" * 65536)' >> doubling.py",
+}
+
+
+@pytest.fixture
+async def rollouts() -> AsyncIterator[ExecuteRollout]:
+    async with opened_rollouts() as made:
+        yield made
+
+
+async def judged(rollouts: ExecuteRollout, task: RolloutTask) -> VerifierResult:
+    short = replace(task, limits=RolloutLimits(verifier_seconds=5.0))
+    spec = RolloutSpec(short, RolloutAgent(AgentKind.ORACLE))
+    return (await rollouts.execute(RolloutExecution(spec, "session"))).result
+
+
+@pytest.mark.parametrize("way", DODGES)
+@pytest.mark.parametrize("form", FORMS)
+async def test_files_that_cannot_be_judged_score_0(
+    rollouts: ExecuteRollout, tmp_path: Path, form: str, way: str
+) -> None:
+    folder = FORMS[form](tmp_path / "a")
+    solution = "solution.sh" if form == "summary" else "solution/solve.sh"
+    write(folder, {solution: f"{DODGES[way]}\n"})
+    # A script that passes where the module is imported counts a quarter.
+    assert (await judged(rollouts, read_task(folder))).score <= 0.25
+
+
+UNSTARTED = {
+    "uvx: command not found": "uvx -p 3.13 -w pytest pytest /tests/test_twice.py",
+    "No module named": "python3 -S -E -m pytest",
+    "unrecognized arguments": "python3 -m pytest --ctrf /logs/x.json /tests/test_twice.py",
+    "file or directory not found": "python3 -m pytest /tests/nothing.py",
+    "1 deselected in": "python3 -m pytest -k nothing /tests/test_twice.py",
+    "Could not resolve host": "echo 'curl: (6) Could not resolve host: astral.sh'; false",
+}
+
+
+@pytest.mark.parametrize("line", UNSTARTED)
+async def test_tests_that_could_not_start_give_no_score(
+    rollouts: ExecuteRollout, tmp_path: Path, line: str
+) -> None:
+    task = read_task(harbor_folder(tmp_path / "a", test=UNSTARTED[line]))
+    with pytest.raises(VerifierFailed, match=line):
+        await judged(rollouts, task)
+
+
+async def test_a_missing_plugin_gives_no_score(rollouts: ExecuteRollout, tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a")
+    write(folder, {"tests/test_twice.py": "def test(benchmark):\n    pass\n"})
+    with pytest.raises(VerifierFailed, match="fixture 'benchmark' not found"):
+        await judged(rollouts, read_task(folder))
+
+
+async def test_a_line_that_the_agent_prints_is_no_reason(rollouts: ExecuteRollout, tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a")
+    write(folder, {"solution/solve.sh": "echo 'print(\"uvx: command not found\"); exit(1)' > doubling.py\n"})
+    assert (await judged(rollouts, read_task(folder))).score == 0.0
+
+
+async def test_what_tests_do_not_find_and_do_not_need_is_no_reason(
+    rollouts: ExecuteRollout, tmp_path: Path
+) -> None:
+    test = "uvx --version; sudo apt-get update; python3 -m pytest /tests/test_twice.py"
+    folder = harbor_folder(tmp_path / "a", test=test)
+    assert (await judged(rollouts, read_task(folder))).score == 1.0
+    write(folder, {"solution/solve.sh": "true\n"})
+    assert (await judged(rollouts, read_task(folder))).score == 0.0
