@@ -122,13 +122,16 @@ test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 
 # An environment of its own for each Python, beside that of `make install`.
 OTHER := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
+# Processes, files and time: what a version of Python does in its own way.
+OTHER_TESTS ?= $(addprefix tests/unit/,common stack worker/execution worker/sandboxes worker/verification \
+	scheduler/batches scheduler/rollouts scheduler/suites/rows scheduler/uploads results/scoring values wire)
 # One upload, run, comparison and rollout, and a batch.
 whole_flow = tests/e2e/datasets/test_batches.py tests/e2e/datasets/test_dataset_runs.py \
 	tests/e2e/runs/test_rollouts.py tests/e2e/scoring/test_compared_models.py
 
 .PHONY: test-python
-test-python: $(OTHER)/.installed ## Unit and contract tests and the whole flow, on another Python: PYTHON=/usr/bin/python3
-	$(OTHER)/bin/pytest -q tests/unit tests/contract/scheduler tests/contract/worker $(files_at_a_time) 2 $(PYTEST_ARGS)
+test-python: $(OTHER)/.installed ## On another Python what depends on it, and the whole flow: PYTHON=… OTHER_TESTS=…
+	$(OTHER)/bin/pytest -q $(OTHER_TESTS) $(files_at_a_time) 2 $(PYTEST_ARGS)
 	$(OTHER)/bin/pytest -q $(whole_flow) $(files_at_a_time) 2 $(PYTEST_ARGS)
 
 $(OTHER)/.installed: pyproject.toml constraints.txt
