@@ -32,7 +32,7 @@ _BOX, _BOX_END = "<|begin_of_box|>", "<|end_of_box|>"
 
 def separate_reasoning(text: str, *, is_cut: bool = False) -> SeparatedText:
     """A text without marks is the answer as it is. `is_cut`: the model was stopped by a limit of length."""
-    if not _BEGINS.match(text) and not any(sign in text for sign in _ON_THE_WAY):
+    if not _may_have_marks(text):
         return SeparatedText("", text)
     found = (
         of_channels(text)
@@ -43,6 +43,14 @@ def separate_reasoning(text: str, *, is_cut: bool = False) -> SeparatedText:
         or SeparatedText("", text)
     )
     return _unwrapped(found)
+
+
+def _may_have_marks(text: str) -> bool:
+    # A loop: of short answers, which have none, a generator would take most of the time.
+    for sign in _ON_THE_WAY:
+        if sign in text:
+            return True
+    return _BEGINS.match(text) is not None
 
 
 def _unwrapped(found: SeparatedText) -> SeparatedText:
