@@ -65,14 +65,12 @@ class VerifyRollout:
             if not (line := not_started(result)):
                 return result
             failure = VerifierFailed(problem=f"they could not start: {line}")
-        if await self._fails_without_agent(task, files):
+        if await self._fails_without_agent(task):
             raise failure
         return result
 
-    async def _fails_without_agent(self, task: RolloutTask, files: bytes) -> bool:
+    async def _fails_without_agent(self, task: RolloutTask) -> bool:
         workspace = await asyncio.to_thread(inflated, task.workspace)
-        if await asyncio.to_thread(_contents, files) == await asyncio.to_thread(_contents, workspace):
-            return True
         try:
             return bool(not_started(await self._judge(task, workspace)))
         except VerifierFailed:
@@ -174,10 +172,6 @@ def _ready(task: RolloutTask, files: bytes) -> bytes:
     needed = [PurePosixPath(task.cwd), *([PurePosixPath(task.tests_folder)] if task.tests else [])]
     inner = [str(each.relative_to(workdir)) for each in needed if each.is_relative_to(workdir)]
     return made_ready(files, task.workdir, folders=inner)
-
-
-def _contents(tar: bytes) -> dict[str, bytes]:
-    return {file.name: file.content for file in read_files(io.BytesIO(tar), "the task", TarLimits())}
 
 
 def _spec(task: RolloutTask) -> SandboxSpec:

@@ -106,3 +106,29 @@ async def test_what_tests_do_not_find_and_do_not_need_is_no_reason(
     assert (await judged(rollouts, read_task(folder))).score == 1.0
     write(folder, {"solution/solve.sh": "true\n"})
     assert (await judged(rollouts, read_task(folder))).score == 0.0
+
+
+# The regular files are those that the task began with.
+UNCHANGED = {
+    "a pipe": ("mkfifo out", "cat out"),
+    "a dangling link": ("ln -s /nonexistent out", "[ ! -L out ] || exit 1"),
+    "a mode": ("chmod 700 doubling.py; chmod +t .", "[ ! -k . ] || exit 1"),
+    "an empty folder": ("mkdir out", "[ ! -d out ] || exit 1"),
+}
+
+
+@pytest.mark.parametrize("way", UNCHANGED)
+async def test_what_is_no_regular_file_scores_0_too(
+    rollouts: ExecuteRollout, tmp_path: Path, way: str
+) -> None:
+    program, test = UNCHANGED[way]
+    folder = harbor_folder(tmp_path / "a", test=f"{test} 2>/dev/null; python3 -m pytest /tests/test_twice.py")
+    write(folder, {"solution/solve.sh": f"{program}\n"})
+    assert (await judged(rollouts, read_task(folder))).score == 0.0
+
+
+async def test_a_program_that_the_agent_was_to_make_scores_0(
+    rollouts: ExecuteRollout, tmp_path: Path
+) -> None:
+    folder = harbor_folder(tmp_path / "a", test="mytool --version")
+    assert (await judged(rollouts, read_task(folder))).score == 0.0
