@@ -75,7 +75,7 @@ class TestPlaces:
         module = str(path.with_name(_module(path.name)))
         is_compiled = path.suffix in _COMPILED and module in self._modules
         is_package = any(each in self._modules for each in places)
-        return is_steering or is_in_place or is_compiled or is_package or self._is_taken_for_helper(path)
+        return is_steering or is_in_place or is_compiled or is_package or self._hides_helper(path)
 
     @cached_property
     def _modules(self) -> frozenset[str]:
@@ -86,21 +86,38 @@ class TestPlaces:
             if file.endswith(".py") and (_is_named_test(PurePosixPath(file)) or file not in self.scripts)
         )
 
-    @cached_property
-    def _helpers(self) -> frozenset[str]:
-        modules = [each for each in map(PurePosixPath, self._modules) if str(each.parent) in self.folders]
-        return frozenset({each.name for each in modules if not _is_named_test(each)} - {"__init__"})
+    def _hides_helper(self, path: PurePosixPath) -> bool:
+        """Whether it lies in a folder of tests that is searched before the one with a helper of that name.
 
-    def _is_taken_for_helper(self, path: PurePosixPath) -> bool:
-        """Whether it has the name of a helper that lies in another folder of the path of imports."""
-        inner = (path.relative_to(each).parts for each in self.folders if path.is_relative_to(each))
+        Modules outside of these folders are found after the helpers: they are the solution's.
+        """
         is_code = path.suffix in (".py", *_COMPILED)
-        return is_code and any(parts and _module(parts[0]) in self._helpers for parts in inner)
+        inner = (each for each in self._searched if path.is_relative_to(each) and _is_in_tests(each))
+        return is_code and any(
+            _module(path.relative_to(each).parts[0]) in self._imported_after(each) for each in inner
+        )
+
+    @cached_property
+    def _searched(self) -> tuple[str, ...]:
+        """Folders on the path of imports, in its order: those that are packages are not on it."""
+        return tuple(
+            each for each in self.folders if each == self.root or f"{each}/__init__.py" not in self.files
+        )
+
+    def _imported_after(self, folder: str) -> frozenset[str]:
+        helpers = [each for each in map(PurePosixPath, self._modules) if not _is_named_test(each)]
+        later = self._searched[self._searched.index(folder) + 1 :]
+        return frozenset(
+            each.relative_to(outer).parts[0]
+            for outer in later
+            for each in helpers
+            if each.is_relative_to(outer)
+        )
 
     def _is_package_of_tests(self, path: PurePosixPath) -> bool:
         """`__init__` of the root or of a folder of tests: pytest executes it, and no test asks for it."""
         folder = str(path.parent)
-        is_tests = folder == self.root or _is_named_tests(folder)
+        is_tests = folder == self.root or _is_in_tests(folder)
         return _module(path.name) == "__init__" and is_tests and folder in self.folders
 
 
@@ -111,6 +128,10 @@ def _module(name: str) -> str:
 
 def _is_named_tests(folder: str) -> bool:
     return PurePosixPath(folder).name in _TESTS
+
+
+def _is_in_tests(folder: str) -> bool:
+    return not _TESTS.isdisjoint(PurePosixPath(folder).parts)
 
 
 def _is_named_test(path: PurePosixPath) -> bool:

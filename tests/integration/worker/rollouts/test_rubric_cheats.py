@@ -1,15 +1,22 @@
 """Nothing that Python or pytest finds by itself among the agent's files judges them, or stands for a test."""
 
+import io
 import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from zipfile import ZipFile
 
 import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
+from services.worker.sandboxes.sandbox import TarLimits
+from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
+from services.worker.verification.pytest_request import PytestRequest
+from services.worker.verification.pytest_runner import RUNNER, pytest_runner
 from tests.harness.rollout_tasks import SOLVE, WRONG, opened_rollouts, read_task, write
 
 SCRIPT = """from doubling import twice
@@ -212,3 +219,97 @@ async def test_scripts_find_the_solution_and_their_helpers(
     task = folder_with(tmp_path, {}, PACK + SOLVE, script=(path, script), own=own)
     result = (await judged(rollouts, task)).result
     assert result.score == 1.0, result.log
+
+
+THRICE = "def thrice(n):\n    return 3 * n\n"
+BESIDE_A_FOLDER = """import subprocess, sys
+from doubling import twice
+from helpers import same
+
+
+def test():
+    same(twice(1), 2)
+    same(subprocess.run([sys.executable, "main.py"], capture_output=True).stdout, b"42\\n")
+"""
+BESIDE_A_PACKAGE = """from main import thrice
+from tests.helpers import same
+
+
+def test():
+    same(thrice(14), 42)
+"""
+# The solution imports a module of a helper's name: in a process of its own, or in that of the tests.
+NAMESAKES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "beside a folder of tests": (BESIDE_A_FOLDER, {}),
+    "beside a package of tests": (BESIDE_A_PACKAGE, {"tests/__init__.py": ""}),
+}
+
+
+@pytest.mark.parametrize("name", NAMESAKES)
+@pytest.mark.parametrize("module", ["helpers.py", "helpers/__init__.py"])
+async def test_a_module_of_the_solution_may_have_the_name_of_a_helper(
+    rollouts: ExecuteRollout, tmp_path: Path, name: str, module: str
+) -> None:
+    script, own = NAMESAKES[name]
+    files = {module: THRICE, "main.py": "from helpers import thrice\nprint(thrice(14))\n"}
+    task = folder_with(tmp_path, files, SOLVE, script=("tests/test_it.py", script), own=own)
+    result = (await judged(rollouts, task)).result
+    assert result.score == 1.0, result.log
+
+
+SHADOWS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "a nearer folder": ("helpers", {"tests/unit/helpers.py": NOTHING}),
+    "a package in a nearer folder": ("helpers", {"tests/unit/helpers/__init__.py": NOTHING}),
+    "the same folder in itself": ("tests.helpers", {"tests/tests/helpers.py": NOTHING}),
+    "a folder made a package": ("inner", {"tests/unit/__init__.py": "", "tests/inner.py": NOTHING}),
+    "a folder made a package, and the root": ("inner", {"tests/unit/__init__.py": "", "inner.py": NOTHING}),
+}
+
+
+@pytest.mark.parametrize("way", SHADOWS)
+async def test_no_file_is_found_before_a_helper(rollouts: ExecuteRollout, tmp_path: Path, way: str) -> None:
+    helper, files = SHADOWS[way]
+    script = f"from doubling import twice\nfrom {helper} import same\ndef test():\n    same(twice(1), 2)\n"
+    own = {"tests/unit/inner.py": HELPERS}
+    for solve, score in (("true\n", 0.0), (SOLVE, 1.0)):
+        task = folder_with(
+            tmp_path / str(score), files, solve, script=("tests/unit/test_it.py", script), own=own
+        )
+        result = (await judged(rollouts, task)).result
+        assert result.score == score, result.log
+
+
+async def test_programs_of_the_tests_have_no_variable_of_the_runner(
+    rollouts: ExecuteRollout, tmp_path: Path
+) -> None:
+    script = (
+        "import os, subprocess\ndef test():\n"
+        "    assert 'PYTEST_VERSION' in os.environ\n"
+        "    assert 'AUTOLOAD' not in subprocess.check_output(['env'], text=True)\n"
+    )
+    result = (await judged(rollouts, folder_with(tmp_path, {}, script=("tests/test_it.py", script)))).result
+    assert result.score == 1.0, result.log
+
+
+def runner_with_plugin() -> bytes:
+    """The runner of an image with a plugin of pytest that prints and warns while it is loaded."""
+    files = {
+        file.name: PackedFile(file.content, file.mode)
+        for file in read_files(io.BytesIO(pytest_runner()), RUNNER, TarLimits())
+    }
+    packages = io.BytesIO(files["packages.zip"].content)
+    with ZipFile(packages, "a") as added:
+        added.writestr("noisy-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: noisy\nVersion: 1\n")
+        added.writestr("noisy-1.dist-info/entry_points.txt", "[pytest11]\nnoisy = noisy\n")
+        plugin = (
+            "import os, pytest, sys, warnings\nwarnings.warn('this is deprecated')\nos.write(1, b'loaded')\n"
+        )
+        added.writestr("noisy.py", plugin + "@pytest.fixture\ndef noisy():\n    return 1\n")
+    return pack({**files, "packages.zip": packages.getvalue()})
+
+
+async def test_a_plugin_may_print_while_it_is_loaded(rollouts: ExecuteRollout) -> None:
+    verifier = replace(rollouts.verifier.execute_pytest, runner=runner_with_plugin)
+    tests = pack({"test_it.py": b"def test(noisy):\n    assert noisy == 1\n"})
+    verification = await verifier.execute(PytestRequest(pack({}), tests, timeout_seconds=60.0))
+    assert (verification.is_passed, verification.detail) == (True, "1 passed, 0 failed"), verification.output
