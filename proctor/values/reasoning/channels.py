@@ -62,15 +62,15 @@ def of_stripped_channels(text: str) -> SeparatedText | None:
     return separated([text[: finals[-1].start()]], text[finals[-1].end() :]) if finals else None
 
 
-def of_thought_process(text: str) -> SeparatedText | None:
-    """Granite's sentences."""
+def of_thought_process(text: str, *, is_cut: bool) -> SeparatedText | None:
+    """Granite's sentences. The first one alone also begins an ordinary answer, which gives its steps."""
     begins = _GRANITE_BEGINS.match(text)
     if begins is None:
         return None
     ends = _GRANITE_ENDS.search(text, begins.end())
-    return separated(
-        [text[begins.end() : ends.start() if ends else None]], text[ends.end() :] if ends else None
-    )
+    if ends:
+        return separated([text[begins.end() : ends.start()]], text[ends.end() :])
+    return separated([text[begins.end() :]], None) if is_cut else None
 
 
 def of_unended_thought(text: str, *, is_cut: bool) -> SeparatedText | None:

@@ -32,12 +32,12 @@ _BOX, _BOX_END = "<|begin_of_box|>", "<|end_of_box|>"
 
 def separate_reasoning(text: str, *, is_cut: bool = False) -> SeparatedText:
     """A text without marks is the answer as it is. `is_cut`: the model was stopped by a limit of length."""
-    if not _may_have_marks(text):
+    if not may_have_reasoning(text):
         return SeparatedText("", text)
     found = (
         of_channels(text)
         or of_stripped_channels(text)
-        or of_thought_process(text)
+        or of_thought_process(text, is_cut=is_cut)
         or of_blocks(text)
         or of_unended_thought(text, is_cut=is_cut)
         or SeparatedText("", text)
@@ -45,7 +45,8 @@ def separate_reasoning(text: str, *, is_cut: bool = False) -> SeparatedText:
     return _unwrapped(found)
 
 
-def _may_have_marks(text: str) -> bool:
+def may_have_reasoning(text: str) -> bool:
+    """Whether the text has a sign of a mark at all."""
     # A loop: of short answers, which have none, a generator would take most of the time.
     for sign in _ON_THE_WAY:
         if sign in text:

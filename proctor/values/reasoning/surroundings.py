@@ -8,16 +8,22 @@ from re import Match
 # Marks of the turn, which some servers leave in the text.
 _TURN = re.compile(
     r"(?:\s|<\|(?:im_start|start_header_id|end_header_id|assistant|START_OF_TURN_TOKEN|CHATBOT_TOKEN)\|>"
-    r"|<s>|<bos>|<start_of_turn>model\b|assistant(?=\s*[<\[◁]))*",
+    r"|<s>|<bos>|<start_of_turn>model\b|assistant:?(?=\s*[<\[◁]))*",
     re.IGNORECASE,
 )
 _QUOTES = {"'": "'", '"': '"', "`": "`", "“": "”", "«": "»", "‘": "’", "「": "」", "„": "“”"}
+# Quotes that open or close: neither an apostrophe in a word nor a fence.
+_PAIRED = {
+    "'": re.compile(r"(?<!\w)'|'(?!\w)"),
+    '"': re.compile('"'),
+    "`": re.compile("(?<!`)`{1,2}(?!`)"),
+}
 _BARE_FENCES = ("```", "~~~", '"""')
 _FENCE = re.compile(r'^[ \t]*(?:```|~~~)|"""', re.MULTILINE)
 # Words before and after a mark that a sentence is about.
 _WORD_BEFORE = re.compile(
     r"(?<!\w)(?:the|an?|by|with|us(?:e|es|ing)|and|or|an?other|emits?|writes?|prints?|adds?|tags?|tokens?|marks?"
-    r"|markers?|closing|opening|end|until|called|named|plus|both)[ \t]+\Z",
+    r"|markers?|closing|opening|end|until|called|named|plus|both|to)[ \t]+\Z",
     re.IGNORECASE,
 )
 _WORD_AFTER = re.compile(
@@ -25,8 +31,19 @@ _WORD_AFTER = re.compile(
     r"|[.,;:!?)]+(?:\s|\Z)"
 )
 _SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "\n")
-# How far a line is looked at around a mark.
+_COMMENT = re.compile(r"[ \t]*#[ \t]")
+_CODE_BEGINS = re.compile(
+    r"\s*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|class[ \t]+\w+[^\n:]{0,200}:[ \t]*$"
+    r"|from[ \t]+[\w.]+[ \t]+import[ \t]|import[ \t]+[\w.]+(?:[ \t]+as[ \t]+\w+|,[ \t]*[\w.]+)*[ \t]*$)",
+    re.MULTILINE,
+)
+_OUTER_TAG = re.compile(
+    r"\s*(?:<[?!][^>]{0,400}>\s*){0,4}<(?P<name>[^\W\d][\w.:-]{0,60})(?:\s[^<>]{0,400})?>"
+)
+_CLOSING_TAG = re.compile(r"</([^\W\d][\w.:-]{0,60})>")
+# How far a line is looked at around a mark, and before a quote.
 _LINE = 400
+_LONG_LINE = 1000
 
 
 class Surroundings:
@@ -34,19 +51,32 @@ class Surroundings:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        # By where a part begins: whether it is code, and the element that it begins with. Read once, so that
+        # many marks take no longer.
+        self._is_code: dict[int, bool] = {}
+        self._elements: dict[int, range] = {}
 
     def is_mention(self, mark: Match[str], since: int = 0) -> bool:
-        return self.is_quoted(mark) or self._is_word(mark) or self.is_in_fence(mark, since)
+        return (
+            self.is_quoted(mark)
+            or self._is_word(mark)
+            or self.is_in_fence(mark, since)
+            or self._is_in_code(mark, since)
+            or self._is_in_markup(mark, since)
+        )
 
     def is_quoted(self, mark: Match[str]) -> bool:
         before, after = self._line_around(mark)
-        return self.is_wrapped(mark) or any(sign in after and before.count(sign) % 2 for sign in '"`')
+        return self.is_wrapped(mark) or any(sign in after and _is_opened(before, sign) for sign in '"`')
 
     def is_wrapped(self, mark: Match[str]) -> bool:
-        """Directly in quotes."""
+        """Directly in quotes. Between two equal ones only if the first one opens, unlike `"B"</think>"B"`."""
         before = self._text[max(0, mark.start() - 1) : mark.start()]
         after = self._text[mark.end() : mark.end() + 1]
-        return bool(after) and after in _QUOTES.get(before, "")
+        if not after or after not in _QUOTES.get(before, ""):
+            return False
+        line = self._text[max(0, mark.start() - _LONG_LINE) : mark.start()].rpartition("\n")[2]
+        return before != after or _is_opened(line, before)
 
     def begins_sentence(self, mark: Match[str]) -> bool:
         before = self._text[max(0, mark.start() - _LINE) : mark.start()].rstrip(" \t")
@@ -64,6 +94,36 @@ class Surroundings:
         before, after = self._line_around(mark)
         return bool(_WORD_BEFORE.search(before[-24:]) or _WORD_AFTER.match(after))
 
+    def _is_in_code(self, mark: Match[str], since: int) -> bool:
+        """In a comment, or in code without a fence. A line that begins with the mark is no code."""
+        before = self._line_around(mark)[0]
+        if not before.strip():
+            return False
+        if since not in self._is_code:
+            self._is_code[since] = _CODE_BEGINS.match(self._text, since) is not None
+        return self._is_code[since] or _COMMENT.match(before) is not None
+
+    def _is_in_markup(self, mark: Match[str], since: int) -> bool:
+        """In an element that the text begins with, as of an XML document."""
+        if since not in self._elements:
+            self._elements[since] = self._element(since)
+        return mark.start() in self._elements[since]
+
+    def _element(self, since: int) -> range:
+        outer = _OUTER_TAG.match(self._text, since)
+        if outer is None:
+            return range(0)
+        closings = self._closings.get(outer["name"], [])
+        number = bisect_left(closings, outer.end())
+        return range(outer.end(), closings[number]) if number < len(closings) else range(0)
+
+    @cached_property
+    def _closings(self) -> dict[str, list[int]]:
+        closings: dict[str, list[int]] = {}
+        for closing in _CLOSING_TAG.finditer(self._text):
+            closings.setdefault(closing[1], []).append(closing.start())
+        return closings
+
     @cached_property
     def _fences(self) -> list[int]:
         return [fence.start() for fence in _FENCE.finditer(self._text)]
@@ -72,6 +132,10 @@ class Surroundings:
         start, end = mark.span()
         before = self._text[max(0, start - _LINE) : start].rpartition("\n")[2]
         return before, self._text[end : end + _LINE].partition("\n")[0]
+
+
+def _is_opened(line: str, sign: str) -> bool:
+    return len(_PAIRED[sign].findall(line)) % 2 == 1
 
 
 def turn_end(text: str) -> int:

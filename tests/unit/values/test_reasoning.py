@@ -53,6 +53,16 @@ HARMONY = "<|channel|>analysis<|message|>Red? No.<|end|><|start|>assistant<|chan
         ("<think>They ask about `</think>`.</think>Blue", "Blue"),
         ("<think>Draft:\n```python\nred()</think>\n```python\nblue()\n```", "```python\nblue()\n```"),
         ("<think>Four spaces.</think>\n\n    return blue", "    return blue"),
+        ('<think>I say "red". No: "blue"</think>"Blue"', '"Blue"'),
+        ("<think>It's `red`? No: `blue`</think>`Blue`", "`Blue`"),
+        ("<think>It isn't 'red' but 'blue'</think>'Blue'", "'Blue'"),
+        ('Red? I will answer "blue"</think>"Blue"', '"Blue"'),
+        ("Draft:\n```python\nred()\n```</think>```python\nblue()\n```", "```python\nblue()\n```"),
+        ("<think>```python\nred()\n```</think>```python\nblue()\n```", "```python\nblue()\n```"),
+        ("Assistant: <think>Red?</think>Blue", "Blue"),
+        ("# Step 1\nIt may be red.\n## Step 2\nNo.\n</think>Blue", "Blue"),
+        ("import re is red\n</think>Blue", "Blue"),
+        ("<b>Red</b> or not?</think>Blue", "Blue"),
         ("<think>Red?</think>Models end it by `</think>`.", "Models end it by `</think>`."),
     ],
 )
@@ -74,7 +84,6 @@ def test_the_answer_stands_behind_the_reasoning(text: str, answer: str) -> None:
         "<|start|>assistant<|channel|>analysis<|message|>It is red",
         "analysisWe need to say that it is red",
         "<|START_THINKING|>It is red",
-        "Here's my thought process: it is red",
         "thought\nIt is red",
         "<think>Red?</think>Blue\n<think>But wait",
         "<thinking><reflection>Red?</reflection> It is",
@@ -95,6 +104,19 @@ def test_a_thought_without_marks_that_was_cut_has_no_answer() -> None:
     text = "thought\nIs it red?\nIt is"
     assert separate_reasoning(text).answer == "It is"
     assert separate_reasoning(text, is_cut=True) == SeparatedText("Is it red?\nIt is", "", is_ended=False)
+
+
+def test_a_thought_process_ends_early_only_if_it_was_cut() -> None:
+    text = "Here's my thought process: it is red"
+    assert separate_reasoning(text).answer is text
+    assert separate_reasoning(text, is_cut=True) == SeparatedText("it is red", "", is_ended=False)
+
+
+@pytest.mark.parametrize(
+    "document", ["<a>\n<thought>\nx\n</thought>\n</a>", "def f():\n    pass  # </think>"]
+)
+def test_code_behind_the_reasoning_is_whole(document: str) -> None:
+    assert separate_reasoning("<think>Red?</think>\n" + document) == SeparatedText("Red?", document)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +147,15 @@ def test_a_thought_without_marks_that_was_cut_has_no_answer() -> None:
         "The word `assistantfinal` ends it.",
         "Some write `<|channel|>final<|message|>` before.",
         "thought provoking\nBlue",
+        "Here's my thought process:\n1. Sky.\n2. Sea.\n\nSo the answer is blue.",
+        "Here's my thought process on this question. It is plain. Answer: blue",
+        "The double mark ``</think>`` ends it",
+        "def f(s):\n    # strip everything up to </think>\n    i = s.find('</think>')\n    return s[i:]",
+        "import re\n\n\ndef f(s):\n    return s.strip()  # what follows </think>\n",
+        "from re import sub\n\nx = 1  # no </think>\n",
+        "# remove <think> blocks, e.g. <think>foo</think>\nimport re",
+        "<root>\n  <analysis>x</analysis>\n  <result>3</result>\n</root>",
+        '<?xml version="1.0"?>\n<root a="b">\n<analysis>\nx\n</analysis>\n</root>',
         "[link](/blue) and [/other]",
         "Blue<|im_end|>",
     ],
@@ -142,7 +173,9 @@ def test_the_reasoning_is_kept_whole() -> None:
     assert separate_reasoning(channels).reasoning == "Red?"
 
 
-@pytest.mark.parametrize("begin", ["", "<think>", "analysisWe think ", "thought\n", "x"])
+@pytest.mark.parametrize(
+    "begin", ["", "<think>", "analysisWe think ", "thought\n", "x", "import a\n#", "<a>"]
+)
 @pytest.mark.parametrize(
     "part",
     [
@@ -151,6 +184,8 @@ def test_the_reasoning_is_kept_whole() -> None:
         "x <think> </think>",
         "```\n</think>\n",
         '"</think>',
+        "'</think>'",
+        "<a b></think></a>",
         "<|start|>a",
         "assistantfinal",
     ],
