@@ -108,9 +108,11 @@ class SameNumber:
     def check(self, targets: Sequence[str]) -> None:
         _numbers_of(targets)
 
-    def judge(self, answer: str, targets: Sequence[str]) -> Judgement:
+    def judge(self, answer: str, targets: Sequence[str], *, is_cut: bool = False) -> Judgement:
         numbers = _numbers_of(targets)
-        named = stated_number(final_answer(answer))
+        final = final_answer(answer)
+        # Where more followed the answer it was not cut itself.
+        named = stated_number(final, is_cut=is_cut and answer.rstrip().endswith(final))
         if named is None:
             return Judgement(None)
         return Judgement(named.text, any(self._is_near(named, number) for number in numbers))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proctor.values.code import CodeResult
 from proctor.values.metrics.metric import ScoreKind
 from proctor.values.rollout import RolloutVerdict
-from services.results.scoring.answer_rules import AnswerRule, SettledChoice, shown_targets
+from services.results.scoring.answer_rules import AnswerRule, SameNumber, SettledChoice, shown_targets
 from services.results.scoring.compiled_scoring import CompiledMetric
 from services.results.scoring.numbers.written_numbers import named_number
 from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringImpossible, ScoringTarget
@@ -181,7 +181,7 @@ class ReadText:
 
     def _judged(self, rule: AnswerRule) -> MetricResult:
         answer, targets = self.prediction or "", self.target.texts
-        if isinstance(rule, SettledChoice):
+        if isinstance(rule, SettledChoice | SameNumber):
             judged = rule.judge(answer, targets, is_cut=self.is_cut)
         else:
             judged = rule.judge(answer, targets)

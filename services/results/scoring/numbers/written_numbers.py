@@ -33,7 +33,8 @@ _TOKEN = re.compile(
         (?: \s* (?:×|x|\*|·|⋅) \s* 10 \s* (?:\^|\*\*) \s* [{{(]? \s* (?P<power>[-+]?\d+) \s* [)}}]? )?
         (?P<degrees> \s?°\s?(?:[CF]\b)? )?
         (?P<percent> \s?% | \s per\s?cent(?:age\ points)?\b )?
-        (?: \s* (?P<scale>hundred|thousand|lakh|million|crore|billion|trillion)\b | \s? (?P<han>[万萬亿億]) )?
+        (?: \s* (?P<scale> (?:hundred\s+)? (?:hundred|thousand|lakh|million|crore|billion|trillion) s? )\b
+          | \s? (?P<han>[万萬亿億]) )?
         (?P<unit> \s{{0,3}} {_UNIT} {_RAISED} (?: \s?[/·⋅]\s? {_UNIT} {_RAISED} )* (?![\w^(]) )?
         (?P<glued> [{_LETTER}] [^\W_\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]* )?
     )
@@ -60,8 +61,11 @@ _TUPLE = re.compile(r"(?<![\w])[(\[{]\s*([^\s,()\[\]{}]{1,20}(?:\s*,\s*[^\s,()\[
 _GROUPED = re.compile(r"\D?\d{1,3}(?:,\d{2,3})+(?:\.\d+)?\D?")
 # Bounds, and words that make another number of it.
 _NOT_ITSELF = re.compile(
-    r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than\s+\S?\d|\b(?:over|under)\s+\S?\d"
-    r"|\d\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?|thirds?))\b",
+    r"\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than|over|under|at\s+least|at\s+most|up\s+to"
+    r"|half(?:\s+of)?|twice|thrice|double|triple|square\s+root\s+of)\s+\S?\d"
+    r"|\d\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?|thirds?)|or\s+(?:more|less|fewer)|squared|cubed"
+    r"|factorial|halves|thirds|quarters|fifths)\b"
+    r"|[$€£¥₹]\s?[\d.,]+\s?(?:k|m|b|bn|mn)\b|\d\s[kK]\b|\d[\u2080-\u2089]",
     re.IGNORECASE,
 )
 # 70.000 is seventy, or seventy thousand.
@@ -299,7 +303,8 @@ def _number(found: re.Match[str]) -> WrittenNumber | None:
     power = int(found["power"] or 0)
     if abs(power) > _MAX_POWER:
         return None
-    power += _SCALES.get((found["scale"] or found["han"] or "").casefold(), 0)
+    scales = (found["scale"] or found["han"] or "").casefold().split()
+    power += sum(_SCALES[scale.removesuffix("s")] for scale in scales)
     text = found[0].strip()
     unit = found["unit"] or found["glued"]
     text = text.removesuffix(unit).strip() if unit else text

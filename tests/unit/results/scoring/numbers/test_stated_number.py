@@ -310,7 +310,6 @@ def number_of(answer: str) -> WrittenNumber | None:
         ("1.2 x 10^3", 1200),
         ("1.2 · 10³", 1200),
         ("a dozen (12)", 12),
-        ("half (1/2)", Fraction("1/2")),
         ("12 1/2", Fraction("25/2")),
         ("12½", Fraction("25/2")),
         ("1 and 1/2", Fraction("3/2")),

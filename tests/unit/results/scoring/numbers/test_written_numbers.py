@@ -99,7 +99,11 @@ def test_what_is_not_plainly_one_number_is_unread(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["1", "1,", "1 ", "-", "a", "1/1 ", r"\boxed{", r"\frac{1", " ", "minus ", "1 x ", "1e", "$ "]
+    "piece",
+    [
+        *("1", "1,", "1 ", "-", "a", "1/1 ", r"\boxed{", r"\frac{1", " ", "minus ", "1 x ", "1e", "$ "),
+        *("is 1 and ", "so ", "Some say the answer is 5. "),
+    ],
 )
 def test_a_model_that_has_lost_itself_takes_no_longer_than_its_answer_is_long(piece: str) -> None:
     """Anything worse than linear would take minutes."""

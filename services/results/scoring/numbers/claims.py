@@ -1,0 +1,53 @@
+"""The number that a claim states: what "the answer is" is followed by, without its reason and its remarks."""
+
+import re
+from collections.abc import Iterator
+
+from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
+
+# Behind these comes why, or where the number comes from: it is left out.
+_REASON = re.compile(
+    r"""[,;(]?\s* (?<!\w) (?: because | since | as\s(?:there|the|we|it|each|shown) | given
+        | not | rather\sthan | instead\sof | assuming | which\sincludes? | weil | parce\sque | porque ) (?!\w)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# Behind these may come another value, and then the answer is not plain.
+_TURN = re.compile(r"[,;]?\s*\b(?:which|where|who|so\sthat|if|when|unless)\b", re.IGNORECASE)
+_COMPUTES = re.compile(r"\d\s*[×x*+/÷-]\s*\$?\d")
+_REMARK = re.compile(r"(?<=\S)\s*(?<!\w)[(（][^()（）\n]*[)）]|(?<=\d )[(][^()\n]*[)]")
+
+
+def claimed(claim: str) -> WrittenNumber | None:
+    """None where the claim has no number, or more than one value."""
+    for candidate in _candidates(claim):
+        if has_number(candidate):
+            return _without_turn(candidate)
+    return None
+
+
+def without_reason(text: str) -> str:
+    return _REASON.split(text, maxsplit=1)[0]
+
+
+def without_remarks(text: str) -> str:
+    """Without what stands in brackets behind something, where a number is left."""
+    shorter = _REMARK.sub("", text)
+    return shorter if has_number(shorter) else text
+
+
+def _candidates(claim: str) -> Iterator[str]:
+    for text in (_REMARK.sub("", claim), claim):
+        yield without_reason(text)
+    yield claim
+
+
+def _without_turn(text: str) -> WrittenNumber | None:
+    """`12, which is 3 × 4` states 12; `$90, which gives each $30` does not state one number."""
+    before, *behind = _TURN.split(text, maxsplit=1)
+    if not behind or not has_number(before):
+        return read_number(text)
+    read, other = read_number(before), read_number(behind[0])
+    is_computed = other is None and "=" not in behind[0] and _COMPUTES.search(behind[0])
+    is_same = read is not None and other is not None and read.value == other.value
+    return read if is_same or is_computed or not has_number(behind[0]) else None

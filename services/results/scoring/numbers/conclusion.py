@@ -1,0 +1,107 @@
+"""The conclusion of an answer: the number of its last sentence that has one."""
+
+import re
+from collections.abc import Iterator
+
+from services.results.scoring.numbers.claims import claimed, without_reason, without_remarks
+from services.results.scoring.numbers.number_forms import in_one_form
+from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
+
+# Neither "i.e. 12" nor the factorial in "4! = 24".
+SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!i\.e\.)(?<!e\.g\.)(?<!approx\.)(?!(?<=\d!)\s*[=/×*+÷-])[\s\"')\]]+(?=\S)|\n+|(?<=[。！？])"
+)
+_LEADS_ON = re.compile(
+    r"""(?<!\w) (?: so | therefore | thus | hence | altogether | makes? | gives? | gets? | got | equals?
+        | totals? | leaves | leaving | is | are | was | were | be | ist | est | es | è | é )(?!\w)
+        | :(?=\s) | [⇒→∴] | 因此 | 所以 | 一共 | 总共 | 共 | 合計 | 是 | は""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ASIDE = re.compile(
+    r"""\W* (?: let\sme\sknow | feel\sfree | (?:i\s)?hope | please | if\syou | happy\sto | thank | indeed
+        | (?:(?:i|we)(?:'ve|\shave|\scan)?|let\s?(?:'s|us|me))\s
+          (?:\w+\s)?(?:double[- ]?)?(?:check|verif|confirm|us)\w*
+        | (?:to\s)?(?:check|verif)\w* | (?:by\s)?(?:substitut|plugging)\w*
+        | (?:confidence|certainty|probability|sources?|reference|note|explanation|reasoning|hint|ps|p\.s\.) \b
+        | this\s(?:assumes|uses) )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# No conclusion is drawn, or one is denied.
+_REFUSES = re.compile(
+    r"""\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
+        | (?:not|n't)\s(?:\w+\s)?(?:enough|possible|sufficient|know)
+        | insufficient | unable | impossible | undetermined | unknown | incorrect | wrong | as\san\sai )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_DENIES = re.compile(r"\b(?:is|are|was|were)(?:\snot|n't)\b", re.IGNORECASE)
+# Two facts in one sentence: the width is 5 and the length is 6.
+_FACT = re.compile(r"\b(?:is|are|was|were)\b[^.]*\d", re.IGNORECASE)
+_AND = re.compile(r"\band\b", re.IGNORECASE)
+ITEM = "\N{BULLET}"
+_BOLD = re.compile(r"\*\*([^*\n]{1,60})\*\*")
+# Several values with names, as "Ann: 12", "x = 12" and "a) 12".
+_ENTRY = re.compile(
+    r"^\W*(?P<label>[^\W\d][^\n:=()\d+*/^]{0,40}?)\s*[:=)]\s*(?P<value>\S{0,3}\d\S*(?:\s\w+)?)[ \t]*$",
+    re.MULTILINE,
+)
+_SUM = re.compile(
+    r"total|sum|answer|result|all|overall|altogether|difference|profit|left|remain", re.IGNORECASE
+)
+# A longer sentence is the repeats of a model that has lost itself.
+MAX_SENTENCE = 2000
+
+
+def concluded(plain: str, text: str) -> WrittenNumber | None:
+    """`plain` is the text in one form. None where the last sentence with a number states not plainly one."""
+    if _has_several_entries(plain):
+        return None
+    for whole in _sentences_from_the_end(plain):
+        is_aside = _ASIDE.match(whole) or whole.rstrip().endswith("?")
+        if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
+            sentence = without_remarks(whole)
+            return _concluding(sentence) or _emphasised(sentence, text)
+    return None
+
+
+def _concluding(sentence: str) -> WrittenNumber | None:
+    head = without_reason(sentence)
+    if _REFUSES.search(head) or _DENIES.search(sentence) or _has_two_facts(head):
+        return None
+    leads = [found.end() for found in _LEADS_ON.finditer(head)]
+    # A step of a list concludes nothing by itself.
+    if sentence.lstrip().startswith(ITEM) and not leads and "=" not in sentence:
+        return None
+    start = next((start for start in reversed([0, *leads]) if has_number(sentence[start:])), 0)
+    return claimed(sentence[start:])
+
+
+def _has_two_facts(sentence: str) -> bool:
+    return sum(bool(_FACT.search(part)) for part in _AND.split(sentence)) > 1
+
+
+def _has_several_entries(text: str) -> bool:
+    """A list of named values without a sum at its end: which of them is the answer is not said."""
+    entries = [*_ENTRY.finditer(text)]
+    is_at_the_end = bool(entries) and not text[entries[-1].end() :].strip()
+    if len(entries) < 2 or not is_at_the_end or _SUM.search(entries[-1]["label"]):
+        return False
+    last = [read_number(entry["value"]) for entry in entries[-2:]]
+    return last[0] is not None and last[1] is not None and last[0].value != last[1].value
+
+
+def _emphasised(sentence: str, text: str) -> WrittenNumber | None:
+    """The number in bold at the start or the end of the sentence."""
+    for bold in _BOLD.findall(text):
+        form = in_one_form(bold).strip()
+        if sentence.strip().startswith(form) or sentence.strip(" .!\n").endswith(form):
+            read = read_number(form)
+            if read is not None:
+                return read
+    return None
+
+
+def _sentences_from_the_end(text: str) -> Iterator[str]:
+    ends = [0, *(found.end() for found in SENTENCE_END.finditer(text)), len(text)]
+    for start, end in zip(reversed(ends[:-1]), reversed(ends[1:]), strict=True):
+        if text[start:end].strip():
+            yield text[start:end]

@@ -1,0 +1,126 @@
+"""Numbers among other numbers: steps, corrections, checks, denials, and answers that were cut."""
+
+import pytest
+
+from services.results.scoring.answer_marks import final_answer
+from services.results.scoring.numbers.stated_number import stated_number
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("**Answer:**\n\nTom starts with 24 eggs.\nHe uses 6.\nSo he has 18 eggs left.", 18),
+        ("Solution: Tom starts with 24 eggs. He uses 6. So he has 18 eggs left.", 18),
+        ("Solution:\n\nThere are 24/4 = 6 boxes.\n\nThe cost is 6*3 = $18.", 18),
+        ("答案：首先有24个鸡蛋。用了6个。所以剩下18个。", 18),
+        ("The result is 12. Subtract 3 from the result to get 9.\nShe has 9 apples.", 9),
+        ("3*4=12. Adding 5 to the result is 17. So she has 17-2=15 apples left.", 15),
+        ("The solution is 30% acid. So we need 6 liters of pure acid.", 6),
+        ("So x = 7.\n\nLet's check: 2(7)+3 = 17.", 7),
+        ("So x = 7. Substituting back: 2(7)+3 = 17. Correct.", 7),
+        ("So x = 7. Indeed, 2*7+3 = 17.", 7),
+        ("5 hundred thousand", 500000),
+        ("5 lakhs", 500000),
+        ("5 millions", 5000000),
+        ("Answer: The total number of apples is 12.", 12),
+        ("The answer is 12. Each of the 3 bags holds 4.", 12),
+        ("The answer is 12.\n\nExplanation: 3 bags × 4 = 12, and 8 were eaten.", 12),
+        ("Answer: 12\n\nWe add 5 and 7.", 12),
+        ("x + 3 = 10\nx = 7", 7),
+        ("3 * 4 = 12\n12 + 5 = 17", 17),
+        ("Cost = 5\nTotal = 12", 12),
+        ("Step 1: the answer to part 1 is 3.\nStep 2: multiply by 4.\nThe final answer is 12.", 12),
+        ("So the answer is 12 apples, which is 3 × 4.", 12),
+        ("The sum of 3 and 5 is 8.", 8),
+        ("The answer is 18 because 9 * 2 = 18.", 18),
+    ],
+)
+def test_the_number_that_settles_the_question_is_read(answer: str, value: int) -> None:
+    found = stated_number(final_answer(answer))
+    assert found is not None
+    assert found.value == value
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Some say the answer is 10.",
+        "The incorrect answer is 10.",
+        "The answer is 12.\nThe answer is 13.",
+        "If we include the driver, the answer is 12. If not, the answer is 11.",
+        "The answer is 12 if you include the driver, or 11 if not.",
+        "Cannot be determined from the 3 given facts.",
+        "There is not enough information. We know only that y = 5.",
+        "As an AI model from 2023, I cannot answer.",
+        "It is not 12.",
+        "12 is incorrect.",
+        "12 is not the answer.",
+        "The answer cannot be 7.",
+        "The answer is half of 60.",
+        "twice 15",
+        "5 squared",
+        "the square root of 16",
+        "10 factorial",
+        "at least 5",
+        "at most 7",
+        "7 or more",
+        "$5 M",
+        "$5m",
+        "$3.2 bn",
+        "5 k",
+        "2 thirds",
+        "x = 5\ny = 7",
+        "The solutions are:\nx = 5\nx = -2",
+        "a) 5\nb) 6",
+        "The width is 5 cm and the length is 6 cm.",
+        "The binary is 1100₂",
+    ],
+)
+def test_an_answer_that_settles_nothing_is_unread(answer: str) -> None:
+    assert stated_number(final_answer(answer)) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("Answer:\n1. Tom buys 6 boxes.\n2. He pays 18 dollars.", 18),
+        ("Lösung: Tom hat 24 Eier. Er braucht 6. Also bleiben 18 Eier.", 18),
+        ("The answer is 4.2 buses. Since you can't have part of a bus, they need 5 buses.", 5),
+        ("The answer is 10. Wait, that's wrong. It should be 12.", 12),
+        ("Answer: 10\n\nActually, let me recompute. 3*4=12. So it's 12.", 12),
+        ("#### 10\n\nWait, I made an error. The correct total is 12.", 12),
+        ("A common mistake is to say the answer is 10. It's actually 12.", 12),
+        ("The answer is 12. (A common wrong answer is 10.)", 12),
+        ("So she needs 6 boxes, which cost $36 in total.", 36),
+        ("So they split $90, which gives each person $30.", 30),
+        ("She earns $18 per day, which is $126 per week.", 126),
+        ("There are 12 months in a year, so that makes 12*15=$180, which he then doubles to $360.", 360),
+        ("His total income is 500, when adding the bonus it becomes 600.", 600),
+        ("The answer is half of 60, which is 30.", 30),
+        ("The answer is 4! = 24.", 24),
+        ("Answer: 10! / 8! = 90", 90),
+        ("Final answer: 12\n\nThe answer to part (a) is 3.", 12),
+    ],
+)
+def test_an_answer_with_a_second_value_is_never_read_as_the_first(answer: str, value: int) -> None:
+    found = stated_number(final_answer(answer))
+    assert found is None or found.value == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("First, we compute 3 * 4 = 12. Next, we need to add", None),
+        ("There are 30 of them in total, so", None),
+        ("The answer is 1", None),
+        ("12", None),
+        ("The answer is 12. Each of the bags", 12),
+        ("12\nThe bags hold", 12),
+        ("#### 12\nNote that", 12),
+    ],
+)
+def test_an_answer_that_was_cut_is_read_only_where_it_was_stated_before(
+    answer: str, value: int | None
+) -> None:
+    found = stated_number(final_answer(answer), is_cut=True)
+    assert (None if found is None else found.value) == value
