@@ -92,5 +92,5 @@ async def test_slow_lists_are_refused_beyond_a_limit_and_hold_up_no_order(
     assert [one.kind for one in found] == ["unavailable"] * CALLS
     assert {one.facts["retry_after_seconds"] for one in found} == {"2"}
     assert sum("at once" in one.message for one in found) == CALLS - READS
-    assert sum("within 2 s" in one.message for one in found) == READS
+    assert sum("exceeded 2 s" in one.message for one in found) == READS
     assert await send() is not None
