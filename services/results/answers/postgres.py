@@ -21,9 +21,6 @@ MAX_ROWS = 1000
 # The size of these answers decides how many are read next.
 FIRST_ROWS = 100
 CHUNK_BYTES = 4 * 1024 * 1024
-_KEYS = {None: "list_outcome_keys", Mark.GOLDEN: "list_golden_keys", Mark.WRONG: "list_wrong_keys"}
-_ADD = {Mark.GOLDEN: "add_golden", Mark.WRONG: "add_wrong"}
-_CLEAR_OTHER = {Mark.GOLDEN: "clear_wrong", Mark.WRONG: "clear_golden"}
 
 
 class PostgresAnswers:
@@ -31,13 +28,11 @@ class PostgresAnswers:
         self._session = session
 
     async def keys(self, scan: KeyScan) -> list[OutcomeKey]:
-        rows = await self._session.fetch(
-            _KEYS[scan.mark],
-            run_id=scan.run_id,
-            **after_key(scan.after),
-            before_sample=scan.before_sample,
-            limit=scan.limit,
-        )
+        page = {**after_key(scan.after), "before_sample": scan.before_sample, "limit": scan.limit}
+        if scan.mark is None:
+            rows = await self._session.fetch("list_outcome_keys", run_id=scan.run_id, **page)
+        else:
+            rows = await self._session.fetch("list_marked_keys", run_id=scan.run_id, mark=scan.mark, **page)
         return [(row["sample"], row["rollout"]) for row in rows]
 
     async def sorted_keys(self, scan: SortedScan, wanted: OutcomeMatch) -> list[SortedKey]:
@@ -59,8 +54,7 @@ class PostgresAnswers:
             max_score=chosen.max_score,
             min_characters=chosen.min_characters,
             max_characters=chosen.max_characters,
-            is_golden=chosen.is_golden,
-            is_marked_wrong=chosen.is_marked_wrong,
+            mark=chosen.mark,
         )
         return [(row["value"], (row["sample"], row["rollout"])) for row in rows]
 
@@ -81,9 +75,8 @@ class PostgresAnswers:
             max_score=chosen.max_score,
             min_characters=chosen.min_characters,
             max_characters=chosen.max_characters,
-            is_golden=chosen.is_golden,
+            mark=chosen.mark,
             failure_class=chosen.failure_class,
-            is_marked_wrong=chosen.is_marked_wrong,
         )
         return Matched(row["indexes"], row["judged"]) if row else Matched((), 0)
 
@@ -106,9 +99,7 @@ class PostgresAnswers:
 
     async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
         rows = await self._session.fetch("list_marks", run_id=run_id, **key_columns(keys))
-        return {
-            (row["sample"], row["rollout"]): Mark.GOLDEN if row["is_golden"] else Mark.WRONG for row in rows
-        }
+        return {(row["sample"], row["rollout"]): Mark(row["mark"]) for row in rows}
 
 
 class PostgresSameSamples:
@@ -178,8 +169,9 @@ class PostgresMarks:
                         "delete_marks", run_id=run_id, **key_columns(keys), username=user
                     )
                 else:
-                    await transaction.execute(_CLEAR_OTHER[mark], run_id=run_id, **key_columns(keys))
-                    await transaction.execute(_ADD[mark], run_id=run_id, **key_columns(keys), username=user)
+                    await transaction.execute(
+                        "set_marks", run_id=run_id, **key_columns(keys), mark=mark, username=user
+                    )
                 return await _count(transaction, run_id)
 
         try:
@@ -196,7 +188,7 @@ class PostgresMarks:
             MarkChange(
                 row["change_id"],
                 (row["sample"], row["rollout"]),
-                Mark.GOLDEN if row["is_golden"] else Mark.WRONG if row["is_marked_wrong"] else None,
+                Mark(row["mark"]) if row["mark"] else None,
                 row["username"],
                 row["changed_at"],
             )

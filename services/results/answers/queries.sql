@@ -5,10 +5,10 @@ WHERE run_id = :run_id AND (sample, rollout) > (:after_sample, :after_rollout) A
 ORDER BY sample, rollout
 LIMIT :limit::integer;
 
--- name: list_golden_keys: Return keys of golden answers in their order
+-- name: list_marked_keys: Return keys of answers with a mark in their order
 SELECT sample, rollout
-FROM golden_answers
-WHERE run_id = :run_id AND (sample, rollout) > (:after_sample, :after_rollout) AND sample < :before_sample
+FROM marks
+WHERE run_id = :run_id AND mark = :mark AND (sample, rollout) > (:after_sample, :after_rollout) AND sample < :before_sample
 ORDER BY sample, rollout
 LIMIT :limit::integer;
 
@@ -44,11 +44,10 @@ FROM (
             WHERE run_id = :run_id AND sample >= :first_sample AND sample < :end_sample
                 AND (:status::outcome_status IS NULL OR status = :status)
                 AND (:failure_class::failure_class IS NULL OR failure_class = :failure_class)
-                AND (NOT :is_golden OR EXISTS (
-                    SELECT FROM golden_answers AS g WHERE g.run_id = :run_id AND g.sample = o.sample AND g.rollout = o.rollout
-                ))
-                AND (NOT :is_marked_wrong OR EXISTS (
-                    SELECT FROM wrong_answers AS w WHERE w.run_id = :run_id AND w.sample = o.sample AND w.rollout = o.rollout
+                AND (:mark::answer_mark IS NULL OR EXISTS (
+                    SELECT
+                    FROM marks AS m
+                    WHERE m.run_id = :run_id AND m.sample = o.sample AND m.rollout = o.rollout AND m.mark = :mark
                 ))
             OFFSET 0
         ) AS read
@@ -67,13 +66,6 @@ FROM (
 -- Outcomes without the value have a null here.
 WHERE (value, sample, rollout) > (:after_value, :after_sample, :after_rollout)
 ORDER BY value, sample, rollout
-LIMIT :limit::integer;
-
--- name: list_wrong_keys: Return keys of answers that are marked as wrong in their order
-SELECT sample, rollout
-FROM wrong_answers
-WHERE run_id = :run_id AND (sample, rollout) > (:after_sample, :after_rollout) AND sample < :before_sample
-ORDER BY sample, rollout
 LIMIT :limit::integer;
 
 -- name: match_outcomes: Return which of some outcomes match, and how many were looked at until so many bytes were read
@@ -98,15 +90,10 @@ FROM (
                     AND char_length(answer) BETWEEN coalesce(:min_characters, 0) AND coalesce(:max_characters, 2147483647)
                 )
             )
-            AND (NOT :is_golden OR (
-                SELECT true
-                FROM golden_answers AS g
-                WHERE g.run_id = :run_id AND g.sample = weighed.sample AND g.rollout = weighed.rollout
-            ))
-            AND (NOT :is_marked_wrong OR (
-                SELECT true
-                FROM wrong_answers AS w
-                WHERE w.run_id = :run_id AND w.sample = weighed.sample AND w.rollout = weighed.rollout
+            AND (:mark::answer_mark IS NULL OR (
+                SELECT m.mark = :mark
+                FROM marks AS m
+                WHERE m.run_id = :run_id AND m.sample = weighed.sample AND m.rollout = weighed.rollout
             ))
             AND (:row_id = '' OR has_part(row_name(row_id, doc_id), :row_id))
             AND (
@@ -265,13 +252,9 @@ FROM samples
 WHERE sample_set_id = :sample_set_id AND row_name(row_id, doc_id) = ANY (:row_ids);
 
 -- name: list_marks: Return the marks of those of some answers that have one
-SELECT w.sample, w.rollout, false AS is_golden
+SELECT m.sample, m.rollout, m.mark
 FROM unnest(:samples::bigint[], :rollouts::integer[]) AS asked (sample, rollout)
-JOIN wrong_answers AS w ON w.run_id = :run_id AND w.sample = asked.sample AND w.rollout = asked.rollout
-UNION ALL
-SELECT g.sample, g.rollout, true
-FROM unnest(:samples, :rollouts) AS asked (sample, rollout)
-JOIN golden_answers AS g ON g.run_id = :run_id AND g.sample = asked.sample AND g.rollout = asked.rollout;
+JOIN marks AS m ON m.run_id = :run_id AND m.sample = asked.sample AND m.rollout = asked.rollout;
 
 -- name: find_unmarkable: Return an outcome among some that does not exist, or failed
 SELECT asked.sample, asked.rollout, coalesce(o.status = 'failed', false) AS is_failure
@@ -281,81 +264,54 @@ WHERE o.status IS NULL OR o.status = 'failed'
 ORDER BY asked.ordinal
 LIMIT 1;
 
--- name: add_golden: Mark answers as golden and record who did; marks that exist stay as they are
-WITH added AS (
-    INSERT INTO golden_answers (run_id, sample, rollout, username)
+-- name: set_marks: Mark answers and record who did; answers that have this mark stay as they are
+WITH changed AS (
+    INSERT INTO marks AS had (run_id, sample, rollout, mark, username)
     -- In the order of the key: two that mark the same answers at once cannot deadlock.
-    SELECT :run_id, sample, rollout, :username
+    SELECT :run_id, sample, rollout, :mark, :username
     FROM unnest(:samples::bigint[], :rollouts::integer[]) AS asked (sample, rollout)
     ORDER BY sample, rollout
-    ON CONFLICT (run_id, sample, rollout) DO NOTHING
+    ON CONFLICT (run_id, sample, rollout) DO UPDATE SET
+        mark = excluded.mark, username = excluded.username, marked_at = excluded.marked_at
+    WHERE had.mark <> excluded.mark
     RETURNING sample, rollout
 )
-INSERT INTO mark_changes (run_id, sample, rollout, is_golden, username)
-SELECT :run_id, sample, rollout, true, :username
-FROM added
+INSERT INTO mark_changes (run_id, sample, rollout, mark, username)
+SELECT :run_id, sample, rollout, :mark, :username
+FROM changed
 ORDER BY sample, rollout;
-
--- name: add_wrong: Mark answers as wrong and record who did; marks that exist stay as they are
-WITH added AS (
-    INSERT INTO wrong_answers (run_id, sample, rollout, username)
-    SELECT :run_id, sample, rollout, :username
-    FROM unnest(:samples::bigint[], :rollouts::integer[]) AS asked (sample, rollout)
-    ORDER BY sample, rollout
-    ON CONFLICT (run_id, sample, rollout) DO NOTHING
-    RETURNING sample, rollout
-)
-INSERT INTO mark_changes (run_id, sample, rollout, is_golden, is_marked_wrong, username)
-SELECT :run_id, sample, rollout, false, true, :username
-FROM added
-ORDER BY sample, rollout;
-
--- name: clear_golden: Remove golden marks in whose place others are set
-DELETE FROM golden_answers AS g
-USING unnest(:samples::bigint[], :rollouts::integer[]) AS asked (sample, rollout)
-WHERE g.run_id = :run_id AND g.sample = asked.sample AND g.rollout = asked.rollout;
-
--- name: clear_wrong: Remove marks as wrong in whose place others are set
-DELETE FROM wrong_answers AS w
-USING unnest(:samples::bigint[], :rollouts::integer[]) AS asked (sample, rollout)
-WHERE w.run_id = :run_id AND w.sample = asked.sample AND w.rollout = asked.rollout;
 
 -- name: delete_marks: Remove marks of answers and record who did
-WITH golden AS (
-    DELETE FROM golden_answers AS g
+WITH deleted AS (
+    DELETE FROM marks AS m
     USING unnest(:samples::bigint[], :rollouts::integer[]) AS asked (sample, rollout)
-    WHERE g.run_id = :run_id AND g.sample = asked.sample AND g.rollout = asked.rollout
-    RETURNING g.sample, g.rollout
-), wrong AS (
-    DELETE FROM wrong_answers AS w
-    USING unnest(:samples, :rollouts) AS asked (sample, rollout)
-    WHERE w.run_id = :run_id AND w.sample = asked.sample AND w.rollout = asked.rollout
-    RETURNING w.sample, w.rollout
+    WHERE m.run_id = :run_id AND m.sample = asked.sample AND m.rollout = asked.rollout
+    RETURNING m.sample, m.rollout
 )
-INSERT INTO mark_changes (run_id, sample, rollout, is_golden, username)
-SELECT :run_id, sample, rollout, false, :username
-FROM (SELECT sample, rollout FROM golden UNION SELECT sample, rollout FROM wrong) AS unmarked
+INSERT INTO mark_changes (run_id, sample, rollout, username)
+SELECT :run_id, sample, rollout, :username
+FROM deleted
 ORDER BY sample, rollout;
 
 -- name: list_mark_changes: Return changes of the marks of a run, latest first
-SELECT change_id, sample, rollout, is_golden, is_marked_wrong, username, changed_at
+SELECT change_id, sample, rollout, mark, username, changed_at
 FROM mark_changes
 WHERE run_id = :run_id AND (:before_change_id::bigint IS NULL OR change_id < :before_change_id)
 ORDER BY change_id DESC
 LIMIT :limit::integer;
 
 -- name: count_marks: Count the golden answers of a run, and those that are marked as wrong
-SELECT
-    (SELECT count(*) FROM golden_answers WHERE run_id = :run_id) AS golden,
-    (SELECT count(*) FROM wrong_answers WHERE run_id = :run_id) AS wrong;
+SELECT count(*) FILTER (WHERE mark = 'golden') AS golden, count(*) FILTER (WHERE mark = 'wrong') AS wrong
+FROM marks
+WHERE run_id = :run_id;
 
 -- name: list_golden_answers: Return golden answers with their samples
 SELECT g.sample, g.rollout, g.marked_at, s.digest, row_name(s.row_id, s.doc_id) AS name
-FROM golden_answers AS g
+FROM marks AS g
 JOIN outcomes AS o ON o.run_id = g.run_id AND o.sample = g.sample AND o.rollout = g.rollout
 JOIN run_tasks AS t ON t.run_id = g.run_id AND t.task_index = o.task_index
 JOIN samples AS s ON s.sample_set_id = t.sample_set_id AND s.position = g.sample - t.first_sample
-WHERE g.run_id = :run_id AND (g.sample, g.rollout) > (:after_sample, :after_rollout)
+WHERE g.run_id = :run_id AND g.mark = 'golden' AND (g.sample, g.rollout) > (:after_sample, :after_rollout)
 ORDER BY g.sample, g.rollout
 LIMIT :limit::integer;
 

@@ -380,25 +380,20 @@ CREATE INDEX run_comparisons_of_second ON run_comparisons (second_run_id);
 
 -- == answers ==
 
--- Answers that users marked as right.
-CREATE TABLE golden_answers (
+CREATE TYPE answer_mark AS ENUM ('golden', 'wrong');
+
+-- Marks of users. An answer has one at most, whoever sets which at the same time.
+CREATE TABLE marks (
     run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
     sample bigint NOT NULL,
     rollout integer NOT NULL,
+    mark answer_mark NOT NULL,
     username text NOT NULL,
     marked_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (run_id, sample, rollout)
 );
 
--- Answers that users marked as wrong.
-CREATE TABLE wrong_answers (
-    run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
-    sample bigint NOT NULL,
-    rollout integer NOT NULL,
-    username text NOT NULL,
-    marked_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (run_id, sample, rollout)
-);
+CREATE INDEX marks_of_kind ON marks (run_id, mark, sample, rollout);
 
 -- Who marked an answer, and who removed a mark.
 CREATE TABLE mark_changes (
@@ -406,11 +401,10 @@ CREATE TABLE mark_changes (
     run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
     sample bigint NOT NULL,
     rollout integer NOT NULL,
-    is_golden boolean NOT NULL,
+    -- NULL: the mark was removed.
+    mark answer_mark,
     username text NOT NULL,
-    changed_at timestamptz NOT NULL DEFAULT now(),
-    -- An answer can be wrong without a mark.
-    is_marked_wrong boolean NOT NULL DEFAULT false
+    changed_at timestamptz NOT NULL DEFAULT now()
 );
 
 CREATE INDEX mark_changes_of_run ON mark_changes (run_id, change_id);

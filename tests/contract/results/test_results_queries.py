@@ -36,9 +36,8 @@ CHOSEN = {
     "max_score": "1",
     "min_characters": "0",
     "max_characters": "9",
-    "is_golden": "true",
+    "mark": "'golden'",
     "failure_class": "NULL",
-    "is_marked_wrong": "true",
 }
 # Query to the literals it is asked with over the rows of `full_tables`.
 HOT: Mapping[str, Mapping[str, str]] = {
@@ -68,14 +67,8 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "limit": "100",
         "status": "'failed'",
     },
-    "list_golden_keys": {
-        "run_id": RUN,
-        "after_sample": "5000",
-        "after_rollout": "0",
-        "before_sample": "20000",
-        "limit": "512",
-    },
-    "list_wrong_keys": {
+    "list_marked_keys": {
+        "mark": "'golden'",
         "run_id": RUN,
         "after_sample": "5000",
         "after_rollout": "0",
@@ -206,10 +199,9 @@ JUST_RECORDED = f"""
         VALUES ({FRESH_RUN}, 1, 1, 'loglikelihood', false);
         INSERT INTO sample_sets (sample_set_id, digest) VALUES ({FRESH_SET}, 'fresh');
         INSERT INTO run_tasks VALUES ({FRESH_RUN}, 0, 't', {FRESH_SET}, 0, {FRESH_ROWS}, '{{}}', '{{}}');
-        INSERT INTO golden_answers
-        SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
-        INSERT INTO wrong_answers
-        SELECT {FRESH_RUN}, sample, 0, 'ann' FROM generate_series(0, 999) AS sample;
+        INSERT INTO marks
+        SELECT {FRESH_RUN}, sample, 0, (ARRAY['golden', 'wrong'])[sample % 2 + 1]::answer_mark, 'ann'
+        FROM generate_series(0, 1999) AS sample;
 """
 SMALL_TABLES = {"run_tasks", "sample_sets", "run_records", "run_environments", "leases"}
 
@@ -248,8 +240,9 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         INSERT INTO sample_sets (sample_set_id, digest) VALUES ({SET}, 'd');
         INSERT INTO run_records VALUES ({RUN}, 1, false, 1, 'loglikelihood', false);
         INSERT INTO run_tasks VALUES ({RUN}, 0, 't', {SET}, 0, 20000, '{{}}', '{{}}');
-        INSERT INTO golden_answers SELECT {RUN}, sample, 0, 'ann' FROM generate_series(0, 19999) AS sample;
-        INSERT INTO wrong_answers SELECT {RUN}, sample, 0, 'ann' FROM generate_series(0, 19999) AS sample;
+        INSERT INTO marks
+        SELECT {RUN}, sample, 0, (ARRAY['golden', 'wrong'])[sample % 2 + 1]::answer_mark, 'ann'
+        FROM generate_series(0, 19999) AS sample;
         {CLOSED_RUNS}
         ANALYZE;
         """

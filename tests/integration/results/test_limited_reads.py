@@ -54,7 +54,7 @@ async def test_slow_reads_are_refused_beyond_a_limit_while_outcomes_are_recorded
 ) -> None:
     started = time.monotonic()
     async with harness.database() as blocker, blocker.transaction():
-        await blocker.execute("LOCK TABLE golden_answers IN ACCESS EXCLUSIVE MODE")
+        await blocker.execute("LOCK TABLE marks IN ACCESS EXCLUSIVE MODE")
         request = results_pb2.ListOutcomesRequest(run_id=plan.run_id)
         reads = [asyncio.ensure_future(harness.public.ListOutcomes(request)) for _ in range(CALLS)]
         await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)

@@ -257,9 +257,7 @@ async def test_answers_are_marked_all_or_none_and_again_without_harm(harness: Re
     assert (await refusal_of(mark(harness, plan_of([1]), 0)))[0] == "RUN_NOT_FOUND"
     await harness.records.DeleteRunRecord(run_record_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
     async with harness.database() as database:
-        assert (
-            await database.fetchval("SELECT count(*) FROM golden_answers WHERE run_id = $1", plan.run_id) == 0
-        )
+        assert await database.fetchval("SELECT count(*) FROM marks WHERE run_id = $1", plan.run_id) == 0
 
 
 async def mark_changes(harness: ResultsHarness, plan: RunPlan, page_size: int) -> list[tuple[int, bool, str]]:

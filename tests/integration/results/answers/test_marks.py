@@ -1,5 +1,6 @@
 """Marks of users through the real service: golden or wrong, one at most, and who set them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -61,6 +62,16 @@ async def test_an_answer_has_one_mark_at_most(harness: ResultsHarness) -> None:
         (0, False, False),
         (1, False, False),
     ]
+
+
+async def test_two_who_mark_one_answer_at_once_leave_one_mark(harness: ResultsHarness) -> None:
+    plan = await answered_run(harness, rows_of(["a", "b"], "y"), [said(0, "a"), said(1, "b")])
+    for _ in range(30):
+        await marked(harness, plan, 0, 1)
+        both = (marked(harness, plan, 0, 1, golden=True), marked(harness, plan, 1, 0, wrong=True))
+        await asyncio.gather(*both)
+        page = await harness.public.ListOutcomes(results_pb2.ListOutcomesRequest(run_id=plan.run_id))
+        assert all(one.is_golden != one.is_marked_wrong for one in page.outcomes)
 
 
 async def test_what_cannot_be_marked_is_refused(harness: ResultsHarness) -> None:
