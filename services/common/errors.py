@@ -36,7 +36,7 @@ class DomainError(Exception):
         if reason:
             cls.reason = reason
 
-    def __init__(self, **facts: Fact) -> None:
+    def __init__(self, /, **facts: Fact) -> None:
         self.facts = facts
         self.message = (self.template or type(self).__doc__ or "").format(**facts)
         super().__init__(self.message)

@@ -60,7 +60,7 @@ class AddBaselines:
 
     async def _add(self, lease: Lease) -> bool:
         record = await self.records.find(lease.work.run_id)
-        if record is None:
+        if record is None or record.epoch != lease.work.epoch:
             return True
         if lease.starts > MAX_STARTS:
             await self._give_up(record, f"computing them was cut short {MAX_STARTS} times")

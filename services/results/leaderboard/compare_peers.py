@@ -43,7 +43,8 @@ class ComparePeers:
 
     async def _compare(self, lease: Lease) -> bool:
         record = await self.records.find(lease.work.run_id)
-        if record is None:
+        # A retried run waits again once its new epoch is closed.
+        if record is None or record.epoch != lease.work.epoch:
             return True
         peers = await self._peers(record)
         known = await self.comparisons.compared_with(lease.work.run_id, peers)

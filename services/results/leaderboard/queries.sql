@@ -180,6 +180,11 @@ FROM (
         FROM leases AS l
         JOIN run_records AS r USING (run_id, epoch)
         WHERE l.work = :work AND l.leased_until <= now() AND r.state = 'completed'
+            -- A replica that acquired the lease of a work just after another one finished it leaves it behind.
+            AND CASE :work
+                WHEN 'comparison' THEN r.compared_epoch < r.epoch
+                ELSE EXISTS (SELECT FROM closed_runs AS c WHERE c.run_id = r.run_id AND c.baselines IS NULL)
+            END
         ORDER BY l.starts, r.frozen_at
         LIMIT 1
     )

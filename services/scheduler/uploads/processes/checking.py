@@ -115,7 +115,10 @@ def _error_of(content: bytes) -> DomainError:
 async def start_check(
     job: CheckJob[Any], objects: Objects, prefixes: Sequence[str], seconds: float
 ) -> CheckingProcess:
-    """It stores below `prefixes` only. `seconds` is the upload's limit; that of the processor is higher."""
+    """It stores in the folders `prefixes` only.
+
+    `seconds` is the upload's limit; that of the processor is higher.
+    """
     command = module_command(job.program, str(ceil(seconds) + 60))
     child = await ChildProcess.start(command, inherited_environment())
-    return CheckingProcess(child, job, objects, tuple(prefixes))
+    return CheckingProcess(child, job, objects, tuple(f"{prefix}/" for prefix in prefixes))

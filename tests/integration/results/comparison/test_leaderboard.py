@@ -21,7 +21,7 @@ from services.results.leaderboard.ports import (
 )
 from services.results.leaderboard.postgres import PostgresBaselines, PostgresLeaderboard, PostgresWaitingRuns
 from services.results.leaderboard.process_leases import MAX_STARTS, ProcessLeases
-from services.results.leases.lease import WorkKind
+from services.results.leases.lease import Work, WorkKind
 from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -364,4 +364,12 @@ async def test_baselines_whose_process_is_killed_each_time_come_last_and_are_giv
     assert problem.startswith(
         f"Baselines cannot be computed: computing them was cut short {MAX_STARTS} times;"
     )
+    assert await world.leased_runs.acquire(WorkKind.BASELINES, 60) is None
+
+
+async def test_what_a_late_replica_leased_again_is_not_begun_again(world: World) -> None:
+    plan = await world.run("p/a", right=2)
+    await world.close(plan)
+    await world.add_baselines.add()
+    await world.leased_runs.leases.acquire(Work(WorkKind.BASELINES, plan.run_id, 1), 0)
     assert await world.leased_runs.acquire(WorkKind.BASELINES, 60) is None

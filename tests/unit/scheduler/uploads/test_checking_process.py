@@ -39,7 +39,7 @@ async def checked(check: WriteFrames, objects: MemoryObjects) -> CheckedFile:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"x"
 
-    return await uploads.run_check(chunks(), check.job, objects, (OWN,))
+    return await uploads.run_check(chunks(), check.job, objects, ("datasets/own",))
 
 
 async def test_result_and_objects_are_those_of_the_process() -> None:
@@ -58,6 +58,7 @@ async def test_error_is_raised_with_its_facts() -> None:
 
 FORGED = {
     "object of another upload": (PUT, joined_key("datasets/of-another/rows-000000.jsonl.zst") + b"forged"),
+    "object beside its own": (PUT, joined_key("datasets/owned/rows") + b"forged"),
     "object above its own": (PUT, joined_key(f"{OWN}../of-another/rows") + b"forged"),
     "object without a key": (PUT, b"\xff"),
     "object with a key that is no text": (PUT, b"\x01\x00\xff"),
@@ -73,6 +74,7 @@ FORGED = {
     "text that is no UTF-8": (RESULT, b"\x81\xa6digest\xa1\xff"),
     "error of another kind": (ERROR, to_bytes(("CheckedFile", {}))),
     "error without its facts": (ERROR, to_bytes(("DatasetTooLarge", {}))),
+    "error with a fact named self": (ERROR, to_bytes(("DatasetTooLarge", {"self": "x"}))),
     "unknown kind": (b"?", b""),
 }
 
