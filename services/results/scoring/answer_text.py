@@ -5,14 +5,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-# LaTeX's box around an answer.
-BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
+# LaTeX's boxes around an answer.
+BOXED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _MARKUP = re.compile(
     r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|bm|boldsymbol|mbox)\s*(?=\{)"
     r"|\\(?:rm|bf|it|sf|displaystyle|large|Large|quad)\b\s?|\\[()\[\],;!]"
     r"|[*`\"“”„«»【】〖〗\u2705\u2611\u2714\ufe0f\u2b50]|\U0001f449"
 )
-_BOX = re.compile(r"\\(?:fbox|framebox)(?=\s*\{)")
 # Raised and lowered digits: 10² is 10^2 and not 102.
 _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
 _LOWERED = re.compile("[\u2080-\u2089]+")
@@ -44,8 +43,6 @@ def unmarked(text: str) -> str:
         text = _RAISED.sub(lambda run: f"^{unicodedata.normalize('NFKC', run[0])}", text)
         text = _LOWERED.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text).translate(_ONE_HYPHEN)
         text = _IN_ONE_FORM.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text).replace("’", "'")
-    if "\\" in text:
-        text = _BOX.sub(r"\\boxed", text)
     return _MARKUP.sub("", text).replace("_", " ")
 
 

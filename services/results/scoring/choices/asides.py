@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from services.results.scoring.answer_text import caseless
+from services.results.scoring.answer_words import CERTAINTY, COURTESY
 from services.results.scoring.choices.statements import statements
 
 # What a list of the options leaves behind, as a sentence of its own.
@@ -16,20 +17,7 @@ _ITEM = re.compile(
 )
 _LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _GOES_ON = re.compile(r"(?:[ \t]+|[ \t]*[•-][ \t]+)\S")
-_COURTESY = re.compile(
-    r"\W*(?:(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate)|(?:i )?hope (?:this|that|it)"
-    r"|(?:would|do) you (?:like|want|need)|if you(?:'d| would| have| want| need|'re)"
-    r"|(?:is|are) there any|(?:i'm |i am )?(?:happy|glad) to|good luck|thanks?\b|thank you"
-    r"|you're welcome|shall i|should i|can i help|want me to|need (?:more|any|further))",
-    re.IGNORECASE,
-)
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?\n]+\s*|\Z)")
-_CERTAINTY = re.compile(
-    r"\W{0,4}(?:confidence|certainty|probability)(?: level| score)? ?[:=]? ?(?:is )?(?:\d[\d.]* ?%?"
-    r"|high|very high)"
-    r"[ \t)]*(?:\n|\.(?!\d)|\Z)",
-    re.IGNORECASE,
-)
 
 
 def without_lists(text: str, letters: Mapping[str, int]) -> str:
@@ -79,10 +67,10 @@ def _end_of_line(text: str, start: int) -> int:
 
 def without_courtesies(rest: str, names_a_choice: re.Pattern[str]) -> str:
     """Without offers to help and degrees of certainty, unless they name a choice."""
-    rest = _CERTAINTY.sub(" ", rest)
+    rest = CERTAINTY.sub(" ", rest)
     kept = [
         sentence
         for sentence in _SENTENCE.findall(rest)
-        if not _COURTESY.match(sentence) or names_a_choice.search(sentence)
+        if not COURTESY.match(sentence) or names_a_choice.search(sentence)
     ]
     return "".join(kept)

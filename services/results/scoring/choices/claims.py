@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.results.scoring.answer_text import BOXED, caseless
+from services.results.scoring.answer_words import is_own, sentence_before
 from services.results.scoring.choices.options import ChoiceOptions, Named
 from services.results.scoring.choices.statements import (
     IS_RIGHT,
@@ -12,9 +13,7 @@ from services.results.scoring.choices.statements import (
     SO,
     TAIL,
     Statement,
-    is_own,
     may_say_right,
-    sentence_before,
     statements,
 )
 
@@ -79,7 +78,7 @@ def stated_choices(answer: str, options: ChoiceOptions) -> list[StatedChoice]:
 
 
 def _boxed(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
-    if "\\boxed" not in answer:
+    if "box" not in answer:
         return
     for found in BOXED.finditer(answer):
         before, after = sentence_before(answer, found.start()), answer[found.end() : found.end() + 20]

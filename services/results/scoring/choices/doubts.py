@@ -3,9 +3,9 @@
 import re
 
 from services.results.scoring.answer_text import Mention
+from services.results.scoring.answer_words import DENIAL_ABROAD, DOUBT_WORDS, any_of
 from services.results.scoring.choices.claims import EXPLAINS
 from services.results.scoring.choices.options import ChoiceOptions
-from services.results.scoring.choices.statements import DENIAL_ABROAD, any_of
 
 _IN_NEXT_SENTENCE = r"[^.!?。\n]*"
 _EXPLAINS = re.compile(rf"\s*{EXPLAINS}", re.IGNORECASE)
@@ -84,9 +84,7 @@ _VERDICT = any_of(
 )
 _TOO = re.compile(r"[\s(:-]*(?:(?:this|it) is )?(?:far |much |a bit )?too \w", re.IGNORECASE)
 _DOUBT = any_of(
-    r"wait|hmm+|oops|nope|actually|correct(?:ion|ed)|edit|update|revis(?:e|ed|ion)|scratch that|strike that",
-    r"(?:on|upon) (?:second|further|closer|reflection|review)|second thoughts?|reconsider\w*|instead|better",
-    r"mistaken|mistakenly|mistake|made an error|i was wrong|i meant?|i take|kidding|joking|sorry|apolog\w+",
+    *DOUBT_WORDS,
     r"no (?:idea|clue|opinion)|not (?:sure|certain|clear)|un(?:clear|certain|sure|answerable)|doubt\w*",
     r"depends|either way|opposite|(?:language|ai) model|as an ai|they claim|too little|answers?",
     r"(?:don't|do not|didn't) (?:know|think|believe)|verif\w+|checking|let(?:'s| us| me) (?:check|see"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from services.results.scoring.answer_words import COURTESY
 from services.results.scoring.numbers.claims import claimed, without_reason, without_remarks
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
@@ -17,8 +18,9 @@ _LEADS_ON = re.compile(
         | :(?=\s) | [⇒→∴] | 因此 | 所以 | 一共 | 总共 | 共 | 合計 | 是 | は""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ASIDE = re.compile(
-    r"""\W* (?: let\sme\sknow | feel\sfree | (?:i\s)?hope | please | if\syou | happy\sto | thank | indeed
+# Beside courtesies: checks, and remarks on the answer.
+_REMARK = re.compile(
+    r"""\W* (?: indeed
         | (?:(?:i|we)(?:'ve|\shave|\scan)?|let\s?(?:'s|us|me))\s
           (?:\w+\s)?(?:double[- ]?)?(?:check|verif|confirm|us)\w*
         | (?:to\s)?(?:check|verif)\w* | (?:by\s)?(?:substitut|plugging)\w*
@@ -56,7 +58,7 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
     if _has_several_entries(plain):
         return None
     for whole in _sentences_from_the_end(plain):
-        is_aside = _ASIDE.match(whole) or whole.rstrip().endswith("?")
+        is_aside = COURTESY.match(whole) or _REMARK.match(whole) or whole.rstrip().endswith("?")
         if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
             sentence = without_remarks(whole)
             return _concluding(sentence) or _emphasised(sentence, text)

@@ -65,6 +65,7 @@ def _digits() -> dict[int, str]:
     }
     return found | {
         0x2044: "/",
+        0xFF1A: ":",
         0x066B: ".",
         0x066C: ",",
         0xFF0E: ".",

@@ -10,7 +10,8 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
-from services.results.scoring.answer_text import BOXED
+from services.results.scoring.answer_text import BOXED, caseless
+from services.results.scoring.answer_words import DOUBT_WORDS, any_of, is_own, sentence_before, stated_abroad
 from services.results.scoring.numbers.claims import claimed
 from services.results.scoring.numbers.conclusion import ITEM, MAX_SENTENCE, SENTENCE_END, concluded
 from services.results.scoring.numbers.number_forms import in_one_form
@@ -26,34 +27,20 @@ _IS = (
 )
 _STATEMENT = re.compile(
     rf"""
-    (?<!\w) (?: (?P<final>final) \s+ (?:answer|result|value|solution)
+    (?<!\w) (?: final \s+ (?:answer|result|value|solution)
         | (?:(?:correct|right|exact|numerical|numeric|overall)\s+)* (?:answer|ans) )
         (?:\s+(?:to|of|for|in)\s[^.:=\n]{{0,80}}?)? {_IS} \s*
-  | (?:最终|最後|正确|正確)? (?:答案|答え|答|解答) (?:应该|應該)? \s* (?:是|為|为|は|[:：=]) \s*
-  | (?:정답|답) (?:은|는|이|가)? \s* [:：]? \s*
-  | (?:la\s+)? (?:respuesta|réponse|risposta|resposta)
-        (?:\s+(?:final|correcta|finale|corretta|correta))? \s* (?:es|est|è|é|:|=) \s*
-  | (?:die\s+)? (?:antwort|lösung) \s* (?:ist|lautet|:|=) \s*
-  | (?:het\s+)? antwoord \s* (?:is|:|=) \s*
-  | ответ \s* (?:[:=—-]|равен|это)? \s*
-  | (?:الإجابة|الجواب) \s* (?:الصحيحة\s*)? (?:هي|هو|:|=)? \s*
-  | (?:उत्तर|जवाब) \s* (?:है|:|=)? \s*
-  | (?:cevap|yanıt) \s* [:=]? \s*
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _DENIED = re.compile(r"\s*(?:not|no|isn't|n't|cannot|can't|unknown|unclear)\b", re.IGNORECASE)
-# Before a statement that is not the model's own, or not its last.
-_NOT_OWN = re.compile(
-    r"\b(?:say|says|said|claims?|think|thinks|thought|mistakes?|common|wrong|incorrect|initial|first|previous|your"
-    r"|tempting|might|may|could|naive|part)\b",
-    re.IGNORECASE,
-)
-# Behind a statement: it is taken back.
-_DOUBT = re.compile(
-    r"\b(?:wait|actually|oops|hmm+|corrections?|mistakes?|errors?|wrong|incorrect|recomput\w*|recalculat\w*"
-    r"|re-?check\w*|instead|i meant?|sorry|apolog\w+|reconsider\w*|if not|however)\b",
-    re.IGNORECASE,
+# Also before a statement: a step on the way, or the answer of another.
+_NOT_LAST = re.compile(r"\b(?:wrong|incorrect|first|your|tempting|naive|part)\b", re.IGNORECASE)
+_DOUBT = any_of(
+    *DOUBT_WORDS,
+    r"hmm+|errors?|wrong|incorrect|recomput\w*|recalculat\w*|re-?check\w*|if not|however",
+    before=r"\b",
+    after=r"\b",
 )
 _CONCLUDES = re.compile(
     r"=|\b(?:so|therefore|thus|hence|totals?|needs?|left|altogether|must|correct|final)\b", re.IGNORECASE
@@ -63,8 +50,6 @@ _UNDECIDED = re.compile(
     r"(?:information|info|data|determined|answered|solved|known)",
     re.IGNORECASE,
 )
-# Characters before a statement in which its sentence begins.
-_REACH = 200
 _MAX_STATEMENTS = 50
 _WORDS = re.compile(r"[^\W\d_]+")
 _MANY_WORDS = 3
@@ -118,21 +103,25 @@ def _statements(text: str) -> tuple[list[_Statement], bool, str]:
     """What is said to be the answer; whether something is denied; the text without the answers of others."""
     statements, is_denied, kept, end = [], False, [], 0
     # Of a model that repeats itself only the last ones.
-    for found in deque(_STATEMENT.finditer(text), maxlen=_MAX_STATEMENTS):
-        reach = max(0, found.start() - _REACH)
-        start = max((one.end() for one in SENTENCE_END.finditer(text, reach, found.start())), default=reach)
+    for found in deque(_stated_in(text), maxlen=_MAX_STATEMENTS):
+        before = sentence_before(text, found.start())
         behind = text[found.end() : found.end() + MAX_SENTENCE].lstrip(" \t\n*_:=")
         claim = SENTENCE_END.split(behind, maxsplit=1)[0]
-        if _NOT_OWN.search(text, start, found.start()):
-            kept.append(text[end : max(end, start)])
+        if _NOT_LAST.search(before) or not is_own(before, leads_in=False):
+            kept.append(text[end : max(end, found.start() - len(before))])
             end = text.find(claim, found.end()) + len(claim)
         elif _DENIED.match(claim):
             is_denied = True
         elif not claim.rstrip().endswith("?") and has_number(claim):
             rest = text[text.find(claim, found.end()) + len(claim) :]
-            is_heading = found[0].rstrip().endswith((":", "："))
-            statements.append(_Statement(claim, rest, bool(found["final"]), is_heading))
+            is_heading = found[0].rstrip().endswith(":")
+            statements.append(_Statement(claim, rest, "final" in found[0].casefold(), is_heading))
     return statements, is_denied, "".join((*kept, text[end:]))
+
+
+def _stated_in(text: str) -> list[re.Match[str]]:
+    found = [*_STATEMENT.finditer(text), *stated_abroad(caseless(text))]
+    return sorted(found, key=lambda one: one.start())
 
 
 def _agreed(statements: list[_Statement], text: str, *, is_cut: bool) -> WrittenNumber | None:

@@ -313,6 +313,7 @@ def number_of(answer: str) -> WrittenNumber | None:
         ("12 1/2", Fraction("25/2")),
         ("12½", Fraction("25/2")),
         ("1 and 1/2", Fraction("3/2")),
+        (r"\fbox{12}", 12),
     ],
 )
 def test_the_stated_number_is_read(answer: str, value: Fraction | int) -> None:

@@ -1,0 +1,175 @@
+"""Words that state, deny, doubt or round off an answer, in the languages in which models are asked."""
+
+import re
+from collections.abc import Iterator
+from re import Match, Pattern
+
+
+def any_of(*alternatives: str, before: str = "", after: str = "") -> Pattern[str]:
+    """Words, without regard to case."""
+    return re.compile(rf"{before}(?:{'|'.join(alternatives)}){after}", re.IGNORECASE)
+
+
+def one_of(*alternatives: str) -> str:
+    return f"(?:{'|'.join(alternatives)})"
+
+
+# A language whose sentences Latin letters set apart ends its words; the others go on without a space.
+_LATIN = one_of(
+    "(?:die )?(?:richtige |korrekte |beste )?antwort(?: (?:ist|lautet)(?: (?:daher|also|somit"
+    "|demnach))?)? ?:?",
+    "(?:ist|lautet) (?:(?:daher|also|somit|folglich) )?die (?:richtige |korrekte )?antwort ?:?",
+    "(?:die )?(?:richtige |korrekte )(?:option|lösung) ist",
+    "(?:la )?(?:respuesta|opción|alternativa)(?: (?:final|correcta))?(?: (?:es|sería)| ?:)",
+    "(?:a )?(?:resposta|opção|alternativa)(?: (?:final|correta|certa))?(?: (?:é|seria)| ?:)",
+    "(?:la )?(?:bonne |meilleure )?réponse(?: (?:finale|correcte|exacte))?(?: est(?: donc)?| ?:)",
+    "(?:la )?(?:bonne )?(?:option|proposition)(?: correcte| exacte) est(?: donc)?",
+    "(?:la )?(?:risposta|opzione|alternativa)(?: (?:finale|corretta|giusta|esatta))?(?: (?:è|sarebbe)| ?:)",
+    "(?:het )?(?:juiste |correcte |goede |beste )?antwoord(?: is(?: dus)?| ?:)",
+    "is (?:dus )?het (?:juiste |correcte |goede )?antwoord",
+    "(?:de )?(?:juiste |correcte |goede )(?:optie|keuze) is",
+    "(?:doğru )?(?:cevap|yanıt|cevabı|yanıtı|seçenek|şık) ?:?",
+)
+_ARTICLE = (
+    r"(?:(?:la|el|a|o|de|l'|le|die|optie|opción|opção|opzione|letra|lettera|lettre|alternativa|antwort)"
+    r"(?: |(?<=l'))){0,2}"
+)
+_OTHER_SCRIPTS = one_of(
+    "(?:最终|最終|最佳|正确|正確|本题的?|标准)?(?:的)?(?:答案|选项|選項)(?:应该|應該|应|應|就)?(?:是|為"
+    "|为|选|選)? ?:? ?(?:选项|選項)?",
+    "(?:故|因此|所以|应|應|我)(?:本题)?(?:应|應|会)?(?:选择|選擇|选|選)(?:择|项)? ?:? ?(?:选项|選項)?",
+    "(?:正しい|最終的な|適切な)?(?:答え|正解|解答|回答|選択肢)(?:は|が)? ?:? ?、?(?:選択肢)?",
+    "(?:올바른 |맞는 |최종 )?(?:정답|답|답변)[은는]? ?:? ?",
+    "(?:правильн\\w+ |верн\\w+ |окончательн\\w+ )?(?:ответ(?:ом)?|вариант)(?: ?(?:[:-]|это|является"
+    "|будет)){0,2} ?"
+    "(?:вариант |ответ )?",
+    "(?:ال)?(?:إجابة|جواب|خيار|اختيار)(?: (?:الصحيحة|الصحيح|النهائية|النهائي))?(?: (?:هو"
+    "|هي))? ?:? ?(?:الخيار )?",
+    "(?:सही |अंतिम )?(?:उत्तर|जवाब|विकल्प)(?: है)? ?[:-]? ?(?:विकल्प )?",
+)
+_STATED_ABROAD = re.compile(rf"(?:{_LATIN} ?{_ARTICLE})|(?:{_OTHER_SCRIPTS})")
+_WORDS_ABROAD = (
+    *(
+        "antwort",
+        "lösung",
+        "respuesta",
+        "opción",
+        "alternativa",
+        "resposta",
+        "opção",
+        "réponse",
+        "proposition",
+    ),
+    *("option", "risposta", "opzione", "antwoord", "optie", "keuze", "cevap", "yanıt", "seçenek", "şık"),
+)
+DENIAL_WORDS = any_of(
+    r"not?|none|never|nothing|nor|neither|cannot|\w+n't|wrong|incorrect|false|unlikely|doubt\w*|least|avoid"
+    r"|worst|except|eliminate\w*|hardly|nobody",
+    before=r"\b",
+    after=r"\b",
+)
+DENIAL_ABROAD = any_of(
+    r"\b(?:nicht|nein|kein\w*|falsch\w*|pas|faux|jamais|incorrect[ao]|não|errad[oa]|fals[oa]|mentira|sé"
+    r"|sei)\b",
+    r"\b(?:sbagliat[oa]|не|нет|неверн\w+|неправильн\w+|değil|yanlış|niet|geen|onjuist|fout|ليس|ليست|خطأ"
+    r"|لا|غير)\b",
+    "[不没沒非错錯違誤]|ない|ません|아니|아닙|않|틀|नहीं|गलत",
+)
+# Words of a case that is only thought of.
+_SUPPOSED = any_of(
+    r"^\W*(?:had|should|prove|explain|assume|let the|in case)",
+    r"if(?! and only)|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|hypothetical\w*",
+    r"wenn|falls|si|se|если|eğer|إذا|अगर|यदि|als",
+    before=r"(?<!\w)",
+    after=r"(?!\w)",
+)
+_PERHAPS = any_of(
+    "would|could|might|may|maybe|perhaps|possibly|had|were|want\\w*|tempt\\w*",
+    before=r"(?<!\w)",
+    after=r"(?!\w)",
+)
+# Words of somebody else, or of an earlier thought.
+_REPORTED = any_of(
+    r"said|says|claim\w*|argu\w+|wrote|answered|chose|thinks|believes|thought|told|asks|suggest(?:s"
+    r"|ed)? that",
+    r"(?:some|many|most|people|students?|others?|someone|one|they|you|critics|experts"
+    r"|who) (?:\w+ )?(?:think|believe"
+    r"|say|guess|answer|choose|pick|select|conclude|argue)",
+    r"users?|candidate|previous\w*|earlier|initial\w*|at first|originally|misconception|mistake\w*|myth"
+    r"|example"
+    r"|format|template|trap|common|opposite",
+    before=r"(?<!\w)",
+    after=r"(?!\w)",
+)
+_NOT_OWN_ABROAD = re.compile(
+    r"假设|假設|如果|若|もし|만약|만일|可能|用户|用戶|你的|您的|他的|她的|学生|学生の|あなた|ユーザー|사용자|당신"
+)
+_CONCLUDES = re.compile(
+    r"\b(?:so|hence|thus|therefore|consequently|accordingly|which means(?: that)?)[,:]?\s*\Z", re.IGNORECASE
+)
+_LAST_CLAUSE = re.compile(r"[,;:()]|\s-\s")
+_LEADS_IN = re.compile(
+    r"(?:\A|[,:;()]|\s-|^-|[#>•]"
+    r"|\b(?:so|hence|thus|therefore|then|and|finally|consequently|accordingly|clearly|overall|that|only)"
+    r"|\b(?:i|we)(?:'d|'m| would| am| are| can| will)?(?: \w{2,12}ly)? (?:think|believe|say|guess"
+    r"|conclude|find"
+    r"|confident|certain|sure))\s*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+_END_OF_SENTENCE = re.compile(r"[.!?](?:\s+|\Z)|[。！？।;\n]")
+# Characters before a statement in which the begin of its sentence is looked for.
+REACH = 240
+
+
+def sentence_before(text: str, at: int) -> str:
+    """The part of a sentence before a place in it."""
+    reach = text[max(0, at - REACH) : at]
+    ends = [found.end() for found in _END_OF_SENTENCE.finditer(reach)]
+    return reach[ends[-1] :] if ends else reach
+
+
+# Behind an answer: it is taken back.
+DOUBT_WORDS = (
+    r"wait|hmm+|oops|nope|actually|correct(?:ion|ed)|edit|update|revis(?:e|ed|ion)|scratch that|strike that",
+    r"(?:on|upon) (?:second|further|closer|reflection|review)|second thoughts?|reconsider\w*|instead|better",
+    r"mistaken|mistakenly|mistake|made an error|i was wrong|i meant?|i take|kidding|joking|sorry|apolog\w+",
+)
+COURTESY = re.compile(
+    r"\W*(?:(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate)|(?:i )?hope (?:this|that|it)"
+    r"|(?:would|do) you (?:like|want|need)|if you(?:'d| would| have| want| need|'re)"
+    r"|(?:is|are) there any|(?:i'm |i am )?(?:happy|glad) to|good luck|thanks?\b|thank you"
+    r"|you're welcome|shall i|should i|can i help|want me to|need (?:more|any|further))",
+    re.IGNORECASE,
+)
+CERTAINTY = re.compile(
+    r"\W{0,4}(?:confidence|certainty|probability)(?: level| score)? ?[:=]? ?(?:is )?(?:\d[\d.]* ?%?"
+    r"|high|very high)"
+    r"[ \t)]*(?:\n|\.(?!\d)|\Z)",
+    re.IGNORECASE,
+)
+
+
+def stated_abroad(folded: str) -> Iterator[Match[str]]:
+    """Words of other languages than English behind which the answer is expected, in a folded text."""
+    if not folded.isascii() or any(word in folded for word in _WORDS_ABROAD):
+        for found in _STATED_ABROAD.finditer(folded):
+            if begins_a_word(folded, found.start()) or not found[0][0].isascii():
+                yield found
+
+
+def begins_a_word(text: str, at: int) -> bool:
+    return at == 0 or not text[at - 1].isalnum()
+
+
+def is_own(before: str, *, leads_in: bool = True) -> bool:
+    """Whether a statement after these words of its sentence is meant: not denied, and no word of others."""
+    if not before.strip():
+        return True
+    clause = _LAST_CLAUSE.split(before)[-1]
+    if DENIAL_WORDS.search(clause) or DENIAL_ABROAD.search(clause) or _PERHAPS.search(clause):
+        return False
+    if _SUPPOSED.search(before) or _NOT_OWN_ABROAD.search(before):
+        return False
+    if _REPORTED.search(before) and not _CONCLUDES.search(before):
+        return False
+    return not leads_in or _LEADS_IN.search(before) is not None
