@@ -22,8 +22,19 @@ class UnexpectedValue(Exception):
 
 
 def to_bytes(value: object) -> bytes:
-    """Raises TypeError for what is no plain value, and UnicodeEncodeError for a text that is not UTF-8."""
-    return _encoder.encode(value)
+    """Replaces half a surrogate pair, which is no character. Raises TypeError for what is no plain value."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_of_characters(msgspec.to_builtins(value, builtin_types=(bytes,))))
+
+
+def _of_characters(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_of_characters(name): _of_characters(each) for name, each in value.items()}
+    return [_of_characters(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def from_bytes(content: bytes, expected: type[T], read_extension: ReadExtension | None = None) -> T:

@@ -3,7 +3,7 @@
 import asyncio
 import pickle
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from services.common.processes.child_process import ChildProcess
 from services.common.processes.commands import inherited_environment, module_command
@@ -36,7 +36,7 @@ class BoundedCalls:
             is_in_step = False
             try:
                 async with asyncio.timeout(seconds):
-                    returned = await exchange(process, request)
+                    reply = await exchange(process, request)
                 is_in_step = len(request) <= KEPT_BYTES
             except (OSError, EOFError, TimeoutError) as error:
                 log.warning("call ended", function=function.__qualname__, seconds=seconds, error=repr(error))
@@ -46,6 +46,7 @@ class BoundedCalls:
                     self._idle.append(process)
                 else:
                     await process.end()
+        returned = pickle.loads(reply)  # noqa: S301  # our own process, which reads nothing of others
         if isinstance(returned, BaseException):
             raise returned
         result: T = returned
@@ -63,8 +64,8 @@ async def start_process(module: str, *arguments: str) -> ChildProcess:
     return await ChildProcess.start(module_command(module, *arguments), environment)
 
 
-async def exchange(process: ChildProcess, request: bytes) -> Any:
-    """The reply to a request that is framed."""
+async def exchange(process: ChildProcess, request: bytes) -> bytes:
+    """The reply to a request."""
     await process.send(REQUEST, request)
     _, reply = await process.receive()
-    return pickle.loads(reply)  # noqa: S301  # our own process
+    return reply

@@ -44,8 +44,8 @@ def memory_of_machine() -> int:
     return min(limits)
 
 
-async def ask(process: ChildProcess, request: bytes, timeouts: ProcessTimeouts) -> Any:
-    """The reply to a framed request. Raises RequestUnanswerable or ProcessLost: the process must be ended."""
+async def ask(process: ChildProcess, request: bytes, timeouts: ProcessTimeouts) -> bytes:
+    """The reply to a request. Raises RequestUnanswerable or ProcessLost: the process must be ended."""
     asking = asyncio.create_task(exchange(process, request), name="ask a process")
     try:
         await _until_done(asking, process, timeouts)

@@ -9,8 +9,9 @@ UNREAD = -1
 # (target, predicted), for metrics that need all samples at once.
 LabelPair = tuple[int, int]
 # (target, predicted), or where rollouts vote (score, number of the prediction).
-NumberPair = tuple[float, float]
-ScoreValue = float | LabelPair | NumberPair
+NumberPair = tuple[int | float, int | float]
+# Whole numbers are not made floats between processes: what is stored tells 1 from 1.0.
+ScoreValue = int | float | NumberPair
 
 
 class ScoringImpossible(ValueError):

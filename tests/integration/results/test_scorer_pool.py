@@ -1,13 +1,11 @@
 """Texts are scored in processes: an answer that takes too much costs its own score and nothing else."""
 
 import asyncio
-import ctypes
 import os
 import signal
 import sys
-import time
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +17,16 @@ from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskSco
 from services.common.errors import DependencyUnavailable
 from services.results.processes import watched_process
 from services.results.processes.watched_process import ProcessTimeouts
+from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.processes import scorer_pool
 from services.results.scoring.processes.scorer_pool import DEFAULT_TIMEOUTS, ScorerPool
 from services.results.scoring.processes.scorer_process import ScoringLimits
 from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
+from services.results.scoring.score_answer import score_answer
+from services.results.scoring.text_metrics import MATCH_METRICS, OVERLAP_METRICS
 from tests.fakes.eventually import eventually, holds
+from tests.fakes.scoring.obeying_scorer import PROGRAM
 from tests.harness.processes import bound
 
 pytestmark = pytest.mark.asyncio
@@ -84,7 +86,7 @@ async def test_once_slow_answers_took_their_time_each_has_less() -> None:
 
 
 async def test_an_answer_that_takes_much_memory_is_no_score() -> None:
-    async with pool(replace(LIMITS, memory_bytes=150 * 1024**2)) as scorer:
+    async with pool(replace(LIMITS, memory_bytes=156 * 1024**2)) as scorer:
         scored = await scorer.score(uncompiled("rougeL_max"), [QUICK, overlapping(1413), QUICK])
     assert reasons(list(scored)) == ["", "it took too much memory", ""]
 
@@ -95,32 +97,41 @@ async def test_rouge_of_long_texts_is_refused_at_once() -> None:
     assert reasons([scored]) == ["ROUGE does not compare an answer of 8000 words with 8001 words"]
 
 
+@pytest.fixture
+def obeying(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes do what an answer says, as one that an answer has taken over."""
+    monkeypatch.setattr(scorer_pool, "MODULE", PROGRAM)
+
+
+def saying(deed: str) -> AnswerToScore:
+    return ScoringTarget(texts=("w",)), Answer(deed)
+
+
+@pytest.mark.usefixtures("obeying")
 async def test_a_scorer_that_fails_costs_one_answer() -> None:
-    broken = (ScoringTarget(texts=(None,)), Answer("yes"))  # type: ignore[arg-type]  # no sample has it
     async with pool() as scorer:
-        scored = await scorer.score(
-            uncompiled("squad_f1"), [broken, (ScoringTarget(texts=("yes",)), Answer("yes"))]
-        )
-    assert [isinstance(one, ScoringImpossible) for one in scored] == [True, False]
-    assert reasons(list(scored))[0].startswith("the scorer failed with ")
+        scored = await scorer.score(uncompiled("squad_f1"), [saying("fail"), QUICK])
+    assert reasons(list(scored)) == ["the scorer failed with ZeroDivisionError('no score')", ""]
 
 
-class Calls:
-    """Calls a function in the process that reads it."""
-
-    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
-        self._call = (function, arguments)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return self._call
-
-
-def calling(function: Callable[..., object], *arguments: object) -> AnswerToScore:
-    return ScoringTarget(texts=(Calls(function, *arguments),)), Answer("yes")  # type: ignore[arg-type]  # no sample has it
+async def test_scores_of_every_metric_come_back_as_they_are() -> None:
+    answer = (ScoringTarget(texts=("a right text",), wrong_texts=("a wrong one",)), Answer("a right one"))
+    metrics = tuple(MetricUse(name) for name in (*OVERLAP_METRICS, *MATCH_METRICS))
+    task = TaskScoring(OutputType.GENERATE_UNTIL, metrics)
+    async with pool() as scorer:
+        [scored] = await scorer.score(UncompiledScoring(task, None, "run"), [answer])
+    assert scored == score_answer(compile_scoring(task), *answer)
 
 
-# For the scoring process, not for this one.
-SLEEP = time.sleep  # noqa: TID251  # runs in the scoring process, which has no loop
+async def test_text_that_is_no_unicode_is_scored() -> None:
+    texts = ["\ud800", "a\udcffb", "\ud83d\ude00", "\0\U0010ffff"]
+    answers = [(ScoringTarget(texts=("b",)), Answer(text)) for text in texts]
+    async with pool() as scorer:
+        scored = await scorer.score(uncompiled("exact_match"), answers)
+    predictions = ["\ufffd", "a\ufffdb", "\U0001f600", "\0\U0010ffff"]
+    assert scored == [Score(prediction, {"exact_match": 0.0}) for prediction in predictions]
+
+
 ENDS_PROCESS = "it ended the process that scores"
 SHORT_TIMEOUTS = ProcessTimeouts(cpu_seconds=5.0, interval_seconds=0.5)
 
@@ -128,22 +139,19 @@ SHORT_TIMEOUTS = ProcessTimeouts(cpu_seconds=5.0, interval_seconds=0.5)
 @pytest.mark.parametrize(
     "deadly",
     [
-        calling(os._exit, 1),
-        calling(ctypes.string_at, 0),
-        calling(os.abort),
-        # No timer of Python ends it.
-        calling(sum, range(10**12)),
-        calling(SLEEP, 3600),
+        *("exit", "read no memory", "abort", "compute", "sleep 3600"),
+        *("reply no score", "reply too many", "reply nothing", "reply a pickle"),
     ],
-    ids=["exits", "reads no memory", "aborts", "computes", "waits"],
 )
-async def test_an_answer_that_ends_the_process_costs_its_own_score(deadly: AnswerToScore) -> None:
+@pytest.mark.usefixtures("obeying")
+async def test_an_answer_that_ends_the_process_costs_its_own_score(deadly: str) -> None:
     async with pool(timeouts=SHORT_TIMEOUTS) as scorer:
-        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK, deadly, QUICK])
+        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK, saying(deadly), QUICK])
     assert reasons(list(scored)) == ["", ENDS_PROCESS, ""]
     assert scoring_processes() == []
 
 
+@pytest.mark.usefixtures("obeying")
 async def test_a_machine_that_kills_processes_is_no_fault_of_an_answer() -> None:
     """As the kernel does where memory runs out."""
 
@@ -157,16 +165,17 @@ async def test_a_machine_that_kills_processes_is_no_fault_of_an_answer() -> None
     async with pool() as scorer:
         killing = asyncio.ensure_future(kill_all())
         with pytest.raises(DependencyUnavailable):
-            await scorer.score(uncompiled("rougeL_max"), [calling(SLEEP, 3600)])
+            await scorer.score(uncompiled("rougeL_max"), [saying("sleep 3600")])
         killing.cancel()
         scored = await scorer.score(uncompiled("rougeL_max"), [QUICK])
     assert reasons(list(scored)) == [""]
 
 
+@pytest.mark.usefixtures("obeying")
 async def test_a_machine_without_time_is_no_fault_of_an_answer() -> None:
     """The process is stopped for several intervals, as one that is swapped out."""
     async with pool(timeouts=SHORT_TIMEOUTS) as scorer:
-        scoring = asyncio.ensure_future(scorer.score(uncompiled("rougeL_max"), [calling(SLEEP, 0.4), QUICK]))
+        scoring = asyncio.ensure_future(scorer.score(uncompiled("rougeL_max"), [saying("sleep 0.4"), QUICK]))
         await eventually(lambda: any(map(has_begun, scoring_processes())), "it is at work")
         [process] = scoring_processes()
         os.kill(process, signal.SIGSTOP)
@@ -270,4 +279,4 @@ def scoring_processes() -> list[int]:
     """Of this test."""
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     commands = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
-    return [child for child, command in commands.items() if b"scorer_process" in command]
+    return [child for child, command in commands.items() if b"scorer" in command]

@@ -1,18 +1,18 @@
 """Scores texts in separate processes: they never delay the event loop, and a stuck one can be ended."""
 
 import asyncio
-import pickle
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 
 from services.common.errors import DependencyUnavailable
 from services.common.processes.child_process import ChildProcess
+from services.common.processes.plain_values import UnexpectedValue, from_bytes, to_bytes
 from services.common.structured_logs import get_logger
 from services.results.processes.bounded_calls import exchange, start_process
 from services.results.processes.errors import ProcessLost, RequestUnanswerable
 from services.results.processes.watched_process import ProcessTimeouts, ask, memory_of_machine
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
-from services.results.scoring.processes.scorer_process import ScoringLimits
+from services.results.scoring.processes.scorer_process import Reply, Request, ScoringLimits
 from services.results.scoring.score import ScoringImpossible
 
 MODULE = "services.results.scoring.processes.scorer_process"
@@ -83,7 +83,8 @@ class ScorerPool:
             process = self._idle.pop() if self._idle and not is_fresh else await self._started()
             is_in_step = False
             try:
-                found: list[Scored] = await ask(process, pickle.dumps((uncompiled, answers)), self._timeouts)
+                reply = await ask(process, to_bytes(Request(uncompiled, answers)), self._timeouts)
+                found = _scored(reply, len(answers))
                 is_in_step = True
             finally:
                 # A process that was cut off in a reply would answer the next request with its rest.
@@ -102,7 +103,7 @@ class ScorerPool:
         is_there = False
         try:
             async with asyncio.timeout(START_SECONDS):
-                await exchange(process, pickle.dumps(()))
+                await exchange(process, b"")
             is_there = True
         except (OSError, EOFError, TimeoutError) as error:
             log.warning("scoring process not started", error=repr(error))
@@ -111,3 +112,17 @@ class ScorerPool:
             if not is_there:
                 await process.end()
         return process
+
+
+def _scored(reply: bytes, asked: int) -> Sequence[Scored]:
+    """Scores of the first answers. Raises RequestUnanswerable.
+
+    A process that reads a hostile answer may write any bytes.
+    """
+    try:
+        found = from_bytes(reply, Reply)
+    except UnexpectedValue as error:
+        raise RequestUnanswerable(f"its reply is {error}") from error
+    if not 1 <= len(found) <= asked:
+        raise RequestUnanswerable(f"its reply has {len(found)} scores of {asked}")
+    return [ScoringImpossible(one) if isinstance(one, str) else one for one in found]

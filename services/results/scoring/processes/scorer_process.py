@@ -1,6 +1,6 @@
 """A process that scores answers for results, with bounds on the time and the memory of each.
 
-It reads pickled requests from its input and writes pickled replies. It ends when its input does.
+It ends when its input does.
 """
 
 import math
@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import TypeAlias
 
-from proctor.values.outcome import Answer
-from services.results.processes.child_process import answer_requests, pickle_by_fields
+from services.common.processes.plain_values import from_bytes, to_bytes
+from services.results.processes.child_process import answer_requests
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
-from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
+from services.results.scoring.score import Score, ScoringImpossible
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import load_libraries
 from services.results.scoring.timed_regex import SLOW_SECONDS, SlowTime
@@ -29,8 +30,14 @@ REPLY_SECONDS = 1.0
 RING_SECONDS = 0.01
 NEVER = math.inf
 
-# Imported at both ends of the pipe.
-pickle_by_fields(Answer, ScoringTarget, Score)
+# Scores, or why there is none.
+Reply: TypeAlias = list[Score | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    uncompiled: UncompiledScoring
+    answers: Sequence[AnswerToScore]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +131,16 @@ def main() -> None:
     scorer = BoundedScorer(limits)
     # PROF counts CPU time of the process, user and system.
     signal.signal(signal.SIGPROF, scorer.ring)
+    answer_requests(partial(reply, scorer), limits.memory_bytes)
+
+
+def reply(scorer: BoundedScorer, request: bytes) -> bytes:
     # An empty request asks whether the process is there.
-    answer_requests(lambda request: scorer.score(*request) if request else [], limits.memory_bytes)
+    if not request:
+        return b""
+    asked = from_bytes(request, Request)
+    scored = scorer.score(asked.uncompiled, asked.answers)
+    return to_bytes([str(one) if isinstance(one, ScoringImpossible) else one for one in scored])
 
 
 if __name__ == "__main__":
