@@ -11,8 +11,9 @@ from tests.reference.golden_reference import folder_of
 
 LIMIT = 200
 
-# Ours say where the rows lie and which version they are; lm-evaluation-harness says both in another way.
-_OUR_KEYS = ("task", "version", "dataset")
+# Ours say where the rows lie and which version they are; lm-evaluation-harness says both in another way. What
+# a letter stands for it does not know: it reads no answers in words.
+_OUR_KEYS = ("task", "version", "dataset", "doc_to_choice_text")
 _SPLITS = ("train", "validation", "test")
 
 

@@ -22,7 +22,7 @@ async def test_answers_are_scored_again_and_the_record_stays(site: Site, looks: 
         await expect(page.locator("#outcome")).to_contain_text("Read differently")
         await page.wait_for_url("**/rescore?task=*&metric=acc")
         # What the answers cannot have is said at its field, and what was entered stays.
-        await page.locator("select[name=metric]").select_option("squad_f1")
+        await page.locator("select[name=metric]").select_option("mcc")
         await page.locator("#scoring summary").click()
         await page.locator("textarea[name=options]").fill("{")
         await page.get_by_role("button", name="Score the answers again").click()
