@@ -142,3 +142,15 @@ class ReadTooSlow(DomainError, kind=ErrorKind.UNAVAILABLE, reason="READ_TOO_SLOW
 
 class WorkCancelled(Exception):
     """The work of this thread was cancelled."""
+
+
+class TookTooLong(Exception):
+    """A call was ended because its time was over, or its process was lost."""
+
+
+class RequestUnanswerable(Exception):
+    """The process crashed, exceeded its CPU time, or hangs idle."""
+
+
+class ProcessLost(Exception):
+    """The process was killed, or stopped for long, by something else than its request."""

@@ -15,6 +15,7 @@ from services.common.nats.pull import Puller
 from services.common.nats.streams import outcome_consumer
 from services.common.postgres import PostgresSession
 from services.common.process import usable_dispatch_proof_key
+from services.common.processes.bounded_calls import BoundedCalls
 from services.common.structured_logs import get_logger
 from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers import grpc_results_api
@@ -44,7 +45,6 @@ from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
-from services.results.processes.bounded_calls import BoundedCalls
 from services.results.rescoring import grpc_api as grpc_rescore_api
 from services.results.rescoring.rescore_task import RescoreTask
 from services.results.runs.delete_unused_sets import DeleteUnusedSets

@@ -11,9 +11,9 @@ from services.common.lifecycle import BackgroundLoops
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
+from services.common.processes.bounded_calls import BoundedCalls
 from services.common.requests.open_sessions import SessionOpener
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
-from services.results.processes.bounded_calls import BoundedCalls
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.topics import CONSUMING, Connections, Processes, Topics, make_topics

@@ -11,7 +11,7 @@ from itertools import combinations
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.values.scoring import benchmark_group
 from services.common.checked_fields import invalid_field
-from services.common.errors import DependencyUnavailable
+from services.common.errors import DependencyUnavailable, TookTooLong
 from services.common.structured_logs import get_logger
 from services.results.comparison.comparability import check_comparable, check_options, warnings_of
 from services.results.comparison.compared_metrics import (
@@ -34,7 +34,6 @@ from services.results.comparison.errors import ComparisonTooSlow, NoCommonSample
 from services.results.comparison.pair_differences import pair_differences
 from services.results.comparison.ports import Calls, ComparisonStore, RunsOfModels
 from services.results.comparison.postgres import PostgresPairs
-from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from proctor.values.scoring import OutputType, benchmark_group
+from services.common.errors import TookTooLong
 from services.common.structured_logs import get_logger
 from services.results.comparison.ports import Calls
 from services.results.leaderboard.baseline import (
@@ -17,7 +18,6 @@ from services.results.leaderboard.closed_run import BenchmarkBaselines, Benchmar
 from services.results.leaderboard.ports import BaselineStore
 from services.results.leaderboard.process_leases import MAX_STARTS, ProcessLeases
 from services.results.leases.lease import Lease, WorkKind
-from services.results.processes.errors import TookTooLong
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore

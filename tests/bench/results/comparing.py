@@ -13,12 +13,12 @@ from rich.table import Table
 from proctor.values.scoring import TaskGroup
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
+from services.common.processes.bounded_calls import BoundedCalls
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns
 from services.results.comparison.comparison import DifferenceCache
 from services.results.comparison.postgres import PostgresPairs
 from services.results.leaderboard.postgres import PostgresLeaderboard
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
-from services.results.processes.bounded_calls import BoundedCalls
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import PlannedTask, RunFacts, RunPlan
 from tests.fakes.results.recorded_run import CHOICE_SCORING, new_id

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
+from services.common.errors import TookTooLong
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import BenchmarkBaselines, ClosedRun
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import HistoryRange, HistoryTotals
 from services.results.leases.lease import Work, WorkKind
-from services.results.processes.errors import TookTooLong
 from services.results.runs.run_plan import PlannedTask
 from tests.fakes.results.memory_leases import MemoryLeases
 from tests.fakes.results.memory_results import MemoryRows

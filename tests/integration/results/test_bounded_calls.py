@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from services.results.processes import bounded_calls
-from services.results.processes.bounded_calls import BoundedCalls
-from services.results.processes.errors import TookTooLong
+from services.common.errors import TookTooLong
+from services.common.processes import bounded_calls
+from services.common.processes.bounded_calls import BoundedCalls
 
 LONG = 60.0
 

@@ -15,8 +15,8 @@ import pytest
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.common.errors import DependencyUnavailable
-from services.results.processes import watched_process
-from services.results.processes.watched_process import ProcessTimeouts
+from services.common.processes import watched_process
+from services.common.processes.watched_process import ProcessTimeouts
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.processes import scorer_pool

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 
-from services.common.errors import DependencyUnavailable
+from services.common.errors import DependencyUnavailable, ProcessLost, RequestUnanswerable
+from services.common.processes.bounded_calls import exchange, start_process
 from services.common.processes.child_process import ChildProcess
 from services.common.processes.plain_values import UnexpectedValue, from_bytes, to_bytes
+from services.common.processes.watched_process import ProcessTimeouts, ask, memory_of_machine
 from services.common.structured_logs import get_logger
-from services.results.processes.bounded_calls import exchange, start_process
-from services.results.processes.errors import ProcessLost, RequestUnanswerable
-from services.results.processes.watched_process import ProcessTimeouts, ask, memory_of_machine
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.processes.scorer_process import Reply, Request, ScoringLimits
 from services.results.scoring.score import ScoringImpossible

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TypeAlias
 
 from services.common.processes.plain_values import from_bytes, to_bytes
-from services.results.processes.child_process import answer_requests
+from services.common.processes.request_loop import answer_requests
 from services.results.scoring.compiled_scoring import CompiledScoring, compile_scoring
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.score import Score, ScoringImpossible

@@ -10,7 +10,7 @@ import pytest_asyncio
 from proctor.values.comparison import Verdict
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, ScoringMethod
-from services.common.errors import InvalidParameter
+from services.common.errors import InvalidParameter, TookTooLong
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import CompareQuery
 from services.results.comparison.comparison import BENCHMARK
@@ -22,7 +22,6 @@ from services.results.comparison.errors import (
     RunOfModelNotFound,
 )
 from services.results.comparison.list_flips import FlipsPage, FlipsQuery
-from services.results.processes.errors import TookTooLong
 from services.results.runs.errors import RecordNotFound, RunNotFrozen
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.metric_names import UnknownMetric

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
-from services.common.errors import DependencyUnavailable
+from services.common.errors import DependencyUnavailable, TookTooLong
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.leaderboard.add_baselines import SLOW_RUN_SECONDS
@@ -25,7 +25,6 @@ from services.results.leases.lease import Work, WorkKind
 from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
-from services.results.processes.errors import TookTooLong
 from services.results.runs.run_plan import PlannedTask
 from services.results.statistics.figure import Figure
 from tests.fakes.results.inline_scorer import InlineScorer

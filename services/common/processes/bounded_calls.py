@@ -5,15 +5,15 @@ import pickle
 from collections.abc import Callable
 from typing import TypeVar
 
+from services.common.errors import TookTooLong
 from services.common.processes.child_process import ChildProcess
 from services.common.processes.commands import inherited_environment, module_command
+from services.common.processes.request_loop import REQUEST
 from services.common.structured_logs import get_logger
-from services.results.processes.child_process import REQUEST
-from services.results.processes.errors import TookTooLong
 
 T = TypeVar("T")
 
-MODULE = "services.results.processes.child_process"
+MODULE = "services.common.processes.request_loop"
 # A process that was given more is not kept: it would hold the memory that it needed.
 KEPT_BYTES = 16 * 1024 * 1024
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}

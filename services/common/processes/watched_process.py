@@ -12,9 +12,9 @@ from typing import Any
 
 import psutil
 
+from services.common.errors import ProcessLost, RequestUnanswerable
+from services.common.processes.bounded_calls import exchange
 from services.common.processes.child_process import ChildProcess
-from services.results.processes.bounded_calls import exchange
-from services.results.processes.errors import ProcessLost, RequestUnanswerable
 
 # A request cannot cause these. The kernel sends the first where the machine runs out of memory, and the limit
 # of a process is below that; people and supervisors send the others.
