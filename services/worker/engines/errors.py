@@ -63,6 +63,12 @@ class UnsupportedRequest(EngineFailure):
     failure_class = FailureClass.REFUSED
 
 
+class EngineBrokeOff(EngineFailure):
+    """The engine ended one answer by itself, as vLLM does where it cannot load its cache: ask again."""
+
+    is_transient = True
+
+
 class EngineDied(EngineFailure):
     """The engine's process ended: requests in flight are not recorded, and the next load restarts it."""
 

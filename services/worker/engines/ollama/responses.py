@@ -6,6 +6,7 @@ from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import TokenUsage
 from services.worker.engines.engine import AttentionShape
 from services.worker.engines.errors import ProviderFailed
+from services.worker.engines.finish_reasons import read_finish_reason
 from services.worker.engines.http.event_stream import JsonLines, StreamedText, StreamError, StreamEvent
 from services.worker.engines.http.usage import ollama_usage
 from services.worker.engines.parsed_json import (
@@ -16,7 +17,6 @@ from services.worker.engines.parsed_json import (
     read_choice,
     read_document,
     text_of,
-    word_of,
 )
 from services.worker.engines.tool_calls import ToolCall, new_call, with_calls
 
@@ -83,7 +83,7 @@ def read_answer(document: Json, *, is_json: bool) -> tuple[Answer, TokenUsage]:
     text = holder.get("content" if "message" in document else "response")
     if not isinstance(text, str):
         raise ProviderFailed("The server's answer holds no text.")
-    answer = Answer(read_choice(text) if is_json else text, word_of(document.get("done_reason")))
+    answer = Answer(read_choice(text) if is_json else text, read_finish_reason(document.get("done_reason")))
     usage = ollama_usage(document)
     thinking = text_of(holder.get("thinking"))
     kept = {"reasoning_content": thinking} if thinking else {}

@@ -9,7 +9,8 @@ import orjson
 from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.plain import Json
 from proctor.values.usage import TokenUsage
-from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
+from services.worker.engines.errors import ProviderFailed, UnsupportedRequest
+from services.worker.engines.finish_reasons import read_finish_reason, refuse_broken
 from services.worker.engines.http.error_responses import (
     ErrorMeaning,
     ProviderError,
@@ -38,8 +39,6 @@ _STATUSES = {
     "not_found_error": 404,
 }
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-# The server ended the answer, not the model: vLLM, SGLang, OpenRouter, TensorRT-LLM, DeepSeek.
-_BREAKS = frozenset({"error", "abort", "timeout", "cancelled", "insufficient_system_resource"})
 # The log-probability of a nearly certain token may be rounded to a little above 0.
 _MAX_LOGPROB = 1e-3
 # The fields of a message that every answer keeps.
@@ -96,12 +95,11 @@ def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tupl
     choices = read_choices(document)
     # The protocol does not promise their order.
     choice = min(choices, key=lambda each: count_of(each.get("index")))
-    finish_reason = word_of(choice.get("finish_reason"))
+    finish_reason = read_finish_reason(choice.get("finish_reason"))
+    # All texts are kept as one answer.
+    for other in choices:
+        refuse_broken(word_of(other.get("finish_reason")))
     text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
-    if finish_reason == "content_filter":
-        raise RequestRefused("The server's content filter withheld the answer, or a part of it.")
-    if finish_reason in _BREAKS:
-        raise ProviderFailed(f"The server broke off its answer ({finish_reason}).")
     if not isinstance(text, str):
         raise ProviderFailed("The server's answer holds no text.")
     is_kept = is_kept and (len(choices) > 1 or _is_more_than_text(choice))
@@ -137,6 +135,7 @@ def _is_more_than_text(choice: Json) -> bool:
 
 def read_choice_score(choice: Json, continuation: range) -> ChoiceScore:
     """Sums the tokens that begin inside the continuation, in characters of the echoed text."""
+    read_finish_reason(choice.get("finish_reason"))
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict) or not logprobs.get("token_logprobs"):
         raise UnsupportedRequest(

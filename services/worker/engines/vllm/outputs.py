@@ -15,10 +15,20 @@ from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.plain import Json
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines.engine import EngineResponse
+from services.worker.engines.errors import EngineBrokeOff
 from services.worker.engines.vllm.token_split import TokenSplit
 
 # JSON has no infinity; the protocol uses this for an impossible token.
 _MIN_LOGPROB = -9999.0
+# The engine failed on the request, or was paused or stopped in the middle of it.
+_BROKEN = frozenset({"error", "abort"})
+
+
+def refuse_broken(output: RequestOutput) -> None:
+    """Raises EngineBrokeOff: an answer that the engine aborted may be empty or half, and has no scores."""
+    for completion in output.outputs:
+        if completion.finish_reason in _BROKEN:
+            raise EngineBrokeOff(f"vLLM broke off its answer ({completion.finish_reason}).")
 
 
 def single_token_params(splits: Sequence[TokenSplit]) -> SamplingParams:

@@ -213,6 +213,7 @@ class VllmRuntime:
         except (EngineDeadError, EngineGenerateError, VLLMClientError, ValueError) as error:
             raise self._failure_from(error) from error
         assert final is not None
+        outputs.refuse_broken(final)
         return final
 
     def _failure_from(self, error: Exception) -> EngineFailure:

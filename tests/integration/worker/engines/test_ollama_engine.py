@@ -101,6 +101,15 @@ async def test_answer_cut_at_the_limit_ends_by_length(harness: NativeStand) -> N
     assert (await harness.ask()).answer.finish_reason == "length"
 
 
+@pytest.mark.parametrize("reason", ["unload", "load"])
+async def test_a_model_that_was_only_loaded_or_unloaded_gave_no_answer(
+    harness: NativeStand, reason: str
+) -> None:
+    harness.server.answer = ollama_server.chat_answer("", done_reason=reason)
+    with pytest.raises(ProviderFailed, match=reason):
+        await harness.ask()
+
+
 async def test_answer_that_is_not_done_is_none(harness: NativeStand) -> None:
     harness.server.answer = ollama_server.chat_answer("The answer", done=False)
     with pytest.raises(ProviderFailed, match="before the model was done"):

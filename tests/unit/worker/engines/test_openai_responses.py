@@ -63,16 +63,62 @@ def test_the_answer_is_the_choice_with_the_first_index() -> None:
     assert answer_in({"choices": [second, first]}, is_chat=False).text == "Bergen"
 
 
+@pytest.mark.parametrize("reason", ["content_filter", "sensitive", "SAFETY", "guardrail_intervened"])
 @pytest.mark.parametrize("text", [None, "", "To build one, first"])
-def test_withheld_answer_is_a_refusal_whatever_text_precedes(text: str | None) -> None:
+def test_withheld_answer_is_a_refusal_whatever_text_precedes(text: str | None, reason: str) -> None:
     with pytest.raises(RequestRefused):
-        answer_in(chat_document({"content": text}, "content_filter"), is_chat=True)
+        answer_in(chat_document({"content": text}, reason), is_chat=True)
 
 
-@pytest.mark.parametrize("reason", ["error", "abort", "timeout", "cancelled", "insufficient_system_resource"])
-def test_an_answer_that_the_server_broke_off_is_no_answer(reason: str) -> None:
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "error",
+        "ERROR",
+        "abort",
+        "aborted",
+        "timeout",
+        "canceled",
+        "cancelled",
+        "network_error",
+        "insufficient_system_resource",
+    ],
+)
+@pytest.mark.parametrize("content", [None, "", "To build one, first"])
+def test_an_answer_that_the_server_broke_off_is_no_answer(reason: str, content: str | None) -> None:
     with pytest.raises(ProviderFailed, match=rf"broke off its answer \({reason}\)"):
-        answer_in(chat_document({"content": "To build one, first"}, reason), is_chat=True)
+        answer_in(chat_document({"content": content}, reason), is_chat=True)
+
+
+def test_one_of_several_texts_that_was_broken_off_is_no_answer() -> None:
+    choices = [
+        {"index": 0, "text": "42", "finish_reason": "stop"},
+        {"index": 1, "text": "", "finish_reason": "abort"},
+    ]
+    with pytest.raises(ProviderFailed):
+        answer_in({"choices": choices}, is_chat=False)
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ("stop", "stop"),
+        ("eos_token", "stop"),
+        ("COMPLETE", "stop"),
+        ("length", "length"),
+        ("MAX_TOKENS", "length"),
+        ("model_length", "length"),
+        ("repetition", "repetition"),
+        ("tool_calls", "tool_calls"),
+    ],
+)
+def test_words_of_other_servers_for_an_end_are_those_of_the_protocol(said: str, known: str) -> None:
+    assert answer_in(chat_document({"content": "42"}, said), is_chat=True).finish_reason == known
+
+
+def test_scores_of_a_request_that_was_broken_off_are_none() -> None:
+    with pytest.raises(ProviderFailed):
+        read_choice_score({**echoed([None, -1.0], [None, None]), "finish_reason": "error"}, range(3, 9))
 
 
 def test_finish_reason_is_cut_to_fit_a_message() -> None:

@@ -97,6 +97,11 @@ def test_cancelling_the_task_aborts_the_request(seen: dict[str, Any]) -> None:
     assert seen["cancelling"] == {"cancelled": True, "left": 0}
 
 
+def test_an_answer_that_the_engine_aborts_is_a_failure_and_no_answer(seen: dict[str, Any]) -> None:
+    aborted = {"type": "EngineBrokeOff", "says": "vLLM broke off its answer (abort)."}
+    assert seen["aborting"] == aborted | {"tokens_after": seen["generating"]["tokens"][1]}
+
+
 def test_killed_engine_fails_all_in_flight_at_once_and_is_started_again(seen: dict[str, Any]) -> None:
     dying = seen["dying"]
     assert dying["types"] == ["EngineDied"] * 5

@@ -153,6 +153,18 @@ async def see_cancelling(vllm: VllmEngine) -> Seen:
     return {"cancelled": asking.cancelled(), "left": unfinished(vllm)}
 
 
+async def see_aborting(vllm: VllmEngine) -> Seen:
+    """The engine itself ends what it answers, as it does where weights are exchanged."""
+    asking = asyncio.create_task(failure_of(vllm.generate(FIRST, QUESTION, ENDLESS)))
+    await until_asked(vllm, requests=1)
+    assert vllm._runtime is not None
+    await vllm._runtime._async_llm.pause_generation(mode="abort")
+    failure = await asking
+    await vllm._runtime._async_llm.resume_generation()
+    again = await vllm.generate(FIRST, QUESTION, GREEDY)
+    return {"type": failure["type"], "says": failure["says"], "tokens_after": again.usage.completion_tokens}
+
+
 async def see_dying(vllm: VllmEngine) -> Seen:
     """The engine's process is killed while it answers; asked again, it is there again."""
     asking = [asyncio.create_task(failure_of(vllm.generate(FIRST, QUESTION, ENDLESS))) for _ in range(5)]
@@ -191,6 +203,7 @@ async def observe(folder: Path) -> Seen:
         "scoring": await see_scoring(vllm),
         "constraining": await see_constraining(vllm),
         "cancelling": await see_cancelling(vllm),
+        "aborting": await see_aborting(vllm),
         "dying": await see_dying(vllm),
         "rows": await see_rows(vllm),
         "swapping": await see_swapping(vllm),
