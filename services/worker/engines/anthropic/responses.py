@@ -5,13 +5,10 @@ from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import ProviderFailed, RequestRefused
-from services.worker.engines.http.error_responses import (
-    ErrorMeaning,
-    ProviderError,
-    is_too_long,
-    parse_error_body,
-)
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamError, StreamEvent
+from services.worker.engines.http.error_bodies import parse_error_body, refuse_error_event
+from services.worker.engines.http.error_responses import ErrorMeaning, ProviderError
+from services.worker.engines.http.error_texts import is_too_long
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
 from services.worker.engines.http.usage import anthropic_usage
 from services.worker.engines.parsed_json import (
     count_of,
@@ -24,19 +21,6 @@ from services.worker.engines.parsed_json import (
 )
 from services.worker.engines.tool_calls import new_call, with_calls
 
-# An error in the middle of a stream has a type and no HTTP status.
-_STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 _MEANINGS = {"billing_error": ErrorMeaning.NO_CREDIT, "request_too_large": ErrorMeaning.TOO_LONG}
 _THOUGHTS = ("thinking", "redacted_thinking")
 _FINISH_REASONS = {
@@ -51,11 +35,6 @@ def parse_error(body: bytes) -> ProviderError:
     fields, message = parse_error_body(body)
     meaning = _MEANINGS.get(str(fields.get("type")))
     return ProviderError(message, ErrorMeaning.TOO_LONG if is_too_long(message) else meaning)
-
-
-def status_of_error(document: Json) -> int:
-    """The HTTP status for the type of an error event."""
-    return _STATUSES.get(text_of(object_of(document.get("error")).get("type")), 500)
 
 
 def read_answer(document: Json) -> tuple[Answer, TokenUsage]:
@@ -104,7 +83,7 @@ class AnthropicStream:
         document = read_document(event.data)
         match document.get("type"):
             case "error":
-                raise StreamError(status_of_error(document), event.data)
+                refuse_error_event(document, is_named=True)
             case "message_start":
                 self._add_usage(object_of(document.get("message")))
             case "content_block_start":

@@ -7,15 +7,10 @@ from proctor.values.plain import Json
 from proctor.values.providers.models import ModelInfo
 from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import ProviderFailed, RequestRefused
-from services.worker.engines.http.error_responses import (
-    ErrorMeaning,
-    ProviderError,
-    is_too_long,
-    parse_error_body,
-    parse_status,
-    within_a_day,
-)
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamError, StreamEvent
+from services.worker.engines.http.error_bodies import parse_error_body, refuse_error_event
+from services.worker.engines.http.error_responses import ErrorMeaning, ProviderError, within_a_day
+from services.worker.engines.http.error_texts import is_too_long
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
 from services.worker.engines.http.usage import gemini_usage
 from services.worker.engines.parsed_json import (
     count_of,
@@ -139,8 +134,7 @@ class GeminiStream:
 
     def add(self, event: StreamEvent) -> None:
         chunk = read_document(event.data)
-        if chunk.get("error"):
-            raise StreamError(parse_status(object_of(chunk["error"]).get("code")) or 500, event.data)
+        refuse_error_event(chunk)
         self._latest |= {name: chunk[name] for name in ("promptFeedback", "usageMetadata") if chunk.get(name)}
         for candidate in objects_of(chunk.get("candidates")):
             # The first candidate has the index 0, or none at all.

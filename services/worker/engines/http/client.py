@@ -7,7 +7,7 @@ import aiohttp
 import orjson
 
 from proctor.values.plain import Json
-from services.worker.engines.http.event_stream import StreamError
+from services.worker.engines.http.error_bodies import AnswerError, refuse_error
 from services.worker.engines.http.ports import AnswerStream
 from services.worker.engines.http.responses import HttpResponse, StreamReading, is_streamed, read_body
 from services.worker.engines.http.server import Server
@@ -39,10 +39,8 @@ class HttpClient:
         server.require_key()
         try:
             return await self._request(path, body, stream)
-        except StreamError as error:
-            raise server.failure(
-                error.status, {}, error.body, is_midway=True, had_tools=bool(body.get("tools"))
-            ) from error
+        except AnswerError as error:
+            raise server.failure_instead(error, had_tools=bool(body.get("tools"))) from error
         except TimeoutError as error:
             raise server.timed_out() from error
         except aiohttp.ClientPayloadError as error:
@@ -73,4 +71,6 @@ class HttpClient:
             raise server.failure(
                 response.status, response.headers, body, had_tools=bool(content.get("tools"))
             )
-        return HttpResponse(server.read(body), seconds)
+        document = server.read(body)
+        refuse_error(document)
+        return HttpResponse(document, seconds)

@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-import orjson
-
-from proctor.values.plain import Json
 from services.worker.engines.errors import (
     EngineFailure,
     ModelRefused,
@@ -19,28 +16,18 @@ from services.worker.engines.errors import (
     RequestRefused,
     RequestTimedOut,
 )
-from services.worker.engines.parsed_json import count_of, object_of, objects_of
+from services.worker.engines.http.error_bodies import parse_error_body
+from services.worker.engines.http.error_texts import is_filtered, is_too_long
 
-_TOO_LONG_TEXT = re.compile(
-    r"context[ _](length|window)|maximum (context|model|input) length|too many (input )?tokens"
-    r"|prompt (is )?too long|max_model_len|longer than the maximum|input token count.* exceeds",
-    re.IGNORECASE,
-)
 _TIMEOUT_STATUSES = frozenset({408, 504})
 # The key, the account, the model or the path is refused, so every request would be.
 _MODEL_STATUSES = frozenset({401, 402, 403, 404})
-# Some servers refuse a key by 403, others a prompt.
-_FILTERED_TEXT = re.compile(
-    r"flagged|moderation|usage guidelines|safety (check|filter|system)|content (filter|policy|violat)",
-    re.IGNORECASE,
-)
 _KEY_TEXT = re.compile(
     r"\bkey\b|credential|permission|authori[sz]|access|account|organi[sz]ation|project|region|country|billing",
     re.IGNORECASE,
 )
 _TOOLS_TEXT = re.compile(r"\btools?\b|function[ _-]call", re.IGNORECASE)
 _SUPPORT_TEXT = re.compile(r"requires?\b|support|enable|not (available|allowed|implemented)", re.IGNORECASE)
-_STATUS_TEXT = re.compile(r"[45][0-9]{2}")
 # Limits are per day at the longest; a larger number is a mistake or an attack.
 _MAX_RETRY_AFTER_SECONDS = 86400.0
 _ADVICE = {
@@ -69,6 +56,14 @@ class ProviderError:
     retry_after_seconds: float | None = None
 
 
+class ErrorPlace(StrEnum):
+    """What the server did, up to the status of the error."""
+
+    RESPONSE = "answered"
+    ANSWER = "answered 200 with the error"
+    STREAM = "broke off its answer with"
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
     """`api_key_env` is the environment variable with the key; empty where the pool names none."""
@@ -77,8 +72,8 @@ class ErrorResponse:
     error: ProviderError
     api_key_env: str = ""
     retry_after_seconds: float | None = None
-    # It came in the middle of a stream, so the status is the one that its code stands for.
-    is_midway: bool = False
+    # How it came: with its status, or in the place of an answer, which it stands for.
+    place: ErrorPlace = ErrorPlace.RESPONSE
     # The request offered tools.
     had_tools: bool = False
 
@@ -86,8 +81,8 @@ class ErrorResponse:
 def failure_of(response: ErrorResponse) -> EngineFailure:
     """The class of failure for a status of 300 or more."""
     status, error = response.status, response.error
-    answered = "broke off its answer with" if response.is_midway else "answered"
-    sentence = f"The server {answered} {status}" + (f" and said: {error.message}" if error.message else "")
+    said = f" and said: {error.message}" if error.message else ""
+    sentence = f"The server {response.place} {status}{said}"
     wait = response.retry_after_seconds if error.retry_after_seconds is None else error.retry_after_seconds
     # Before 429, by which OpenAI reports it: waiting would not help.
     if error.meaning is ErrorMeaning.NO_CREDIT:
@@ -108,7 +103,7 @@ def failure_of(response: ErrorResponse) -> EngineFailure:
 def _refusal(response: ErrorResponse, sentence: str) -> EngineFailure:
     """A failure that no later try changes: of the request, or of all requests to the model."""
     status, error = response.status, response.error
-    if error.meaning is ErrorMeaning.FILTERED or (status == 403 and _FILTERED_TEXT.search(error.message)):
+    if error.meaning is ErrorMeaning.FILTERED or (status == 403 and is_filtered(error.message)):
         return RequestRefused(f"The server's content filter refused the prompt: {error.message}")
     advised = f"{sentence} ({_advice(response)})."
     if not _is_about_model(response):
@@ -143,34 +138,6 @@ def parse_plain_error(body: bytes) -> ProviderError:
     return ProviderError(message, ErrorMeaning.TOO_LONG if is_too_long(message) else None)
 
 
-def is_too_long(message: str) -> bool:
-    return _TOO_LONG_TEXT.search(message) is not None
-
-
-def parse_error_body(body: bytes) -> tuple[Json, str]:
-    """Fields and message of `{"error": {...}}`, `{"error": "..."}`, `{"message": ...}` or plain text.
-
-    Of a list, as Google sends it, the first item is used.
-    """
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}, _short(body.decode("utf-8", "replace"))
-    if isinstance(document, list):
-        document = next(iter(objects_of(document)), None)
-    error = object_of(document).get("error", document)
-    if isinstance(error, str):
-        return {}, _short(error)
-    fields = object_of(error)
-    return fields, _short(str(fields.get("message") or ""))
-
-
-def parse_status(code: object) -> int | None:
-    """The HTTP status that an error event names, as a number or in digits."""
-    status = count_of(int(code) if isinstance(code, str) and _STATUS_TEXT.fullmatch(code) else code)
-    return status if 400 <= status < 600 else None
-
-
 def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds, or the seconds until an HTTP date, from 0 to a day. `now` is in seconds since 1970."""
     return within_a_day(_parse_seconds(headers.get("Retry-After", "").strip(), now))
@@ -191,9 +158,3 @@ def _parse_seconds(value: str, now: float) -> float | None:
         return email.utils.parsedate_to_datetime(value).timestamp() - now
     except (ValueError, OverflowError):
         return None
-
-
-def _short(text: str) -> str:
-    """One line, cut to a length that leaves out pages of HTML."""
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else line[:299] + "…"

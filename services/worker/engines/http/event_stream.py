@@ -11,15 +11,6 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 END_OF_STREAM = b"\n\n"
 
 
-class StreamError(Exception):
-    """An error event in the middle of a stream; `status` is the HTTP status that it stands for."""
-
-    def __init__(self, status: int, body: bytes) -> None:
-        super().__init__(f"the server broke off with {status}")
-        self.status = status
-        self.body = body
-
-
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
     """`name` is empty where the server gives none."""

@@ -33,7 +33,7 @@ class AnswerStream(Protocol):
         """Whether more of the answer may follow that marker, until the end of the body."""
 
     def add(self, event: StreamEvent) -> None:
-        """Raises StreamError for an error event, ProviderFailed for an event that cannot be read."""
+        """Raises AnswerError for an error event, ProviderFailed for an event that cannot be read."""
 
     def document(self) -> Json: ...
 

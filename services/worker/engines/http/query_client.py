@@ -13,6 +13,7 @@ import orjson
 
 from proctor.values.plain import Json
 from services.worker.engines.errors import ProviderFailed
+from services.worker.engines.http.error_bodies import AnswerError, refuse_error
 from services.worker.engines.http.server import Server
 
 # Lists are asked for rarely; Ollama's models are shown four at a time.
@@ -141,4 +142,9 @@ class QueryClient:
         server.note_limits(response.headers)
         if response.status >= 300:
             raise server.failure(response.status, response.headers, response.body)
-        return server.read(response.body)
+        document = server.read(response.body)
+        try:
+            refuse_error(document)
+        except AnswerError as error:
+            raise server.failure_instead(error) from error
+        return document

@@ -9,7 +9,9 @@ from yarl import URL
 
 from proctor.values.plain import Json
 from services.worker.engines.errors import EngineFailure, ModelRefused, ProviderFailed, RequestTimedOut
+from services.worker.engines.http.error_bodies import AnswerError
 from services.worker.engines.http.error_responses import (
+    ErrorPlace,
     ErrorResponse,
     ProviderError,
     failure_of,
@@ -114,15 +116,18 @@ class Server:
         headers: Mapping[str, str],
         body: bytes,
         *,
-        is_midway: bool = False,
+        place: ErrorPlace = ErrorPlace.RESPONSE,
         had_tools: bool = False,
     ) -> EngineFailure:
         error = self._dialect.parse_error(self._redactor.redact(body))
         wait = parse_retry_after(headers, time.time())
         variable = self.endpoint.api_key_env
-        return failure_of(
-            ErrorResponse(status, error, variable, wait, is_midway=is_midway, had_tools=had_tools)
-        )
+        return failure_of(ErrorResponse(status, error, variable, wait, place=place, had_tools=had_tools))
+
+    def failure_instead(self, error: AnswerError, *, had_tools: bool = False) -> EngineFailure:
+        """The failure for an error that came in the place of an answer."""
+        place = ErrorPlace.STREAM if error.is_midway else ErrorPlace.ANSWER
+        return self.failure(error.status, {}, error.body, place=place, had_tools=had_tools)
 
     def timed_out(self) -> EngineFailure:
         return RequestTimedOut(f"The server at {self._host} did not answer in time.")

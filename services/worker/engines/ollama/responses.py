@@ -7,7 +7,8 @@ from proctor.values.usage import TokenUsage
 from services.worker.engines.engine import AttentionShape
 from services.worker.engines.errors import ProviderFailed
 from services.worker.engines.finish_reasons import read_finish_reason
-from services.worker.engines.http.event_stream import JsonLines, StreamedText, StreamError, StreamEvent
+from services.worker.engines.http.error_bodies import refuse_error_event
+from services.worker.engines.http.event_stream import JsonLines, StreamedText, StreamEvent
 from services.worker.engines.http.usage import ollama_usage
 from services.worker.engines.parsed_json import (
     count_of,
@@ -112,10 +113,8 @@ class OllamaStream:
         return bool(self._last)
 
     def add(self, event: StreamEvent) -> None:
-        """Errors have no code, only a message."""
         line = read_document(event.data)
-        if line.get("error"):
-            raise StreamError(500, event.data)
+        refuse_error_event(line)
         holder = object_of(line.get("message")) if self._is_chat else line
         self.text.add(holder.get("content" if self._is_chat else "response"))
         self.text.add_reasoning(text_of(holder.get("thinking")))

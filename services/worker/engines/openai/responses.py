@@ -11,14 +11,10 @@ from proctor.values.plain import Json
 from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import ProviderFailed, UnsupportedRequest
 from services.worker.engines.finish_reasons import read_finish_reason, refuse_broken
-from services.worker.engines.http.error_responses import (
-    ErrorMeaning,
-    ProviderError,
-    is_too_long,
-    parse_error_body,
-    parse_status,
-)
-from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamError, StreamEvent
+from services.worker.engines.http.error_bodies import error_words, parse_error_body, refuse_error_event
+from services.worker.engines.http.error_responses import ErrorMeaning, ProviderError
+from services.worker.engines.http.error_texts import is_too_long
+from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.parsed_json import (
     count_of,
@@ -29,16 +25,20 @@ from services.worker.engines.parsed_json import (
     word_of,
 )
 
-_TOO_LONG_CODES = frozenset({"context_length_exceeded", "string_above_max_length"})
-_STATUSES = {
-    "rate_limit_exceeded": 429,
-    "rate_limit_error": 429,
-    "invalid_request_error": 400,
-    "BadRequestError": 400,
-    "authentication_error": 401,
-    "not_found_error": 404,
-}
-_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+# Letters of codes and types of errors, as `error_words` gives them.
+_TOO_LONG_WORDS = frozenset({"contextlengthexceeded", "stringabovemaxlength"})
+_FILTER_WORDS = frozenset({"contentfilter", "contentpolicyviolation", "responsibleaipolicyviolation"})
+_CREDIT_WORDS = frozenset(
+    {
+        "insufficientquota",
+        "insufficientcredits",
+        "insufficientbalance",
+        "insufficientfunds",
+        "billing",
+        "billingnotactive",
+        "billinghardlimitreached",
+    }
+)
 # The log-probability of a nearly certain token may be rounded to a little above 0.
 _MAX_LOGPROB = 1e-3
 # The fields of a message that every answer keeps.
@@ -57,27 +57,15 @@ _INSTEAD = ("tool_calls", "refusal")
 
 def parse_error(body: bytes) -> ProviderError:
     fields, message = parse_error_body(body)
-    return ProviderError(message, _meaning(str(fields.get("code") or fields.get("type") or ""), message))
+    return ProviderError(message, _meaning(error_words(fields), message))
 
 
-def status_of_error(document: Json) -> int:
-    """The status of an error event: some servers send it as the code, others only a word."""
-    fields = object_of(document.get("error")) or document
-    status = parse_status(fields.get("code"))
-    if status is not None:
-        return status
-    words = [text_of(fields.get(name)) for name in ("code", "type")]
-    if not _FILTER_CODES.isdisjoint(words):
-        return 400
-    return next((_STATUSES[word] for word in words if word in _STATUSES), 500)
-
-
-def _meaning(code: str, message: str) -> ErrorMeaning | None:
-    if code == "insufficient_quota":
+def _meaning(words: frozenset[str], message: str) -> ErrorMeaning | None:
+    if words & _CREDIT_WORDS:
         return ErrorMeaning.NO_CREDIT
-    if code in _TOO_LONG_CODES or is_too_long(message):
+    if words & _TOO_LONG_WORDS or is_too_long(message):
         return ErrorMeaning.TOO_LONG
-    return ErrorMeaning.FILTERED if code in _FILTER_CODES else None
+    return ErrorMeaning.FILTERED if words & _FILTER_WORDS else None
 
 
 def read_choices(document: Json) -> Sequence[Json]:
@@ -184,9 +172,7 @@ class OpenAIStream:
             self.is_whole = True
             return
         chunk = read_document(event.data)
-        # Servers mark an error in the middle of a stream in these three ways.
-        if chunk.get("error") or chunk.get("object") == "error" or event.name == "error":
-            raise StreamError(status_of_error(chunk), event.data)
+        refuse_error_event(chunk, is_named=event.name == "error")
         if isinstance(chunk.get("usage"), dict):
             self._usage = chunk["usage"]
         for choice in objects_of(chunk.get("choices")):

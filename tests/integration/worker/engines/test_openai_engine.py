@@ -108,6 +108,22 @@ async def test_a_server_that_is_known_to_need_a_key_is_not_asked_without_one(
     await openai.close()
 
 
+async def test_an_error_in_the_place_of_an_answer_is_the_failure_of_its_status(
+    openai: HttpEngine, state: ModelServer
+) -> None:
+    state.answer = {"error": {"message": f"Insufficient credits of {SECRET}", "code": "402"}}
+    refused = await failure_of(openai)
+    assert isinstance(refused, ModelRefused)
+    assert refused.is_certain
+    assert str(refused) == (
+        "The server answered 200 with the error 402 and said: Insufficient credits of *** "
+        "(check the provider's plan and billing)."
+    )
+    said = {"message": "This endpoint's maximum context length is 10 tokens", "code": 400}
+    state.answer = {"choices": [{"index": 0, "error": said, "finish_reason": "error"}]}
+    assert (await failure_of(openai)).failure_class is FailureClass.PROMPT_TOO_LONG
+
+
 async def test_parameters_reach_the_server_when_they_are_set(openai: HttpEngine, state: ModelServer) -> None:
     sampling = replace(
         SAMPLING,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pytest
 
 from proctor.values.outcome import Answer
@@ -13,7 +14,8 @@ from services.worker.engines.engine import MAX_ANSWER_CHARACTERS
 from services.worker.engines.errors import EngineFailure, ProviderFailed
 from services.worker.engines.gemini import responses as gemini_answers
 from services.worker.engines.gemini.responses import GeminiStream
-from services.worker.engines.http.event_stream import StreamError, StreamEvent
+from services.worker.engines.http.error_bodies import AnswerError
+from services.worker.engines.http.event_stream import StreamEvent
 from services.worker.engines.http.ports import AnswerStream, ReadAnswer
 from services.worker.engines.ollama import responses as ollama_answers
 from services.worker.engines.ollama.responses import OllamaStream
@@ -191,6 +193,8 @@ def test_an_answer_begins_with_its_first_token_or_reasoning(name: str, *, stream
         (CHAT, b'data: {"error": {"message": "slow down", "code": "429"}}', 429),
         (CHAT, b'data: {"error": {"message": "no status", "code": "4290"}}', 500),
         (CHAT, b'event: error\ndata: {"message": "broken"}', 500),
+        (CHAT, b'event: error\ndata: {"message": "Payment Required"}', 402),
+        (CHAT, b'data: {"error": {"message": "no", "status": 402}, "choices": []}', 402),
         (CHAT, b'data: {"object": "error", "message": "too long", "code": 400}', 400),
         (CHAT, b'data: {"error": "out of memory", "error_type": "generation"}', 500),
         (ANTHROPIC, b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error"}}', 529),
@@ -204,10 +208,11 @@ def test_an_answer_begins_with_its_first_token_or_reasoning(name: str, *, stream
 )
 def test_error_in_the_middle_stands_for_a_status(protocol: Protocol, body: bytes, status: int) -> None:
     [event] = events_of(protocol, body)
-    with pytest.raises(StreamError) as broken:
+    with pytest.raises(AnswerError) as broken:
         added(protocol, [event])
     assert broken.value.status == status
-    assert broken.value.body == event.data
+    assert orjson.loads(broken.value.body) == orjson.loads(event.data)
+    assert broken.value.is_midway
 
 
 @pytest.mark.parametrize("protocol", [CHAT, COMPLETION, ANTHROPIC, GEMINI, OLLAMA_CHAT, OLLAMA_COMPLETION])

@@ -4,12 +4,12 @@ import pytest
 
 from proctor.values.outcome import FailureClass
 from services.worker.engines.errors import ModelRefused, RequestRefused
+from services.worker.engines.http.error_bodies import parse_error_body
 from services.worker.engines.http.error_responses import (
     ErrorMeaning,
     ErrorResponse,
     ProviderError,
     failure_of,
-    parse_error_body,
     parse_plain_error,
     parse_retry_after,
 )

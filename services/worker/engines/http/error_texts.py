@@ -1,0 +1,61 @@
+"""What the sentence of an error says where no code says it, and its form in ours: short, without secrets."""
+
+import re
+from collections.abc import Sequence
+
+from services.worker.engines.parsed_json import count_of
+
+_TOO_LONG = re.compile(
+    r"context[ _](length|window)|maximum (context|model|input) length|too many (input )?tokens"
+    r"|prompt (is )?too long|max_model_len|longer than the maximum|input token count.* exceeds",
+    re.IGNORECASE,
+)
+# Some servers refuse a key by 403, others a prompt.
+_FILTERED = re.compile(
+    r"flagged|moderation|usage guidelines|safety (check|filter|system)|content (filter|policy|violat)",
+    re.IGNORECASE,
+)
+_NAMED_STATUS = re.compile(
+    r"(?:^|\b(?:error|status|http|code)\W{0,3}(?:code\W{0,3})?)([45][0-9]{2})\b", re.IGNORECASE
+)
+_PATTERNS: Sequence[tuple[int, str]] = (
+    (402, r"insufficient (\w+ )?(credit|balance|fund|quota)|payment required|in arrears|余额不足|欠费"),
+    (402, r"(out of|not enough|more|no( \w+)?) (credit|fund)s?\b|balance is too low"),
+    (401, r"(invalid|incorrect|wrong|missing|expired|no) (api|auth\w*|access)[ _-]?(key|token)"),
+    (401, r"unauthori[sz]ed"),
+    (429, r"rate[ _-]?limit|too many requests"),
+    (404, r"\bmodel\b.{0,80}\b(not (found|exist)|does(n't| not) exist|unknown)|no such model"),
+    (400, r"(unsupported|unknown|unrecogni[sz]ed|invalid) (request|parameter|argument|value|field)"),
+)
+_STATUSES = tuple((status, re.compile(pattern, re.IGNORECASE)) for status, pattern in _PATTERNS)
+# Keys of providers by their first letters, and what follows the name of a scheme or a user in a URL.
+_SECRET = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|hf|nvapi|ghp|r8|pplx|fw)[-_](?=[\w*-]*\d)[\w*-]{10,}|\bAIza[\w-]{20,}"
+    r"|\beyJ[\w-]{10,}(?:\.[\w-]+)+|(?i:(?<=\bbearer )|(?<=\bbasic ))(?=\S*\d)[\w+/=.~-]{12,}|(?<=://)[^\s/@]+(?=@)"
+)
+_MAX_CHARACTERS = 300
+
+
+def is_too_long(message: str) -> bool:
+    return _TOO_LONG.search(message) is not None
+
+
+def is_filtered(message: str) -> bool:
+    return _FILTERED.search(message) is not None
+
+
+def status_in_text(message: str) -> int | None:
+    """The status that the sentence names or stands for."""
+    if named := _NAMED_STATUS.search(message):
+        return count_of(int(named[1]))
+    if is_too_long(message):
+        return 400
+    if is_filtered(message):
+        return 403
+    return next((status for status, pattern in _STATUSES if pattern.search(message)), None)
+
+
+def short_text(text: str) -> str:
+    """One line without keys, cut to a length that leaves out pages of HTML."""
+    line = _SECRET.sub("***", " ".join(text.split()))
+    return line if len(line) <= _MAX_CHARACTERS else line[: _MAX_CHARACTERS - 1] + "…"
