@@ -48,6 +48,18 @@ _LINES_AT_A_TIME = 1000
 _UNKNOWN_RUN = "RUN_NOT_FOUND"
 
 
+class LinesDiffer(Exception):
+    """The two files do not have a line for each of the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one file has."""
+
+    size_bytes: int = 0
+    lines: int = 0
+
+
 def unrequested_lines(run_id: RunId, rows: Iterable[DatasetRow], missing: MissingLines) -> Iterator[bytes]:
     """Lines in the order of the rows, many in a piece; the same whenever they are written."""
     lines = _lines(run_id, rows, missing)
@@ -93,10 +105,7 @@ class FinalizeBatch:
         written: Sequence[StoredFile] | None = None
         try:
             async with asyncio.timeout(self.seconds):
-                written = (
-                    self._file(batch, output, "output", await self._output(batch.run, output)),
-                    self._file(batch, errors, "error", await self._errors(batch, batch.run, errors)),
-                )
+                written = await self._write(batch, batch.run, output, errors)
         # Not `except`: a cancel, as when leadership is lost, leaves parts as well.
         finally:
             if written is None:
@@ -114,40 +123,51 @@ class FinalizeBatch:
         kept = [file for file in written if file.size_bytes]
         return await self.batches.finalize(token, batch.batch_id, named, kept)
 
-    async def _output(self, run: Run, file_id: FileId) -> int:
-        return await self._written(self.lines.output(run.run_id), file_id) or 0
-
-    async def _errors(self, batch: Batch, run: Run, file_id: FileId) -> int:
+    async def _write(
+        self, batch: Batch, run: Run, output_id: FileId, errors_id: FileId
+    ) -> Sequence[StoredFile]:
+        """Both files, which have a line for each of the input. Raises `LinesDiffer`."""
         missing = missing_lines(run)
-        size = await self._written(self.lines.errors(run.run_id, missing), file_id)
-        if size or (size is not None and run.final_counts is not None):
-            return size
-        content = (await self.files.get(batch.order.input_file_id)).content
-        return await asyncio.to_thread(self._write_unasked, run, content, missing, file_id) if content else 0
+        output = await self._written(self.lines.output(run.run_id), output_id)
+        errors = await self._written(self.lines.errors(run.run_id, missing), errors_id)
+        # A run that failed before results knew its samples: none of its lines was requested.
+        if not output.lines and not errors.lines:
+            content = (await self.files.get(batch.order.input_file_id)).content
+            if content:
+                errors = await asyncio.to_thread(self._write_unrequested, run, content, missing, errors_id)
+        if output.lines + errors.lines != batch.total:
+            raise LinesDiffer(
+                f"{output.lines} lines of output and {errors.lines} of errors for {batch.total} of input"
+            )
+        return (
+            self._file(batch, output_id, "output", output.size_bytes),
+            self._file(batch, errors_id, "error", errors.size_bytes),
+        )
 
-    async def _written(self, pieces: AsyncIterator[bytes], file_id: FileId) -> int | None:
-        """The size in bytes; None if results has no such run."""
-        parts = StoreBytes(self.objects, bytes_prefix(file_id))
+    async def _written(self, pieces: AsyncIterator[bytes], file_id: FileId) -> Written:
+        """Nothing where results does not know the run."""
+        parts, lines = StoreBytes(self.objects, bytes_prefix(file_id)), 0
         try:
             async for piece in pieces:
+                lines += piece.count(b"\n")
                 await asyncio.to_thread(parts.add, piece)
         except RemoteError as error:
-            # A run that failed before results opened it: none of its lines was asked.
             if error.reason != _UNKNOWN_RUN or parts.size:
                 raise
-            return None
+            return Written()
         await asyncio.to_thread(parts.end)
-        return parts.size
+        return Written(parts.size, lines)
 
-    def _write_unasked(
+    def _write_unrequested(
         self, run: Run, content: DatasetContent, missing: MissingLines, file_id: FileId
-    ) -> int:
-        parts = StoreBytes(self.objects, bytes_prefix(file_id))
+    ) -> Written:
+        parts, lines = StoreBytes(self.objects, bytes_prefix(file_id)), 0
         rows = LoadRows(self.objects).rows_from(content, 0)
         for piece in unrequested_lines(run.run_id, rows, missing):
+            lines += piece.count(b"\n")
             parts.add(piece)
         parts.end()
-        return parts.size
+        return Written(parts.size, lines)
 
     def _file(self, batch: Batch, file_id: FileId, kind: str, size_bytes: int) -> StoredFile:
         now, lasts = self.clock.now(), batch.order.output_expires_after_seconds

@@ -106,7 +106,7 @@ async def test_files_are_written_once_the_run_is_closed(harness: BatchHarness) -
 
 async def test_empty_file_is_none(harness: BatchHarness) -> None:
     batch = await created(harness)
-    harness.results.runs[batch.run_id] = RecordedRun(list(OUTPUT), [])
+    harness.results.runs[batch.run_id] = RecordedRun([*OUTPUT, *ERRORS], [])
     await end_run(harness, batch)
     ended = await harness.reaches(batch.batch_id, "completed")
     assert (bool(ended.output_file_id), ended.error_file_id) == (True, "")
@@ -163,6 +163,28 @@ async def test_lines_of_a_run_that_results_knows_no_more_are_all_in_the_error_fi
     assert {line["error"]["code"] for line in reported} == {"batch_failed"}
 
 
+async def test_answered_lines_of_a_run_without_figures_are_in_the_output_only(harness: BatchHarness) -> None:
+    """As where results could not close it: the run has no counts, and every answer is there."""
+    batch = await created(harness)
+    harness.results.runs[batch.run_id] = RecordedRun([*OUTPUT, *ERRORS], [])
+    await end_run(harness, batch, "failed", error_reason="RUN_UNCLOSABLE", final_counts=None)
+    ended = await harness.reaches(batch.batch_id, "failed")
+    assert await harness.read(ended.output_file_id) == b"".join([*OUTPUT, *ERRORS])
+    assert ended.error_file_id == ""
+
+
+async def test_files_that_lack_a_line_are_named_once_they_have_all(harness: BatchHarness) -> None:
+    batch = await created(harness)
+    run = recorded(harness, batch)
+    run.output.pop()
+    await end_run(harness, batch)
+    await was_tried_twice(harness, batch)
+    assert state_word((await harness.get(batch.batch_id)).state) == "finalizing"
+    run.output[:] = OUTPUT
+    ended = await harness.reaches(batch.batch_id, "completed")
+    assert await harness.read(ended.output_file_id) == b"".join(OUTPUT)
+
+
 async def test_failing_results_or_store_are_tried_again_and_leave_nothing_else(harness: BatchHarness) -> None:
     batch = await created(harness)
     recorded(harness, batch)
@@ -196,7 +218,7 @@ async def test_store_without_room_leaves_a_batch_finalizing_until_there_is_some(
     harness: BatchHarness,
 ) -> None:
     batch = await created(harness)
-    recorded(harness, batch).output = [os.urandom(1_000_000).hex().encode() + b"\n"]
+    recorded(harness, batch).output = [os.urandom(1_000_000).hex().encode() + b"\n", b"{}\n"]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
     before = harness.objects()
@@ -207,7 +229,7 @@ async def test_store_without_room_leaves_a_batch_finalizing_until_there_is_some(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     ended = await harness.reaches(batch.batch_id, "completed")
-    assert len(await harness.read(ended.output_file_id)) == 2_000_001
+    assert len(await harness.read(ended.output_file_id)) == 2_000_004
     new = {name.split("/")[1] for name in set(harness.objects()) - set(before)}
     assert new == {ended.output_file_id, ended.error_file_id}
 
@@ -236,7 +258,7 @@ async def test_files_lie_in_a_bucket_as_in_a_folder(tmp_path: Path, monkeypatch:
         for name, value in bucket_environment(bucket.endpoint).items():
             monkeypatch.setenv(name, value)
         async with batch_harness(tmp_path, object_store=f"s3://{BUCKET}/below") as harness:
-            content = lines(5, "bucket")
+            content = lines(3, "bucket")
             file = await harness.upload(content)
             assert await harness.read(file.file_id, 7) == content[7:]
             batch = await harness.create(file.file_id)
