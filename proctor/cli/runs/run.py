@@ -1,5 +1,6 @@
 """`proctor run` and `proctor watch`: submit a run, follow it, show its figures."""
 
+import uuid
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -56,7 +57,8 @@ async def submit_and_follow(
     session: Session, order: run_pb2.RunOrder, *, is_detached: bool = False, on_interrupt: Ask = detach
 ) -> ExitCode:
     """`on_interrupt` decides what a Ctrl-C means if the user cannot be asked."""
-    submitted = await session.client.runs.SubmitRun(scheduler_pb2.SubmitRunRequest(order=order))
+    request = scheduler_pb2.SubmitRunRequest(order=order, request_id=str(uuid.uuid4()))
+    submitted = await session.client.runs.SubmitRun(request)
     run_id = submitted.run.run_id
     if is_detached:
         return _report_detached(session, submitted.run, ExitCode.OK)

@@ -9,11 +9,11 @@ from services.gateway.api.openai import (
     BatchObject,
     BatchRequest,
     OpenAiPage,
-    RequestId,
     batch_object,
     page_of,
 )
 from services.gateway.auth.identity import User
+from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Text
 from services.gateway.http.paths import BATCHES

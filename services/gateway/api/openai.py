@@ -1,9 +1,7 @@
-"""Bodies of the OpenAI protocol, with times in seconds since 1970, and its idempotency key."""
+"""Bodies of the OpenAI protocol, with times in seconds since 1970."""
 
-import uuid
 from typing import Annotated, Generic, Literal, TypeVar
 
-from fastapi import Depends, Header
 from pydantic import BaseModel, Field
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
@@ -23,8 +21,6 @@ B = TypeVar("B", bound="BatchObject")
 BatchStatus = Literal[
     "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"
 ]
-# The namespace of request ids that are derived from keys of clients.
-_SPACE = uuid.UUID("0a4b7f3e-7d36-4f0e-9f5a-6a0d6f1f6c55")
 
 
 class FileObject(BaseModel):
@@ -182,20 +178,3 @@ def _first_fault(file: file_pb2.File) -> str | None:
         return None
     first = [DatasetFault(each.line, each.field, each.problem).sentence for each in file.faults[:1]]
     return ". ".join([fault_count_text(file.fault_count), *first])
-
-
-def request_id(
-    idempotency_key: Annotated[
-        str, Header(max_length=255, description="A repeated call returns the object of the first one")
-    ] = "",
-) -> str:
-    """A new UUID without a key, the key itself if it is a UUID, else a UUID derived from it."""
-    if not idempotency_key:
-        return str(uuid.uuid4())
-    try:
-        return str(uuid.UUID(idempotency_key))
-    except ValueError:
-        return str(uuid.uuid5(_SPACE, idempotency_key))
-
-
-RequestId = Annotated[str, Depends(request_id)]

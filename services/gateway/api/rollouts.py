@@ -23,11 +23,11 @@ from proctor.values.rollout import (
 from proctor.values.run import RunState
 from proctor.wire.enums import number_of
 from services.gateway.api.models import full_model
-from services.gateway.api.openai import RequestId
 from services.gateway.api.runs.job import job_listed
 from services.gateway.api.runs.requests import MaxCost, ModelFilter, Params, ProjectId, Rollouts
 from services.gateway.api.runs.schemas import JobListed
 from services.gateway.auth.identity import User
+from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.paths import ROLLOUTS

@@ -164,7 +164,7 @@ async def test_file_without_a_name_is_422(
         ("?format=xlsx", {}, "format"),
         ("?nome=x", {}, "nome"),
         ("?project_id=-1", {}, "project_id"),
-        ("", {"Idempotency-Key": "again"}, "idempotency-key"),
+        ("", {"Idempotency-Key": "a" * 256}, "Idempotency-Key"),
     ],
 )
 async def test_what_is_said_beside_the_file_is_checked(

@@ -117,6 +117,42 @@ async def described(harness: GatewayHarness) -> dict[str, dict[str, dict[str, An
     return paths
 
 
+# A repeated call changes nothing: they change what is there, compute, or store a content under its digest.
+REPEATABLE = {
+    *(
+        f"/api/v1/benchmarking/{change}/{{job_id}}"
+        for change in ("cancel", "pause", "resume", "retry", "rescore")
+    ),
+    *(f"/admin/benchmarks/{{benchmark_id}}/{change}" for change in ("cancel", "pause", "resume", "retry")),
+    "/v1/batches/{batch_id}/cancel",
+    "/api/v1/benchmarking/compare",
+    "/api/v1/benchmarking/estimate",
+    "/api/v1/rollouts/tasks",
+    "/api/v1/suites",
+}
+
+
+async def test_each_call_that_creates_takes_an_idempotency_key(harness: GatewayHarness) -> None:
+    without_key = {
+        path
+        for path, operations in (await described(harness)).items()
+        if "post" in operations
+        and "Idempotency-Key" not in {each["name"] for each in operations["post"].get("parameters", ())}
+    }
+    assert without_key == REPEATABLE
+
+
+async def test_keys_of_two_users_are_two_requests(harness: GatewayHarness) -> None:
+    order = {"project_id": 1, "suite": "glue", "config": {"provider": "vllm", "model": "starter"}}
+    for user in ("ann", "bob", "ann"):
+        headers = {"Idempotency-Key": "nightly", "X-Proctor-User": user}
+        path = "/api/v1/benchmarking/run"
+        assert (await call(harness, "POST", path, json=order, headers=headers))[0] == 200
+    ann, bob, again = (each.request_id for each in harness.scheduler.submitted)
+    assert ann == again != bob
+    assert str(uuid.UUID(ann)) == ann
+
+
 async def test_errors_are_described_with_the_media_type_and_the_status_they_have(
     harness: GatewayHarness,
 ) -> None:

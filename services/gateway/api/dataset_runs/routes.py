@@ -1,9 +1,8 @@
 """Runs over data sets: start, list, show, read answers, cancel, pause, resume, retry and delete."""
 
-import uuid
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from proctor.v1 import run_pb2
@@ -35,16 +34,13 @@ from services.gateway.api.exports import (
     whole_run,
 )
 from services.gateway.auth.identity import Now, User
+from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.api_errors import benchmark_id, with_parameter_names
 from services.gateway.http.downloads import ContentConditions
 from services.gateway.http.paths import DATASET_RUNS
 from services.gateway.http.problem import problems
 
-RequestKey = Annotated[
-    uuid.UUID | None,
-    Header(alias="Idempotency-Key", description="A repeated call returns the first run"),
-]
 Form = Annotated[
     Literal["json", "jsonl", "csv"],
     Query(alias="format", description="A page as JSON; jsonl and csv are files with all answers"),
@@ -60,13 +56,13 @@ async def start(
     scheduler: SchedulerCalls,
     user: User,
     body: DatasetRunRequest,
-    request_key: RequestKey = None,
+    request_id: RequestId,
 ) -> DatasetRunStarted:
     response = await scheduler.runs.SubmitRun(
         scheduler_pb2.SubmitRunRequest(
             order=body.to_order(),
             user=user,
-            request_id=str(request_key or uuid.uuid4()),
+            request_id=request_id,
         )
     )
     return dataset_run_started(response)

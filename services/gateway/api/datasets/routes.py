@@ -1,12 +1,11 @@
 """Data sets: upload, list, preview and delete."""
 
-import uuid
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal, TypeVar
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field, JsonValue
 from starlette.requests import Request
 
@@ -15,6 +14,7 @@ from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from proctor.wire.enums import value_of
 from services.gateway.api.datasets.upload import upload_requests
 from services.gateway.auth.identity import User
+from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.errors import DatasetFault, DatasetRefused
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, ProjectQuery, Text
@@ -107,7 +107,7 @@ def dataset_row(body: type[R], row: dataset_pb2.DatasetRow) -> R:
 
 @dataclass(frozen=True, slots=True)
 class UploadParameters:
-    """Name, format and project of a file, and the key of its upload."""
+    """Name, format and project of a file."""
 
     name: Annotated[
         Text, Query(max_length=MAX_UPLOAD_NAME_CHARACTERS, description="Replaces the name of the file")
@@ -117,15 +117,13 @@ class UploadParameters:
         Query(alias="format", description="Detected from the name and the content if unset"),
     ] = None
     project_id: ProjectQuery = 0
-    idempotency_key: Annotated[
-        uuid.UUID | None, Header(description="A repeated upload returns the data set of the first one")
-    ] = None
 
-    def to_proto(self) -> dataset_pb2.DatasetHeader:
+    def to_proto(self, user: str, request_id: str) -> dataset_pb2.DatasetHeader:
         return dataset_pb2.DatasetHeader(
             name=self.name,
+            user=user,
             format=value_of(dataset_pb2.DatasetFormat, self.form or "unspecified"),
-            request_id=str(self.idempotency_key or uuid.uuid4()),
+            request_id=request_id,
             project_id=self.project_id,
         )
 
@@ -137,10 +135,13 @@ class UploadParameters:
     summary="Upload a data set; the faulty lines of an invalid file are listed",
 )
 async def upload(
-    scheduler: SchedulerCalls, user: User, request: Request, query: Annotated[UploadParameters, Depends()]
+    scheduler: SchedulerCalls,
+    user: User,
+    request: Request,
+    query: Annotated[UploadParameters, Depends()],
+    request_id: RequestId,
 ) -> DatasetUploaded:
-    header = query.to_proto()
-    header.user = user
+    header = query.to_proto(user, request_id)
     async with aclosing(upload_requests(request, header)) as requests:
         response = await scheduler.datasets.UploadDataset(requests)
     if not response.HasField("dataset"):

@@ -12,8 +12,9 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.values.openai import MAX_EXPIRY_SECONDS, MIN_EXPIRY_SECONDS
 from proctor.wire.enums import value_of
 from services.gateway.api.files.upload import ANCHOR, FILE_FIELD, PURPOSE, SECONDS, upload_requests
-from services.gateway.api.openai import Deleted, FileObject, OpenAiPage, RequestId, file_object, page_of
+from services.gateway.api.openai import Deleted, FileObject, OpenAiPage, file_object, page_of
 from services.gateway.auth.identity import User
+from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.downloads import (
     ContentConditions,

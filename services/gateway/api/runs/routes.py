@@ -1,6 +1,5 @@
 """The benchmark API: start, show, cancel, pause, resume, retry and list jobs."""
 
-import uuid
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -15,6 +14,7 @@ from services.gateway.api.runs.requests import RunRequest, RunsParameters
 from services.gateway.api.runs.schemas import EstimateShown, JobPage, JobResults, JobStarted
 from services.gateway.api.suites.schemas import check_known_benchmark
 from services.gateway.auth.identity import Now, User
+from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.parameters import JobId
 from services.gateway.http.paths import BENCHMARKING
@@ -43,9 +43,9 @@ def duration_text(seconds: float | None) -> str:
 
 
 @router.post("/run", responses=problems(400, 409, 422, 429, 503), summary="Start a run")
-async def start(scheduler: SchedulerCalls, user: User, body: RunRequest) -> JobStarted:
+async def start(scheduler: SchedulerCalls, user: User, body: RunRequest, request_id: RequestId) -> JobStarted:
     response = await scheduler.runs.SubmitRun(
-        scheduler_pb2.SubmitRunRequest(order=body.to_order(), user=user, request_id=str(uuid.uuid4()))
+        scheduler_pb2.SubmitRunRequest(order=body.to_order(), user=user, request_id=request_id)
     )
     return present(
         JobStarted,
