@@ -1,29 +1,48 @@
 """Finds in what tests printed why they could not start: then a reward of 0 says nothing about the files."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
+from services.worker.verification.printed import plain_lines
 from services.worker.verification.verifier_result import VerifierResult
 
-# A usage error of pytest, no test at all, or a plugin that is missing.
+# Usage errors (exit code 4), no test at all (5), errors of pytest itself (3), and plugins that are missing.
 _OF_PYTEST = re.compile(
-    r"(?:pytest|py\.test|__main__\.py): error: unrecognized arguments: |ERROR: file or directory not found: "
-    r"|No module named '?pytest|Error importing plugin |\bno tests ran in |^=*\s*\d+ deselected in "
-    r"|fixture '\w+' not found"
+    r"(?:pytest|py\.test|__main__\.py): error: |^ERROR: (?:not found: |file or directory not found: )"
+    r"|^ERROR: (?:Missing required plugins: |Wrong expression |Unknown )|^INTERNALERROR> "
+    r"|ImportError while loading conftest|No module named '?_?pytest|Error importing plugin "
+    r"|\bno tests ran in |^collected 0 items\s*$|^=*\s*\d+ deselected in |fixture '\w+' not found"
+)
+_OF_OTHERS = re.compile(
+    r"^Ran 0 tests in |^NO TESTS RAN|^No tests? (?:suites? )?found|\[no test files\]|no tests to run"
+    r"|a sandbox has no network|\\r': command not found|\^M: bad interpreter"
+    r"|(?:can't open file|cannot open|bash:|sh: \d+:|line \d+:) '?/tests/[^:]*: .*No such file",
+    re.IGNORECASE,
 )
 # pytest counts these tests as failed.
 _NOT_AWAITED = "async def functions are not natively supported"
-# Programs that run tests. A program of another name may be the one that the agent was to make.
+# Programs that run tests, or that bring one: they are never the work of an agent.
 _RUNNERS = frozenset(
     {"uv", "uvx", "pip", "pip3", "pipx", "poetry", "tox", "nox", "pytest", "py.test", "bash", "bats", "prove"}
     | {"node", "npm", "npx", "yarn", "pnpm", "bun", "deno", "jest", "mocha", "vitest", "cargo", "go", "java"}
     | {"mvn", "gradle", "ruby", "bundle", "rspec", "perl", "php", "phpunit", "dotnet", "make", "ctest"}
 )
-_NOT_FOUND = re.compile(r"(?:^|[:\s])(?P<program>[\w.+-]+): (?:command )?not found\s*$")
+# What they fetch is there, or its absence is told by the program that needs it.
+_FETCHERS = frozenset({"apt", "apt-get", "apk", "dnf", "yum", "sudo", "curl", "wget", "deactivate"})
+_NOT_FOUND = re.compile(
+    r"(?:^|[:\s])(?P<program>[\w.+-]+): (?:command )?not found\s*$"
+    r"|\benv: [‘'\"]?(?P<called>[\w.+-]+)[’'\"]?: No such file or directory"
+)
 _PYTHON = re.compile(r"python[\d.]*")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>\w+)")
 # A connection that is refused is none: it may be that of the agent's own server.
 _NO_NETWORK = re.compile(
-    r"Could not resolve host|Name or service not known|Temporary failure in name resolution"
-    r"|Temporary failure resolving|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|dns error|a sandbox has no network",
+    r"Could not resolve (?:host|proxy)|Name or service not known|Temporary failure in name resolution"
+    r"|Temporary failure resolving|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|\bENOTFOUND\b|dns error"
+    r"|failed to lookup address|unable to resolve host address|bad address '|Network is unreachable"
+    r"|dial tcp: lookup .* (?:no such host|server misbehaving)",
     re.IGNORECASE,
 )
 _RAN = re.compile(r"\b[1-9]\d* (?:passed|failed)\b")
@@ -31,22 +50,15 @@ _ERRORS = re.compile(r"\b[1-9]\d* errors?\b")
 _MAX_LINE_CHARACTERS = 300
 
 
-def not_started(result: VerifierResult) -> str:
-    """The line that says why tests could not start; empty where they scored or there is none."""
+def not_started(result: VerifierResult, is_named: Callable[[str], bool] = lambda _: True) -> str:
+    """The line that says why tests could not start; empty where they scored or there is none.
+
+    `is_named`: the task names a program or module, so it may be one that the agent was to make.
+    """
     if result.score > 0.0:
         return ""
-    printed = _printed(result)
-    ran = _RAN.search(printed) is not None
-    has_errors = _ERRORS.search(printed) is not None
-    for line in printed.splitlines():
-        shown = line.strip()[:_MAX_LINE_CHARACTERS]
-        if (
-            _NOT_AWAITED in shown
-            or (not ran and _OF_PYTEST.search(shown))
-            or (not ran and not has_errors and _could_not_begin(shown))
-        ):
-            return shown
-    return ""
+    output = _Output(plain_lines(_printed(result)), is_named)
+    return next((line.strip()[:_MAX_LINE_CHARACTERS] for line in output.lines if output.explains(line)), "")
 
 
 def _printed(result: VerifierResult) -> str:
@@ -56,7 +68,39 @@ def _printed(result: VerifierResult) -> str:
     return "\n".join(each.output.partition("\n")[2] for each in result.scripts)
 
 
-def _could_not_begin(line: str) -> bool:
-    missing = _NOT_FOUND.search(line)
-    program = missing["program"] if missing else ""
-    return bool(_NO_NETWORK.search(line)) or program in _RUNNERS or bool(_PYTHON.fullmatch(program))
+@dataclass(frozen=True)
+class _Output:
+    lines: list[str]
+    is_named: Callable[[str], bool]
+
+    @cached_property
+    def has_run(self) -> bool:
+        return any(map(_RAN.search, self.lines))
+
+    @cached_property
+    def has_errors(self) -> bool:
+        return any(map(_ERRORS.search, self.lines))
+
+    def explains(self, line: str) -> bool:
+        if _NOT_AWAITED in line:
+            return True
+        if self.has_run:
+            return False
+        if _OF_PYTEST.search(line.strip()) or self._lacks_module(line):
+            return True
+        return not self.has_errors and self._could_not_begin(line.strip())
+
+    def _could_not_begin(self, line: str) -> bool:
+        found = _NOT_FOUND.search(line)
+        return bool(_NO_NETWORK.search(line) or _OF_OTHERS.search(line)) or (
+            found is not None and self._is_missing(found["program"] or found["called"])
+        )
+
+    def _is_missing(self, program: str) -> bool:
+        is_known = program in _RUNNERS or bool(_PYTHON.fullmatch(program))
+        return is_known or (program not in _FETCHERS and not self.is_named(program))
+
+    def _lacks_module(self, line: str) -> bool:
+        """Whether tests import a package that is not installed."""
+        found = _NO_MODULE.search(line)
+        return found is not None and not self.is_named(found["module"])

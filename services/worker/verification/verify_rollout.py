@@ -4,8 +4,8 @@ import asyncio
 import io
 import json
 import math
-import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 
 from proctor.values.rollout import RolloutTask, VerifierKind
@@ -25,6 +25,7 @@ from services.worker.verification.bundles import inflated, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.not_started import not_started
 from services.worker.verification.pytest_request import PytestRequest, suspicions_in
+from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 
@@ -33,10 +34,10 @@ _LOGS = "/logs/verifier"
 MAX_PROCESSES = 256
 # Long enough for the summaries of large test suites, which stand at the end.
 OUTPUT_BYTES = 100_000
-_LOG_LIMITS = TarLimits(total_bytes=1024**2, members=100)
-_SUMMARY = "short test summary info"
-_RESULT = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
-_PASSES = frozenset({"PASSED", "SKIPPED", "XFAIL"})
+_LOG_LIMITS = TarLimits(total_bytes=16 * 1024**2, members=1000)
+_REWARDS = ("reward.json", "reward.txt")
+_LOG_SUFFIXES = (".txt", ".log", ".out", ".err")
+_MAX_LOG_CHARACTERS = 100_000
 # The runner of tests is unpacked by the command that runs them: each command costs as much as its program.
 # It is unpacked by the machine's programs: the task's PATH may name a folder of the agent's.
 _WITH_RUNNER = (
@@ -56,13 +57,14 @@ class VerifyRollout:
         """
         try:
             result = await self._judge(task, files)
+            line = await asyncio.to_thread(not_started, result, partial(_is_named, task))
         except VerifierFailed as error:
             failure, result = (
                 error,
                 VerifierResult(0.0, f"by the agent's files: {error.facts['problem']}", str(error)),
             )
         else:
-            if not (line := not_started(result)):
+            if not line:
                 return result
             failure = VerifierFailed(problem=f"they could not start: {line}")
         if await self._fails_without_agent(task):
@@ -72,7 +74,8 @@ class VerifyRollout:
     async def _fails_without_agent(self, task: RolloutTask) -> bool:
         workspace = await asyncio.to_thread(inflated, task.workspace)
         try:
-            return bool(not_started(await self._judge(task, workspace)))
+            result = await self._judge(task, workspace)
+            return bool(await asyncio.to_thread(not_started, result, partial(_is_named, task)))
         except VerifierFailed:
             return True
 
@@ -160,6 +163,14 @@ class VerifyRollout:
         return await _of_reward(sandbox, result.text, suspicions)
 
 
+def _is_named(task: RolloutTask, name: str) -> bool:
+    """Whether the instruction or a file that the task begins with has this name in it."""
+    if name in task.instruction:
+        return True
+    files = read_files(io.BytesIO(inflated(task.workspace)), task.workdir, TarLimits())
+    return any(name in file.name or name.encode() in file.content for file in files)
+
+
 def _own_files(task: RolloutTask, files: bytes) -> bytes:
     """An image of the verifier's own has no file of the workspace."""
     workspace = pack({}) if task.verifier_image else inflated(task.workspace)
@@ -187,26 +198,33 @@ def _spec(task: RolloutTask) -> SandboxSpec:
 
 
 async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) -> VerifierResult:
-    """reward.json before reward.txt; the exit code of the tests says nothing."""
+    """reward.json before reward.txt; the exit code of the tests says nothing.
+
+    Logs that the tests wrote beside the reward are a part of what they printed.
+    """
     with io.BytesIO() as taken:
         await sandbox.get(_LOGS, taken, _LOG_LIMITS)
         files = {file.name: file.content for file in read_files(taken, _LOGS, _LOG_LIMITS)}
+    log += "".join(
+        f"\n=== {name}\n{content.decode('utf-8', 'replace')[-_MAX_LOG_CHARACTERS:]}"
+        for name, content in files.items()
+        if name.endswith(_LOG_SUFFIXES) and name not in _REWARDS
+    )
     if "reward.json" in files:
         rewards = _rewards(files["reward.json"])
     elif "reward.txt" in files:
         rewards = {"reward": _number("reward.txt", files["reward.txt"].decode("utf-8", "replace").strip())}
     else:
-        tail = log.strip()[-300:]
-        printed = f"the last they printed: {tail}" if tail else "they printed nothing."
-        raise VerifierFailed(problem=f"they wrote no reward.json and no reward.txt; {printed}")
-    score = rewards.get("reward", next(iter(rewards.values())))
+        raise _without_result("they wrote no reward.json and no reward.txt", log)
+    score = rewards["reward"] if len(rewards) > 1 else next(iter(rewards.values()))
     if not 0.0 <= score <= 1.0:
-        raise VerifierFailed(problem=f"the reward {score:g} is not from 0 to 1.")
+        raise VerifierFailed(problem=f"the reward {score:g} is not from 0 to 1: let the tests divide it.")
     detail = ", ".join(f"{name} {value:g}" for name, value in rewards.items())
     return VerifierResult(score, detail, log, rewards=tuple(rewards.items()), suspicions=suspicions)
 
 
 def _rewards(content: bytes) -> dict[str, float]:
+    """A number, or an object of them. With several, `reward` is the score."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -214,30 +232,37 @@ def _rewards(content: bytes) -> dict[str, float]:
     values = value if isinstance(value, dict) else {"reward": value}
     if not values:
         raise VerifierFailed(problem="reward.json is empty.")
-    return {str(name): _number("reward.json", each) for name, each in values.items()}
+    if len(values) > 1 and "reward" not in values:
+        names = ", ".join(map(str, values))
+        problem = f"reward.json holds {names}, and none of them is named reward: let the tests name one so."
+        raise VerifierFailed(problem=problem)
+    return {str(name): _number(f"reward.json, {name}", each) for name, each in values.items()}
 
 
-def _number(file: str, value: object) -> float:
+def _number(place: str, value: object) -> float:
     try:
         number = float(value) if isinstance(value, str | int | float) else math.nan
     except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise VerifierFailed(problem=f"{file} holds {str(value)[:60]!r}, which is not a number.")
+        raise VerifierFailed(problem=f"{place} holds {str(value)[:60]!r}, which is not a number.")
     return number
 
 
 def _of_summary(log: str, suspicions: tuple[str, ...]) -> VerifierResult:
-    """All or nothing over every summary: one that the files print does not replace pytest's own."""
-    before, *parts = log.split(_SUMMARY)
-    if not parts:
-        raise VerifierFailed(problem=f"they printed no summary of pytest ({before.strip()[-300:]}).")
-    lines = (line for part in parts for line in part.splitlines())
-    found = [match[1] for line in lines if (match := _RESULT.match(line))]
-    if len(parts) > 1:
+    """All or nothing."""
+    results = read_results(log)
+    if results is None:
+        raise _without_result("they printed no result of pytest", log)
+    if results.summaries > 1:
         suspicions = (*suspicions, "the output has several summaries of pytest")
-    passed = sum(word in _PASSES for word in found)
-    is_passed = passed == len(found) and "PASSED" in found
-    return VerifierResult(
-        float(is_passed), f"{passed} of {len(found)} tests passed", log, suspicions=suspicions
-    )
+    detail = f"{results.passed} of {results.total} tests passed"
+    return VerifierResult(float(results.is_passed), detail, log, suspicions=suspicions)
+
+
+def _without_result(problem: str, log: str) -> VerifierFailed:
+    if line := not_started(VerifierResult(0.0, "", log)):
+        return VerifierFailed(problem=f"they could not start: {line}")
+    tail = log.strip()[-300:]
+    printed = f"the last they printed: {tail}" if tail else "they printed nothing."
+    return VerifierFailed(problem=f"{problem}; {printed}")

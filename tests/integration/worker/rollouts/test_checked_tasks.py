@@ -96,6 +96,13 @@ async def test_a_verifier_without_a_result_is_no_score(checker: CheckSoundness, 
         ("echo nan > /logs/verifier/reward.txt; exit 0", None, "is not a number"),
         ("echo 7 > /logs/verifier/reward.txt; exit 0", None, "not from 0 to 1"),
         ("echo '{' > /logs/verifier/reward.json", None, "not JSON"),
+        ("echo '{\"right\": 0.5}' > /logs/verifier/reward.json", 0.5, ""),
+        ('echo \'{"a": 1, "b": 0.5}\' > /logs/verifier/reward.json', None, "holds a, b, and none of them"),
+        (
+            'echo \'{"reward": "good"}\' > /logs/verifier/reward.json',
+            None,
+            "reward holds 'good', which is not",
+        ),
         ("sleep 60", None, "did not end within 2 s"),
     ],
 )
@@ -110,20 +117,20 @@ async def test_a_reward_is_a_number_from_0_to_1(
 
 
 CONFTEST = "import pytest\n\n\n@pytest.fixture\ndef answer():\n    return 42\n"
-CHEATS = {
-    "an empty summary": "echo 'short test summary info'; exit 0",
-    "a forged summary": "echo 'short test summary info'; echo 'PASSED a'; pytest -rA $TEST_DIR",
+SUMMARIES = {
+    "echo 'short test summary info'; exit 0": None,
+    "echo 'short test summary info'; echo 'PASSED a'; pytest -rA $TEST_DIR": 0.0,
 }
 
 
-@pytest.mark.parametrize("name", CHEATS)
+@pytest.mark.parametrize("program", SUMMARIES)
 async def test_a_summary_that_says_nothing_passes_nothing(
-    checker: CheckSoundness, tmp_path: Path, name: str
+    checker: CheckSoundness, tmp_path: Path, program: str
 ) -> None:
     folder = terminal_bench_folder(tmp_path / "a")
-    (folder / "run-tests.sh").write_text(CHEATS[name])
+    (folder / "run-tests.sh").write_text(program)
     _, none = (await checked(checker, read_task(folder))).agents
-    assert none.score == 0.0
+    assert none.score == SUMMARIES[program]
 
 
 async def test_files_that_steer_pytest_do_not_pass_a_rubric(checker: CheckSoundness, tmp_path: Path) -> None:

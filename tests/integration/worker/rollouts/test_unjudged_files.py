@@ -11,6 +11,7 @@ from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExec
 from services.worker.sandboxes.errors import VerifierFailed
 from services.worker.verification.verifier_result import VerifierResult
 from tests.harness.rollout_tasks import (
+    SOLVE,
     harbor_folder,
     opened_rollouts,
     read_task,
@@ -76,6 +77,53 @@ UNSTARTED = {
 }
 
 
+UNREADABLE = {
+    "no result of pytest": "pytest -p no:terminal $TEST_DIR/test_twice.py",
+    "they could not start: .*nothing.py": "pytest $TEST_DIR/nothing.py",
+    "they printed nothing": "pytest -qq $TEST_DIR/test_twice.py > /dev/null",
+}
+
+
+@pytest.mark.parametrize("line", UNREADABLE)
+async def test_a_summary_that_cannot_be_read_gives_no_score(
+    rollouts: ExecuteRollout, tmp_path: Path, line: str
+) -> None:
+    """Neither to a solution that passes nor to none."""
+    folder = write(terminal_bench_folder(tmp_path / "a"), {"run-tests.sh": f"{UNREADABLE[line]}\n"})
+    for solution in (SOLVE, "true\n"):
+        write(folder, {"solution.sh": solution})
+        with pytest.raises(VerifierFailed, match=line):
+            await judged(rollouts, read_task(folder))
+
+
+PIPED = {
+    "without -rA": "pytest $TEST_DIR/test_twice.py",
+    "-qq": "pytest -qq $TEST_DIR/test_twice.py",
+    "no summary": "pytest --no-summary -v $TEST_DIR/test_twice.py",
+    "addopts": "PYTEST_ADDOPTS='-q --tb=no' pytest -v $TEST_DIR/test_twice.py",
+    "colours": "pytest --color=yes -rA $TEST_DIR/test_twice.py",
+    "stamps": "pytest -rA $TEST_DIR/test_twice.py | sed 's/^/[12:00:01] /; s/$/\\r/'",
+}
+
+
+@pytest.mark.parametrize("way", PIPED)
+async def test_a_summary_is_read_however_it_is_printed(
+    rollouts: ExecuteRollout, tmp_path: Path, way: str
+) -> None:
+    folder = write(terminal_bench_folder(tmp_path / "a"), {"run-tests.sh": f"{PIPED[way]}\n"})
+    assert (await judged(rollouts, read_task(folder))).score == 1.0
+    write(folder, {"solution.sh": "true\n"})
+    assert (await judged(rollouts, read_task(folder))).score == 0.0
+
+
+async def test_a_reason_that_the_tests_wrote_to_a_file_is_found(
+    rollouts: ExecuteRollout, tmp_path: Path
+) -> None:
+    folder = harbor_folder(tmp_path / "a", test="kotlinc x.kt > /logs/verifier/build.log 2>&1")
+    with pytest.raises(VerifierFailed, match="kotlinc: command not found"):
+        await judged(rollouts, read_task(folder))
+
+
 @pytest.mark.parametrize("line", UNSTARTED)
 async def test_tests_that_could_not_start_give_no_score(
     rollouts: ExecuteRollout, tmp_path: Path, line: str
@@ -131,4 +179,7 @@ async def test_a_program_that_the_agent_was_to_make_scores_0(
     rollouts: ExecuteRollout, tmp_path: Path
 ) -> None:
     folder = harbor_folder(tmp_path / "a", test="mytool --version")
+    with pytest.raises(VerifierFailed, match="mytool: command not found"):
+        await judged(rollouts, read_task(folder))
+    write(folder, {"instruction.md": "Write a program mytool.\n"})
     assert (await judged(rollouts, read_task(folder))).score == 0.0

@@ -3,6 +3,7 @@
 import pytest
 
 from services.worker.verification.not_started import not_started
+from services.worker.verification.printed import plain_lines
 from services.worker.verification.verifier_result import ScriptResult, VerifierResult
 
 REASONS = [
@@ -18,6 +19,19 @@ REASONS = [
     "curl: (6) Could not resolve host: example.org",
     "Failed to establish a new connection: [Errno -2] Name or service not known",
     "fatal: Temporary failure in name resolution",
+    "\x1b[31mERROR: not found: t.py::test_a\x1b[0m",
+    "pytest: error: argument -n/--numprocesses: invalid value",
+    "ERROR: Missing required plugins: pytest-xdist",
+    "[12:00:01] sh: 1: pytest: not found\r",
+    "env: ‘python3.13’: No such file or directory",
+    "collected 0 items\r\n",
+    "Ran 0 tests in 0.000s",
+    "test.sh: line 2: $'\\r': command not found",
+    "python3: can't open file '/tests/test_state.py': [Errno 2] No such file or directory",
+]
+UNNAMED = [
+    "test.sh: line 3: kotlinc: command not found",
+    "E   ModuleNotFoundError: No module named 'pandas'\n=== 1 error in 0.10s ===",
 ]
 RESULTS = [
     "test.sh: line 3: mytool: command not found",
@@ -35,7 +49,19 @@ RESULTS = [
 
 @pytest.mark.parametrize("log", REASONS)
 def test_what_keeps_tests_from_starting_is_found(log: str) -> None:
-    assert not_started(VerifierResult(0.0, "", log)) == log.splitlines()[0].strip()
+    assert not_started(VerifierResult(0.0, "", log)) == plain_lines(log)[0].strip()
+
+
+@pytest.mark.parametrize("log", UNNAMED)
+def test_a_program_or_module_that_the_task_names_may_be_the_work_of_the_agent(log: str) -> None:
+    result = VerifierResult(0.0, "", log)
+    assert not_started(result, lambda _: False) == log.splitlines()[0]
+    assert not_started(result, {"kotlinc", "pandas"}.__contains__) == ""
+
+
+def test_a_module_that_tests_miss_while_they_run_is_a_failure() -> None:
+    log = "E   ModuleNotFoundError: No module named 'pandas'\n=== 1 failed in 0.10s ==="
+    assert not_started(VerifierResult(0.0, "", log), lambda _: False) == ""
 
 
 @pytest.mark.parametrize("log", RESULTS)

@@ -1,0 +1,84 @@
+"""Reads results of tests from the output of pytest, whichever of its options were set.
+
+The short summary (`-rA`) comes first. Without tests that passed in it, the counts at the end of
+each session are read; with `-qq`, which prints none, the results of `-v`, or the marks of progress.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from services.worker.verification.printed import plain_lines
+
+_SUMMARY = "short test summary info"
+_WORDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|SUBPASSED|SUBFAILED|SUBSKIPPED|SUBXFAIL|SUBXPASS"
+_OF_SUMMARY = re.compile(rf"({_WORDS})\b")
+_OF_TEST = re.compile(rf"\S+\.py::.*\s({_WORDS})(?:\s+\(.*\))?\s*(?:\[\s*\d+%\])?\s*$")
+_COUNT = r"\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|rerun|warnings?|subtests \w+)"
+_COUNTS = re.compile(rf"=*\s*({_COUNT}(?:, {_COUNT})*) in \d+(?:\.\d+)?s\b")
+_NUMBER = re.compile(r"(\d+) (?:subtests )?([a-z]+)")
+_PROGRESS = re.compile(r"(?:\S+\.py )?([.FEsxXR]+)\s*(?:\[\s*\d+%\]|\[\s*\d+/\d+\])?\s*$")
+_OF_MARKS = {".": "PASSED", "F": "FAILED", "E": "ERROR", "s": "SKIPPED", "x": "XFAIL", "X": "XPASS"}
+_OF_COUNTS = {"error": "ERROR", "errors": "ERROR", "xfailed": "XFAIL", "xpassed": "XPASS"} | {
+    word.lower(): word for word in ("PASSED", "FAILED", "SKIPPED")
+}
+_PASSES = frozenset({"PASSED", "SKIPPED", "XFAIL", "SUBPASSED", "SUBSKIPPED", "SUBXFAIL"})
+
+
+@dataclass(frozen=True, slots=True)
+class PytestResults:
+    """`summaries` is how many short summaries there are."""
+
+    passed: int
+    total: int
+    has_passed: bool
+    summaries: int
+
+    @property
+    def is_passed(self) -> bool:
+        """Every test passed, and one did so without being skipped or expected to fail."""
+        return self.has_passed and self.passed == self.total
+
+
+def read_results(log: str) -> PytestResults | None:
+    """None where there is no result that can be read.
+
+    All summaries count: one that the files print does not replace pytest's own.
+    """
+    lines = plain_lines(log)
+    summaries = sum(_SUMMARY in line for line in lines)
+    summarised = Counter(_summarised(lines))
+    # Without -rA the summary has only tests that failed.
+    others = () if "PASSED" in summarised else (_counted(lines), _of_tests(lines), _of_progress(lines))
+    found = next((each for each in map(Counter, others) if each.total()), Counter())
+    bad = {word: count for word, count in summarised.items() if word not in _PASSES}
+    found = found | Counter(bad) if found else summarised
+    if not found:
+        return None
+    passed = sum(count for word, count in found.items() if word in _PASSES)
+    return PytestResults(passed, found.total(), found["PASSED"] > 0, summaries)
+
+
+def _summarised(lines: Sequence[str]) -> Iterator[str]:
+    is_in_summary = False
+    for line in lines:
+        is_in_summary = is_in_summary or _SUMMARY in line
+        if is_in_summary and (match := _OF_SUMMARY.match(line)):
+            yield match[1]
+
+
+def _counted(lines: Sequence[str]) -> Iterator[str]:
+    for match in filter(None, map(_COUNTS.match, lines)):
+        for number, word in _NUMBER.findall(match[1]):
+            if word in _OF_COUNTS:
+                yield from [_OF_COUNTS[word]] * int(number)
+
+
+def _of_tests(lines: Sequence[str]) -> Iterator[str]:
+    return (match[1] for match in map(_OF_TEST.match, lines) if match)
+
+
+def _of_progress(lines: Sequence[str]) -> Iterator[str]:
+    for match in filter(None, map(_PROGRESS.match, lines)):
+        yield from (_OF_MARKS[mark] for mark in match[1] if mark in _OF_MARKS)
