@@ -1,9 +1,9 @@
-"""Reads the fields of a task's file: each with its type, and no field unread."""
+"""Reads the fields of a task's file: each with its type. Keys without a meaning here become notes."""
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.scheduler.rollouts.tasks.errors import InvalidTask
 
@@ -14,18 +14,23 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}")
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object of a file. `place` leads to it: "evaluation.", or empty for the file itself."""
+    """An object of a file. `location` leads to it: "evaluation.", or empty for the file itself.
+
+    `notes` are those of the whole file.
+    """
 
     task: str
     file: str
     values: Mapping[str, object]
     location: str = ""
+    notes: list[str] = field(default_factory=list)
 
-    def refuse_others(self, *known: str) -> None:
-        """Raises InvalidTask for a key that has no meaning here."""
-        for key in self.values:
-            if key not in known:
-                raise self.problem(key, f"there is no such key. There are: {', '.join(known)}.")
+    def note_others(self, *known: str) -> None:
+        """A key that no version of Proctor reads is not a fault: newer tools write more of them."""
+        unknown = [str(key) for key in self.values if key not in known]
+        self.notes.extend(
+            f"{self.location}{key[:100]} of {self.file} has no effect: the key is unknown" for key in unknown
+        )
 
     def problem(self, key: str, problem: str) -> InvalidTask:
         return InvalidTask(self.task, self.file, problem, f"{self.location}{key}")
@@ -68,14 +73,18 @@ class Fields:
         value = self.values.get(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.problem(key, "it must be an object.")
-        return Fields(self.task, self.file, value or {}, f"{self.location}{key}.")
+        return self.at(value or {}, f"{self.location}{key}.")
+
+    def at(self, values: Mapping[str, object], location: str) -> "Fields":
+        """An object at another location of the file."""
+        return Fields(self.task, self.file, values, location, self.notes)
 
     def objects(self, key: str) -> list["Fields"]:
         values = self._items(key)
         if not all(isinstance(value, Mapping) for value in values):
             raise self.problem(key, "it must be a list of objects.")
         return [
-            Fields(self.task, self.file, value, f"{self.location}{key}.{number}.")
+            self.at(value, f"{self.location}{key}.{number}.")
             for number, value in enumerate(values)
             if isinstance(value, Mapping)
         ]

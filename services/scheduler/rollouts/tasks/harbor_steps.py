@@ -75,7 +75,7 @@ def step_notes(config: Fields) -> Iterator[str]:
 
 
 def _step(folder: TaskFolder, config: Fields, table: Fields, workdir: str) -> RolloutStep:
-    table.refuse_others(*_STEP_KEYS)
+    table.note_others(*_STEP_KEYS)
     name = table.text("name")
     if _NAME.fullmatch(name) is None:
         raise table.problem("name", "it must be the name of a folder.")

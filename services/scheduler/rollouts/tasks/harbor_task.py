@@ -25,28 +25,35 @@ from services.scheduler.rollouts.tasks.task_folder import TaskFolder, bundle_of
 
 CONFIG = "task.toml"
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
+_LATEST = _VERSIONS[-1]
 _MIB, _GIB = 1024**2, 1024**3
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", re.IGNORECASE)
 _UNITS = {"K": 1024, "M": _MIB, "G": _GIB, "T": 1024 * _GIB}
 _MAX_SIZE = 1024**5
+_COMPOSE = ("environment/docker-compose", "environment/compose.")
 _ROOT_KEYS = ("schema_version", "version", "source", "artifacts", "multi_step_reward_strategy", "task")
 _TABLES = ("metadata", "agent", "verifier", "solution", "environment", "steps")
+_AGENT_KEYS = ("timeout_sec", "user")
+_VERIFIER_KEYS = ("timeout_sec", "env", "environment_mode", "environment", "collect", "user")
+_ENVIRONMENT_KEYS = (
+    *("docker_image", "workdir", "env", "os", "cpus", "memory", "memory_mb", "storage", "storage_mb"),
+    *("gpus", "gpu_types", "tpu", "mcp_servers", "skills_dir", "healthcheck", "build_timeout_sec"),
+    *("network_mode", "allow_internet", "allowed_hosts"),
+)
 
 
-def read_harbor(folder: TaskFolder) -> RolloutTask:
-    """Raises TaskError."""
+def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
+    """`ordered_image` replaces that of the task. Raises TaskError."""
     config = Fields(folder.name, CONFIG, _toml(folder))
-    config.refuse_others(*_ROOT_KEYS, *_TABLES)
-    version = config.text("schema_version", config.text("version", "1.0"))
-    if version not in _VERSIONS:
-        raise config.problem("schema_version", f"{version!r} is unknown. Known: {', '.join(_VERSIONS)}.")
     environment, verifier, agent = (
         config.inner("environment"),
         config.inner("verifier"),
         config.inner("agent"),
     )
+    _note_unknown(config, environment, verifier, agent)
     _refuse_unsupported(folder, config, environment)
-    image = _image(folder, environment)
+    named_image = ordered_image or checked_image(environment, "docker_image")
+    image = DockerfileFacts() if named_image else _image(folder)
     workdir = _workdir(environment, image)
     judged = read_verifier(folder, verifier)
     steps = read_steps(folder, config, workdir)
@@ -74,14 +81,24 @@ def read_harbor(folder: TaskFolder) -> RolloutTask:
         workspace=bundle_of(image.files_below(folder.name, workdir)),
         tests=bundle_of(step_tests(folder, steps) if steps else judged.tests),
         solution=bundle_of(step_solutions(folder, steps) if steps else folder.below("solution")),
-        notes=(*image.notes, *judged.notes, *_notes(config, environment), *step_notes(config)),
-        image=checked_image(environment, "docker_image"),
+        notes=(*image.notes, *judged.notes, *_notes(config, environment), *step_notes(config), *config.notes),
+        image=named_image,
         has_own_files=judged.has_own_files,
         artifacts=read_artifacts(config, workdir) if any(separate) else (),
         verifier_image=judged.image,
         steps=steps,
         scores_last_step=scores_last_step(config),
     )
+
+
+def _note_unknown(config: Fields, environment: Fields, verifier: Fields, agent: Fields) -> None:
+    version = config.text("schema_version", config.text("version", "1.0"))
+    if version not in _VERSIONS:
+        config.notes.append(f"schema_version {version[:20]!r} is unknown, and read as {_LATEST}")
+    config.note_others(*_ROOT_KEYS, *_TABLES)
+    environment.note_others(*_ENVIRONMENT_KEYS)
+    verifier.note_others(*_VERIFIER_KEYS)
+    agent.note_others(*_AGENT_KEYS)
 
 
 def _instruction(folder: TaskFolder, steps: tuple[RolloutStep, ...]) -> str:
@@ -104,32 +121,28 @@ def _refuse_unsupported(folder: TaskFolder, config: Fields, environment: Fields)
     has_image = bool(config.inner("verifier").inner("environment").values.get("docker_image"))
     found = {
         "trajectory.json": "trajectory.json" in folder.files,
-        "verifier.environment.docker_image beside steps": has_image and bool(config.values.get("steps")),
-        "environment.os = windows": environment.text("os", "linux") != "linux",
-        "environment.gpus": environment.number("gpus", 0) > 0,
-        "environment.tpu": bool(environment.values.get("tpu")),
-        "environment.mcp_servers": bool(environment.values.get("mcp_servers")),
-        "environment.skills_dir": bool(environment.values.get("skills_dir")),
+        "environment/docker-compose.yaml, which starts several containers,": any(
+            path.startswith(_COMPOSE) for path in folder.files
+        ),
+        f"{CONFIG}, verifier.environment.docker_image beside steps": has_image
+        and bool(config.values.get("steps")),
+        f"{CONFIG}, environment.os = windows": environment.text("os", "linux") != "linux",
+        f"{CONFIG}, environment.gpus": environment.number("gpus", 0) > 0,
+        f"{CONFIG}, environment.tpu": bool(environment.values.get("tpu")),
+        f"{CONFIG}, environment.mcp_servers": bool(environment.values.get("mcp_servers")),
+        f"{CONFIG}, environment.skills_dir": bool(environment.values.get("skills_dir")),
     }
     for what, is_there in found.items():
         if is_there:
-            raise UnsupportedTask(task=folder.name, what=f"{CONFIG}, {what}", advice="Leave the task out.")
+            raise UnsupportedTask(task=folder.name, what=what, advice="Leave the task out.")
 
 
-def _image(folder: TaskFolder, environment: Fields) -> DockerfileFacts:
+def _image(folder: TaskFolder) -> DockerfileFacts:
+    """Not called where an image is named: it is there, and nothing that it would be built from is read."""
     files = folder.below("environment")
-    compose = [path for path in files if path.startswith(("docker-compose", "compose."))]
-    if compose:
-        raise UnsupportedTask(
-            task=folder.name, what=f"environment/{compose[0]}", advice="Write a Dockerfile of one container."
-        )
-    facts = DockerfileFacts()
-    if "Dockerfile" in files:
-        facts = read_dockerfile(folder.name, folder.text("environment/Dockerfile"), files)
-    if environment.text("docker_image", ""):
-        # The image is there: what it would be built from is not needed.
-        facts.notes.clear()
-    return facts
+    if "Dockerfile" not in files:
+        return DockerfileFacts()
+    return read_dockerfile(folder.name, folder.text("environment/Dockerfile"), files)
 
 
 def _workdir(environment: Fields, image: DockerfileFacts) -> str:
@@ -160,7 +173,9 @@ def _whole(fields: Fields, key: str, size: float) -> int:
 
 def _notes(config: Fields, environment: Fields) -> list[str]:
     notes = []
-    if environment.text("network_mode", "") in ("public", "allowlist"):
+    if environment.text("network_mode", "") in ("public", "allowlist") or environment.values.get(
+        "allow_internet"
+    ):
         notes.append("the task asks for a network, and its sandbox has none")
     if environment.values.get("healthcheck"):
         notes.append("environment.healthcheck has no effect")

@@ -90,8 +90,8 @@ def _artifacts(config: Fields, workdir: str) -> Iterator[TaskArtifact]:
         entry = {"source": value} if isinstance(value, str) else value
         if not isinstance(entry, dict):
             raise config.problem("artifacts", "an artifact is a path, or an object with its source.")
-        fields = Fields(config.task, config.file, entry, f"{config.location}artifacts.{number}.")
-        fields.refuse_others("source", "destination", "exclude", "service")
+        fields = config.at(entry, f"{config.location}artifacts.{number}.")
+        fields.note_others("source", "destination", "exclude", "service")
         if fields.text("service", "main") != "main":
             what = f"{config.file}, {fields.location}service"
             raise UnsupportedTask(task=config.task, what=what, advice=_ADVICE)

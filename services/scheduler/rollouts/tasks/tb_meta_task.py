@@ -39,18 +39,19 @@ class Overrides:
     instructions: str = ""
     variables: Mapping[str, str] | None = None
     image: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def read_overrides(task: str, file: str, values: Mapping[str, object]) -> Overrides:
-    """Raises InvalidTask for keys that are unknown and for paths that leave the repository."""
+    """Raises InvalidTask for paths that leave the repository, and for values of another type."""
     fields = Fields(task, file, values)
-    fields.refuse_others(*_OVERRIDE_KEYS)
+    fields.note_others(*_OVERRIDE_KEYS)
     if fields.inner("repo").values:
         raise _no_git(task, "overrides.json, repo")
     removed = fields.texts("remove_repo_paths")
     injected = {}
     for item in fields.objects("inject_files"):
-        item.refuse_others("path", "content")
+        item.note_others("path", "content")
         injected[item.text("path")] = item.text("content")
     for path in (*(path.rstrip("/") for path in removed), *injected):
         if problem := path_problem(path):
@@ -61,6 +62,7 @@ def read_overrides(task: str, file: str, values: Mapping[str, object]) -> Overri
         fields.text("lm_instructions", ""),
         fields.variables("environment_variables"),
         checked_image(fields, "image"),
+        tuple(fields.notes),
     )
 
 
@@ -76,14 +78,14 @@ def with_variables(task: RolloutTask, folder: str, overrides: Overrides) -> Roll
         task,
         environment={**task.environment, **variables},
         limits=replace(task.limits, agent_seconds=limit),
-        image=overrides.image or task.image,
+        notes=(*task.notes, *overrides.notes),
     )
 
 
 def read_tb_meta(folder: TaskFolder, ordered: Overrides | None = None) -> RolloutTask:
     """`ordered` are overrides of the order. Raises TaskError."""
     meta = Fields(folder.name, META, _json(folder, META))
-    meta.refuse_others("task_id", "metadata", "repo", "lm", "evaluation")
+    meta.note_others("task_id", "metadata", "repo", "lm", "evaluation")
     # What is in the folder describes the task; what it was made from is not fetched.
     if meta.inner("repo").text("git_url", ""):
         raise _no_git(folder.name, f"{META}, repo.git_url")
@@ -99,7 +101,7 @@ def read_tb_meta(folder: TaskFolder, ordered: Overrides | None = None) -> Rollou
                 what=f"{META}, evaluation.{key}",
                 advice="The task was created and not finished: write evaluation.rubrics and test_scripts.",
             )
-    evaluation.refuse_others("rubrics", "test_scripts", *_UNFINISHED)
+    evaluation.note_others("rubrics", "test_scripts", *_UNFINISHED)
     tests = _tests(folder, evaluation)
     variables = {name: value for layer in layers for name, value in (layer.variables or {}).items()}
     limit = Fields(folder.name, OVERRIDES, variables).number(
@@ -122,7 +124,11 @@ def read_tb_meta(folder: TaskFolder, ordered: Overrides | None = None) -> Rollou
         workspace=bundle_of(files),
         tests=bundle_of({path: file for path, (_, file) in tests.items()}),
         solution=bundle_of(folder.below("solution")),
-        notes=() if image else _notes(folder),
+        notes=(
+            *meta.notes,
+            *(note for layer in layers for note in layer.notes),
+            *(() if image else _notes(folder)),
+        ),
         image=image,
     )
 
@@ -173,7 +179,7 @@ def _tests(folder: TaskFolder, evaluation: Fields) -> dict[str, tuple[str, Folde
     """Path → the rubric and the file. A script without content is a file of the folder `evaluation`."""
     found: dict[str, tuple[str, FolderFile]] = {}
     for script in evaluation.objects("test_scripts"):
-        script.refuse_others("path", "rubric_id", "content")
+        script.note_others("path", "rubric_id", "content")
         path = script.text("path")
         if problem := path_problem(path):
             raise script.problem("path", problem)
@@ -187,7 +193,7 @@ def _tests(folder: TaskFolder, evaluation: Fields) -> dict[str, tuple[str, Folde
 def _rubrics(evaluation: Fields, tests: Mapping[str, tuple[str, FolderFile]]) -> tuple[Rubric, ...]:
     rubrics = []
     for item in evaluation.objects("rubrics"):
-        item.refuse_others("id", "criterion", "weight")
+        item.note_others("id", "criterion", "weight")
         rubric_id = item.text("id")
         scripts = tuple(path for path, (of, _) in tests.items() if of == rubric_id)
         rubrics.append(Rubric(rubric_id, item.text("criterion", ""), item.number("weight", 1.0), scripts))

@@ -17,10 +17,10 @@ _KEYS = (
 )
 
 
-def read_terminal_bench(folder: TaskFolder) -> RolloutTask:
-    """Raises TaskError."""
+def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
+    """`ordered_image` is that of both sandboxes. Raises TaskError."""
     config = Fields(folder.name, CONFIG, _yaml(folder, CONFIG))
-    config.refuse_others(*_KEYS)
+    config.note_others(*_KEYS)
     parser = config.text("parser_name", "pytest")
     if parser != "pytest":
         raise UnsupportedTask(
@@ -34,7 +34,7 @@ def read_terminal_bench(folder: TaskFolder) -> RolloutTask:
         )
     _refuse_services(folder)
     image = DockerfileFacts()
-    if "Dockerfile" in folder.files:
+    if "Dockerfile" in folder.files and not ordered_image:
         image = read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
     workdir = "/app" if image.workdir == "/" else image.workdir
     tests = {**folder.below("tests"), "run-tests.sh": FolderFile(folder.text("run-tests.sh").encode())}
@@ -54,7 +54,8 @@ def read_terminal_bench(folder: TaskFolder) -> RolloutTask:
         workspace=bundle_of(image.files_below(folder.name, workdir)),
         tests=bundle_of(tests),
         solution=bundle_of(_solution(folder)),
-        notes=tuple(image.notes),
+        image=ordered_image,
+        notes=(*image.notes, *config.notes),
     )
 
 
