@@ -107,7 +107,7 @@ class OrderGroup:
 def read_config(path: Path) -> RolloutsConfig:
     """Raises Refused. Paths in the file are relative to its folder, or else to the current one."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -171,7 +171,7 @@ def _entry(folders: _Folders, number: int, fields: Any) -> TaskEntry:
     return TaskEntry(
         folder=folder,
         model=_text(location, fields, "model"),
-        rollouts=_count(location, fields, "rollouts", 1) or 1,
+        rollouts=_count(location, fields, "rollouts", 1, minimum=1),
         keeps_own=fields.get("apply_overrides", True) is not False,
         overrides=_existing(path, location, overrides) if overrides else None,
         variables={name: str(value) for name, value in variables.items()},
@@ -211,10 +211,10 @@ def _text(location: Path, fields: Mapping[str, Any], key: str, default: str | No
     return value
 
 
-def _count(location: Path, fields: Mapping[str, Any], key: str, default: int) -> int:
+def _count(location: Path, fields: Mapping[str, Any], key: str, default: int, *, minimum: int = 0) -> int:
     value = fields.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Refused(f"{location}: {key} must be a number of at least 0.")
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise Refused(f"{location}: {key} must be a number of at least {minimum}.")
     return value
 
 

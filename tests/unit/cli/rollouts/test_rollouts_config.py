@@ -73,6 +73,7 @@ def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) ->
         ('[[tasks]]\nprepared_dir = "a"', "model is missing"),
         ('[[tasks]]\nprepared_dir = "never"\nmodel = "m"', "there is no never"),
         (f"{ENTRY}rollouts = -1", "rollouts must be a number"),
+        (f"{ENTRY}rollouts = 0", "rollouts must be a number of at least 1"),
         (f"{ENTRY}[agent]\nkind = 'codex'", "agent.kind is 'codex'"),
         (f"{ENTRY}[agent]\nsteps = 1", "agent"),
         (f"{ENTRY}[params]\nheat = 1", "params"),
