@@ -133,7 +133,7 @@ def terminal_bench_folder(folder: Path, config: str = "") -> Path:
 
 def read_task(folder: Path) -> RolloutTask:
     """A folder of one task, read as the scheduler reads it."""
-    [task] = read_path(folder)
+    [task] = read_path(folder).sound()
     return task
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -18,10 +19,10 @@ from proctor.cli.options import AsJson
 from proctor.cli.render.terminal import Terminal, say, write_verbatim
 from proctor.cli.render.words import JsonValue
 from proctor.cli.rollouts.git_folders import export_folder
+from proctor.cli.rollouts.read_tasks import ReadTasks, TaskReaderFailed, read_tasks, show_faults
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 
-_READ = (sys.executable, "-m", "services.scheduler.rollouts.tasks")
 _CHECK = (sys.executable, "-m", "services.worker.rollouts")
 _SAYS = {"oracle": "its solution", "none": "no work"}
 
@@ -59,15 +60,14 @@ def check(
 
 
 def _check(terminal: Terminal, tasks: Path, verbose: int) -> NoReturn:
-    read = subprocess.run((*_READ, str(tasks)), capture_output=True, check=False)
-    if read.returncode:
-        _report_end(terminal, read, "INVALID_TASK_FOLDER")
+    read = _read(terminal, tasks)
+    show_faults(terminal, read)
     with subprocess.Popen(
         _CHECK, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as checking:
         checked: list[JsonValue] = []
         unsound = 0
-        for each in _results(checking, read.stdout):
+        for each in _results(checking, read.messages):
             checked.append(each)
             unsound += not each["is_sound"]
             if not terminal.is_json:
@@ -77,11 +77,27 @@ def _check(terminal: Terminal, tasks: Path, verbose: int) -> NoReturn:
         ended = subprocess.CompletedProcess(_CHECK, checking.returncode, b"", errors)
         _report_end(terminal, ended, "SANDBOX")
     if terminal.is_json:
-        terminal.emit({"is_sound": not unsound, "tasks": checked})
+        faults: list[JsonValue] = [asdict(fault) for fault in read.faults]
+        is_sound = not unsound and not faults
+        terminal.emit(
+            {"is_sound": is_sound, "tasks": checked, "faults": faults, "without_task": list(read.others)}
+        )
     else:
         count = f"{len(checked)} task{'s' * (len(checked) != 1)}"
-        say(terminal.out, f"{count}: {len(checked) - unsound} sound, {unsound} not.")
-    raise typer.Exit(ExitCode.FAILED if unsound else ExitCode.OK)
+        unread = f" {len(read.faults)} cannot be read." if read.faults else ""
+        say(terminal.out, f"{count}: {len(checked) - unsound} sound, {unsound} not.{unread}")
+    raise typer.Exit(ExitCode.FAILED if unsound or read.faults else ExitCode.OK)
+
+
+def _read(terminal: Terminal, tasks: Path) -> ReadTasks:
+    try:
+        return read_tasks(tasks)
+    except Refused as refused:
+        terminal.print_error(str(refused), "INVALID_TASK_FOLDER")
+        raise typer.Exit(ExitCode.REFUSED) from refused
+    except TaskReaderFailed as failed:
+        terminal.print_error(str(failed), "INVALID_TASK_FOLDER")
+        raise typer.Exit(ExitCode.INTERNAL) from failed
 
 
 def _report_end(terminal: Terminal, ended: subprocess.CompletedProcess[bytes], reason: str) -> None:

@@ -22,7 +22,7 @@ _MAX_TOKENS = 4096
 def read_tasks(archive: BinaryIO, name: str, overrides_json: Mapping[str, str]) -> Sequence[RolloutTask]:
     """Raises TaskError. `name` is for messages."""
     overrides = {folder: _overrides(folder, text) for folder, text in overrides_json.items()}
-    return read_archive(archive, name, overrides)
+    return read_archive(archive, name, overrides).sound()
 
 
 def _overrides(folder: str, text: str) -> Overrides:

@@ -62,3 +62,19 @@ async def test_a_revision_without_its_repository_is_refused(tmp_path: Path) -> N
     refused = await run("rollouts", "check", str(tmp_path / "a"), "--revision", "v1")
     assert (refused.code, refused.out) == (2, "")
     assert "--git" in refused.err
+
+
+async def test_all_folders_that_cannot_be_read_are_shown_and_the_others_are_proved(tmp_path: Path) -> None:
+    harbor_folder(tmp_path / "tasks" / "a")
+    harbor_folder(tmp_path / "tasks" / "b", "= 1")
+    terminal_bench_folder(tmp_path / "tasks" / "c", "parser_name: pytest")
+    write(tmp_path / "tasks", {"notes/x.txt": ""})
+    run = CommandLine("", tmp_path / "state")
+    shown = await run("rollouts", "check", str(tmp_path / "tasks"))
+    assert shown.code == 1
+    assert "task.yaml in: notes" in shown.out
+    assert "not TOML" in shown.out
+    assert "1 task: 1 sound, 0 not. 2 cannot be read." in shown.out
+    reported = (await run("rollouts", "check", str(tmp_path / "tasks"), "--json")).document
+    assert [fault["folder"] for fault in reported["faults"]] == ["b", "c"]
+    assert (reported["is_sound"], reported["without_task"]) == (False, ["notes"])

@@ -1,6 +1,11 @@
 """Errors of task folders. Each names the task, the file and the field."""
 
+from collections.abc import Sequence
+
 from services.common.errors import DomainError, ErrorKind
+
+# The most that a message names; `proctor rollouts check` shows all.
+_SHOWN = 20
 
 
 class TaskError(DomainError, kind=ErrorKind.INVALID, reason="INVALID_TASK_FOLDER"):
@@ -17,6 +22,13 @@ class InvalidTask(TaskError):
 
 class UnsupportedTask(TaskError):
     """The task {task} needs what is not supported: {what}. {advice}"""
+
+
+class InvalidTasks(TaskError):
+    """{count} tasks cannot be read: {problems}"""
+
+    def __init__(self, errors: Sequence[TaskError]) -> None:
+        super().__init__(count=len(errors), problems=" ".join(map(str, errors[:_SHOWN])))
 
 
 class UnsafeFolder(TaskError):

@@ -9,13 +9,20 @@ import stat
 import tarfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from proctor.values.rollout import RolloutTask
 from services.scheduler.rollouts.tasks import harbor_task, tb_meta_task, yaml_terminal_bench
-from services.scheduler.rollouts.tasks.errors import InvalidTask, NoTasks, UnsafeFolder
+from services.scheduler.rollouts.tasks.errors import (
+    InvalidTask,
+    InvalidTasks,
+    NoTasks,
+    TaskError,
+    UnsafeFolder,
+)
 from services.scheduler.rollouts.tasks.task_folder import (
     MAX_TASK_BYTES,
     MAX_TASK_FILES,
@@ -51,64 +58,106 @@ _FOLDERS_OF_SYSTEM = {
     )
 } | {("tests",), ("logs",), ("solution",)}
 _BROKEN = (tarfile.TarError, ValueError, LookupError)
+_LINK = "it is a link. Put a copy of the file there."
 # Not part of a task, wherever they lie.
 _PASSED_OVER = frozenset({".git", "__pycache__", ".DS_Store"})
 
 
-def read_path(path: Path, overrides: OverridesByFolder = NO_OVERRIDES) -> tuple[RolloutTask, ...]:
-    """The tasks of a folder or of an archive, sorted by their folders. Raises TaskError."""
+@dataclass(frozen=True, slots=True)
+class TaskFault:
+    """The folder of a task that cannot be read, by its name in the set, and why."""
+
+    folder: str
+    error: TaskError
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolders:
+    """What is in a set: tasks and faults, sorted by their folders, and folders without the file of a task."""
+
+    tasks: tuple[RolloutTask, ...]
+    faults: tuple[TaskFault, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def sound(self) -> tuple[RolloutTask, ...]:
+        """The tasks, where each folder can be read. Raises TaskError, which names all that cannot."""
+        if len(self.faults) > 1:
+            raise InvalidTasks(tuple(fault.error for fault in self.faults))
+        for fault in self.faults:
+            raise fault.error
+        return self.tasks
+
+
+def read_path(path: Path, overrides: OverridesByFolder = NO_OVERRIDES) -> TaskFolders:
+    """The tasks of a folder or of an archive. Raises TaskError where nothing can be read."""
     if path.is_dir():
-        return read_tasks(path.name, _folder_files(path), overrides)
+        return _read_all(path.name, _folder_files(path), overrides)
     if not path.is_file() or not path.name.endswith(_ARCHIVES):
         raise UnsafeFolder(path=str(path), problem="there is no such folder or .tar.gz file.")
     with path.open("rb") as stream:
         return read_archive(stream, path.name, overrides)
 
 
-def read_archive(
-    stream: BinaryIO, name: str, overrides: OverridesByFolder = NO_OVERRIDES
-) -> tuple[RolloutTask, ...]:
+def read_archive(stream: BinaryIO, name: str, overrides: OverridesByFolder = NO_OVERRIDES) -> TaskFolders:
     """`name` is for messages, and names a task that is the archive itself. Raises TaskError."""
     root = name.removesuffix(".tgz").removesuffix(".tar.gz")
-    return read_tasks(root, _archive_files(stream, name), overrides)
+    return _read_all(root, _archive_files(stream, name), overrides)
 
 
-def read_tasks(name: str, files: Files, overrides: OverridesByFolder) -> tuple[RolloutTask, ...]:
+def _read_all(name: str, files: Files, overrides: OverridesByFolder) -> TaskFolders:
     """Overrides are by the names of the tasks' folders."""
-    folders = list(_task_folders(name, files))
+    folders, others = _task_folders(name, files)
     if not folders:
         raise NoTasks(path=name)
     for other in overrides.keys() - {folder.name for folder in folders}:
         raise InvalidTask(other, "overrides", "there is no such folder.")
-    tasks = tuple(_read(folder, overrides.get(folder.name)) for folder in folders)
-    seen: set[str] = set()
-    for task, folder in zip(tasks, folders, strict=True):
-        if PurePosixPath(task.workdir).parts[1:2] in _FOLDERS_OF_SYSTEM:
-            problem = f"the working folder {task.workdir} is one of the system's."
-            raise InvalidTask(folder.name, "workdir", problem)
-        if task.task_id in seen:
-            raise InvalidTask(folder.name, "task", f"the id {task.task_id!r} is there twice.")
-        seen.add(task.task_id)
-    return tasks
+    tasks: dict[str, RolloutTask] = {}
+    faults = []
+    for folder in folders:
+        try:
+            task = _read(folder, overrides.get(folder.name))
+            if task.task_id in tasks:
+                raise InvalidTask(folder.name, "task", f"the id {task.task_id!r} is there twice.")
+        except TaskError as error:
+            faults.append(TaskFault(folder.name, error))
+        else:
+            tasks[task.task_id] = task
+    return TaskFolders(tuple(tasks.values()), tuple(faults), tuple(others))
 
 
 def _read(folder: TaskFolder, overrides: Overrides | None) -> RolloutTask:
+    task = _read_form(folder, overrides)
+    if PurePosixPath(task.workdir).parts[1:2] in _FOLDERS_OF_SYSTEM:
+        problem = f"the working folder {task.workdir} is one of the system's."
+        raise InvalidTask(folder.name, "workdir", problem)
+    return task
+
+
+def _read_form(folder: TaskFolder, overrides: Overrides | None) -> RolloutTask:
+    for path, file in folder.files.items():
+        if file.problem:
+            raise InvalidTask(folder.name, path, file.problem)
     size = sum(len(file.content) for file in folder.files.values())
     if len(folder.files) > MAX_TASK_FILES or size > MAX_TASK_BYTES:
         problem = f"a task has at most {MAX_TASK_FILES:,} files and {MAX_TASK_BYTES:,} bytes."
         raise InvalidTask(folder.name, "its files", problem)
     if tb_meta_task.META in folder.files:
         return tb_meta_task.read_tb_meta(folder, overrides)
-    is_harbor = harbor_task.CONFIG in folder.files
-    task = harbor_task.read_harbor(folder) if is_harbor else yaml_terminal_bench.read_terminal_bench(folder)
+    image = overrides.image if overrides else ""
+    if harbor_task.CONFIG in folder.files:
+        task = harbor_task.read_harbor(folder, image)
+    else:
+        task = yaml_terminal_bench.read_terminal_bench(folder, image)
     return task if overrides is None else with_variables(task, folder.name, overrides)
 
 
-def _task_folders(name: str, files: Files) -> Iterator[TaskFolder]:
-    """The root itself, or each folder in it, or each in the one folder that an archive often has."""
+def _task_folders(name: str, files: Files) -> tuple[list[TaskFolder], list[str]]:
+    """The root itself, or each folder in it, or each in the one folder that an archive often has.
+
+    The second list names the folders beside them that are none.
+    """
     if any(config in files for config in _CONFIGS):
-        yield TaskFolder(name, files)
-        return
+        return [TaskFolder(name, files)], []
     inner: defaultdict[str, dict[str, FolderFile]] = defaultdict(dict)
     for path, file in files.items():
         first, slash, rest = path.partition("/")
@@ -117,9 +166,8 @@ def _task_folders(name: str, files: Files) -> Iterator[TaskFolder]:
     found = {first: each for first, each in inner.items() if any(config in each for config in _CONFIGS)}
     if not found and len(inner) == 1:
         [(first, each)] = inner.items()
-        yield from _task_folders(first, each)
-    for first in sorted(found):
-        yield TaskFolder(first, found[first])
+        return _task_folders(first, each)
+    return [TaskFolder(first, found[first]) for first in sorted(found)], sorted(inner.keys() - found.keys())
 
 
 def _folder_files(root: Path) -> Files:
@@ -129,13 +177,13 @@ def _folder_files(root: Path) -> Files:
     for folder, names, file_names, descriptor in os.fwalk(root, follow_symlinks=False):
         names[:] = sorted(name for name in names if name not in _PASSED_OVER)
         inner = os.path.relpath(folder, root)
-        for name in [*names, *file_names]:
+        for name in sorted({*names, *file_names} - _PASSED_OVER):
             path = name if inner == "." else f"{inner}/{name}"
             if stat.S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode):
-                raise UnsafeFolder(path=str(root), problem=f"{path} is a link. Put a copy of the file there.")
-        for name in sorted(set(file_names) - _PASSED_OVER):
-            path = name if inner == "." else f"{inner}/{name}"
-            files[path] = _file(path, os.open(name, _OPENED, dir_fd=descriptor), budget)
+                budget.take(path, 0)
+                files[path] = FolderFile(b"", problem=_LINK)
+            elif name in file_names:
+                files[path] = _file(path, os.open(name, _OPENED, dir_fd=descriptor), budget)
     return files
 
 
@@ -143,7 +191,8 @@ def _file(path: str, descriptor: int, budget: FileBudget) -> FolderFile:
     with os.fdopen(descriptor, "rb") as stream:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
-            raise UnsafeFolder(path=budget.root, problem=f"{path} is not a regular file.")
+            budget.take(path, 0)
+            return FolderFile(b"", problem="it is not a regular file.")
         budget.take(path, facts.st_size)
         content = stream.read(facts.st_size + 1)
         if len(content) > facts.st_size:
@@ -163,12 +212,17 @@ def _archive_files(stream: BinaryIO, name: str) -> Files:
                 if member.isdir() or not path:
                     budget.take(path or "root", 0)
                     continue
+                is_kept = not _PASSED_OVER & set(path.split("/"))
                 if not member.isreg() or member.issparse():
-                    raise UnsafeFolder(path=name, problem=f"{path[:100]} is a link or no regular file.")
-                budget.take(path, member.size)
-                content = tar.extractfile(member)
-                if not _PASSED_OVER & set(path.split("/")):
-                    files[path] = FolderFile(content.read() if content else b"", bool(member.mode & 0o100))
+                    budget.take(path, 0)
+                    problem = _LINK if member.issym() or member.islnk() else "it is not a regular file."
+                    file = FolderFile(b"", problem=problem)
+                else:
+                    budget.take(path, member.size)
+                    content = tar.extractfile(member)
+                    file = FolderFile(content.read() if content else b"", bool(member.mode & 0o100))
+                if is_kept:
+                    files[path] = file
                 tar.members.clear()  # type: ignore[attr-defined]  # a stream needs none, and keeps all
         inflated.check_end()
     # A tar of hostile headers also ends tarfile by its recursion, and by what it looks up.

@@ -19,8 +19,11 @@ _PROGRAM_MODE, _FILE_MODE = 0o755, 0o644
 
 @dataclass(frozen=True, slots=True)
 class FolderFile:
+    """`problem` says why the content is not there."""
+
     content: bytes
     is_program: bool = False
+    problem: str = ""
 
 
 Files = Mapping[str, FolderFile]

@@ -12,6 +12,7 @@ import pytest
 from proctor.values.rollout import RolloutTask, TaskArtifact, VerifierKind
 from services.scheduler.rollouts.tasks.errors import (
     InvalidTask,
+    InvalidTasks,
     NoTasks,
     TaskError,
     UnsupportedTask,
@@ -36,12 +37,12 @@ def files_of(bundle: bytes) -> dict[str, str]:
 
 
 def only_task(folder: Path) -> RolloutTask:
-    [task] = read_path(folder)
+    [task] = read_path(folder).sound()
     return task
 
 
 def test_a_folder_with_rubrics(tmp_path: Path) -> None:
-    [task] = read_path(tb_meta_folder(tmp_path / "a"))
+    [task] = read_path(tb_meta_folder(tmp_path / "a")).sound()
     assert (task.task_id, task.verifier, task.cwd) == ("doubling", VerifierKind.RUBRICS, "/app/repo")
     assert files_of(task.workspace) == {
         "LM_INSTRUCTIONS.md": "Mend twice() in doubling.py.",
@@ -75,7 +76,7 @@ def test_the_overrides_of_a_task_win_over_those_of_the_order(tmp_path: Path) -> 
         instructions="Ordered.",
         variables={"A": "ordered", "B": "ordered"},
     )
-    [task] = read_path(folder, {"a": ordered})
+    [task] = read_path(folder, {"a": ordered}).sound()
     files = files_of(task.workspace)
     assert {name for name in files if name.startswith("repo/")} == {
         "repo/doubling.py",
@@ -103,7 +104,7 @@ cpus = 2
 memory = "3G"
 network_mode = "public"
 """
-    [task] = read_path(harbor_folder(tmp_path / "a", config))
+    [task] = read_path(harbor_folder(tmp_path / "a", config)).sound()
     assert (task.task_id, task.verifier, task.workdir) == ("org/doubling", VerifierKind.REWARD_FILE, "/app")
     assert (task.limits.agent_seconds, task.limits.verifier_seconds, task.limits.cpus) == (90, 30, 2)
     assert (task.limits.memory_bytes, task.verifier_environment) == (3 * 1024**3, {"TOKEN": "none"})
@@ -116,11 +117,11 @@ def test_a_working_folder_of_the_system_is_refused(tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a", '[environment]\nworkdir = "/usr/src"')
     (folder / "environment" / "Dockerfile").unlink()
     with pytest.raises(InvalidTask, match="/usr/src"):
-        read_path(folder)
+        read_path(folder).sound()
 
 
 def test_a_folder_of_terminal_bench(tmp_path: Path) -> None:
-    [task] = read_path(terminal_bench_folder(tmp_path / "a"))
+    [task] = read_path(terminal_bench_folder(tmp_path / "a")).sound()
     assert (task.task_id, task.verifier) == ("a", VerifierKind.PYTEST_SUMMARY)
     assert task.environment == {"TEST_DIR": "/tests", "A": "1", "B": "2 3"}
     assert files_of(task.workspace) == {"doubling.py": WRONG}
@@ -137,13 +138,16 @@ def test_a_set_of_tasks_is_a_folder_or_an_archive_and_reads_the_same(tmp_path: P
     archive = tmp_path / "set.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(folder, "set")
-    tasks = read_path(folder)
+    tasks = read_path(folder).sound()
     assert [task.task_id for task in tasks] == ["a", "doubling", "c"]
-    assert read_path(archive) == tasks
+    assert read_path(archive).sound() == tasks
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
-    first, second = read_path(tb_meta_folder(tmp_path / "a")), read_path(tb_meta_folder(tmp_path / "b"))
+    first, second = (
+        read_path(tb_meta_folder(tmp_path / "a")).sound(),
+        read_path(tb_meta_folder(tmp_path / "b")).sound(),
+    )
     assert first == second
 
 
@@ -158,7 +162,6 @@ REFUSED_META: Mapping[str, tuple[Mapping[str, object], type[TaskError], str]] = 
         UnsupportedTask,
         "repo.git_url",
     ),
-    "an unknown key": ({"evaluations": {}}, InvalidTask, "evaluations"),
     "no rubric that can score": (
         {"evaluation": {"rubrics": [{"id": "a", "weight": 1}], "test_scripts": []}},
         InvalidTask,
@@ -195,7 +198,7 @@ def test_what_cannot_be_examined_is_refused_by_name(tmp_path: Path, name: str) -
     changes, error, says = REFUSED_META[name]
     folder = tb_meta_folder(tmp_path / "a", **changes)
     with pytest.raises(error, match=says.replace(".", r"\.")):
-        read_path(folder)
+        read_path(folder).sound()
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b", "a\\b", "a//b", ""])
@@ -204,7 +207,7 @@ def test_overrides_stay_in_the_repository(tmp_path: Path, path: str) -> None:
     for overrides in ({"remove_repo_paths": [path]}, {"inject_files": [{"path": path, "content": ""}]}):
         (folder / "overrides.json").write_text(json.dumps(overrides))
         with pytest.raises(InvalidTask, match=r"overrides\.json"):
-            read_path(folder)
+            read_path(folder).sound()
 
 
 @pytest.mark.parametrize(
@@ -234,15 +237,13 @@ def test_overrides_stay_in_the_repository(tmp_path: Path, path: str) -> None:
         ('[environment]\nmemory = "much"', "must be a size"),
         ('[environment]\nworkdir = "app"', "absolute path"),
         ('[environment]\nworkdir = "/usr/lib"', "/usr/lib"),
-        ('schema_version = "2.0"', "is unknown"),
-        ("unknown = 1", "no such key"),
         ("[agent]\ntimeout_sec = -1", "at least 1"),
         ("= 1", "not TOML"),
     ],
 )
 def test_what_of_harbor_is_not_supported_is_refused_by_name(tmp_path: Path, config: str, says: str) -> None:
     with pytest.raises(TaskError, match=says):
-        read_path(harbor_folder(tmp_path / "a", config))
+        read_path(harbor_folder(tmp_path / "a", config)).sound()
 
 
 @pytest.mark.parametrize(
@@ -260,27 +261,71 @@ def test_what_of_terminal_bench_is_not_supported_is_refused_by_name(
     tmp_path: Path, config: str, says: str
 ) -> None:
     with pytest.raises(TaskError, match=says):
-        read_path(terminal_bench_folder(tmp_path / "a", config))
+        read_path(terminal_bench_folder(tmp_path / "a", config)).sound()
 
 
 def test_several_containers_are_refused(tmp_path: Path) -> None:
     folder = terminal_bench_folder(tmp_path / "a")
     (folder / "docker-compose.yaml").write_text("services: {client: {}, database: {}}")
     with pytest.raises(UnsupportedTask, match="client, database"):
-        read_path(folder)
+        read_path(folder).sound()
+
+
+def test_keys_that_are_unknown_are_notes(tmp_path: Path) -> None:
+    config = 'schema_version = "9.9"\nnew = 1\n[environment]\nfoo = 1\n[agent]\nbar = 1\n[verifier]\nbaz = 1'
+    [harbor] = read_path(harbor_folder(tmp_path / "a", config)).sound()
+    assert [note for note in harbor.notes if "unknown" in note] == [
+        "schema_version '9.9' is unknown, and read as 1.4",
+        "new of task.toml has no effect: the key is unknown",
+        "environment.foo of task.toml has no effect: the key is unknown",
+        "verifier.baz of task.toml has no effect: the key is unknown",
+        "agent.bar of task.toml has no effect: the key is unknown",
+    ]
+    [terminal_bench] = read_path(terminal_bench_folder(tmp_path / "b", "instruction: x\nname: y")).sound()
+    assert "name of task.yaml has no effect: the key is unknown" in terminal_bench.notes
+    folder = tb_meta_folder(tmp_path / "c", evaluations={})
+    write(folder, {"overrides.json": '{"more": 1}'})
+    [rubrics] = read_path(folder).sound()
+    assert rubrics.notes == (
+        "evaluations of tb_meta.json has no effect: the key is unknown",
+        "more of overrides.json has no effect: the key is unknown",
+    )
+
+
+def test_a_dockerfile_is_not_read_where_an_image_is_named(tmp_path: Path) -> None:
+    named = harbor_folder(tmp_path / "a", '[environment]\ndocker_image = "x:1"')
+    ordered = terminal_bench_folder(tmp_path / "b")
+    write(named, {"environment/Dockerfile": "NONSENSE"})
+    write(ordered, {"Dockerfile": "NONSENSE"})
+    overrides = {"b": read_overrides("b", "order", {"image": "y:1"})}
+    assert [task.image for task in read_path(tmp_path, overrides).sound()] == ["x:1", "y:1"]
+
+
+def test_all_faults_of_a_set_are_read_and_named_at_once(tmp_path: Path) -> None:
+    harbor_folder(tmp_path / "a")
+    terminal_bench_folder(tmp_path / "b", "parser_name: pytest")
+    harbor_folder(tmp_path / "c", "= 1")
+    write(tmp_path, {"other/README.md": "not a task"})
+    read = read_path(tmp_path)
+    assert [task.task_id for task in read.tasks] == ["a"]
+    assert [fault.folder for fault in read.faults] == ["b", "c"]
+    assert read.others == ("other",)
+    with pytest.raises(InvalidTasks, match=r"2 tasks .*task b .*task c ") as refused:
+        read.sound()
+    assert refused.value.facts["count"] == 2
 
 
 def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
     tb_meta_folder(tmp_path / "a")
     tb_meta_folder(tmp_path / "b")
     with pytest.raises(InvalidTask, match="there twice"):
-        read_path(tmp_path)
+        read_path(tmp_path).sound()
 
 
 def test_a_folder_without_a_task_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {"a/README.md": "", "b/README.md": ""})
     with pytest.raises(NoTasks):
-        read_path(tmp_path)
+        read_path(tmp_path).sound()
 
 
 def test_a_test_script_may_be_a_file_of_the_folder(tmp_path: Path) -> None:
@@ -289,30 +334,30 @@ def test_a_test_script_may_be_a_file_of_the_folder(tmp_path: Path) -> None:
     evaluation = {"rubrics": [{"id": "right", "weight": 1}], "test_scripts": scripts}
     folder = tb_meta_folder(tmp_path / "a", **{**meta, "evaluation": evaluation})
     with pytest.raises(InvalidTask, match=r"evaluation/tests/test_twice\.py: the file is missing"):
-        read_path(folder)
+        read_path(folder).sound()
     write(folder, {"evaluation/tests/test_twice.py": "def test(): pass\n"})
-    [task] = read_path(folder)
+    [task] = read_path(folder).sound()
     assert files_of(task.tests) == {"tests/test_twice.py": "def test(): pass\n"}
 
 
 def test_the_image_of_a_task_is_that_of_its_file_or_of_the_order(tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a", '[environment]\ndocker_image = "registry.example:5000/x/y:1.2"')
-    [task] = read_path(folder)
+    [task] = read_path(folder).sound()
     # What the image would be built of says nothing any more.
     assert (task.image, task.notes) == ("registry.example:5000/x/y:1.2", ())
     overrides = {"a": read_overrides("a", "order", {"image": "python:3.13"})}
-    [overridden] = read_path(tmp_path, overrides)
+    [overridden] = read_path(tmp_path, overrides).sound()
     assert overridden.image == "python:3.13"
     tb_meta_folder(tmp_path / "b")
     (tmp_path / "b" / "overrides.json").write_text('{"image": "own:1"}')
     overrides["b"] = overrides["a"]
-    assert [each.image for each in read_path(tmp_path, overrides)] == ["python:3.13", "own:1"]
+    assert [each.image for each in read_path(tmp_path, overrides).sound()] == ["python:3.13", "own:1"]
 
 
 @pytest.mark.parametrize("image", ["--privileged", "a b", "/etc", "x" * 300])
 def test_an_image_that_is_no_name_is_refused(tmp_path: Path, image: str) -> None:
     with pytest.raises(InvalidTask, match="docker_image"):
-        read_path(harbor_folder(tmp_path / "a", f'[environment]\ndocker_image = "{image}"'))
+        read_path(harbor_folder(tmp_path / "a", f'[environment]\ndocker_image = "{image}"')).sound()
 
 
 TWO_STEPS = {
