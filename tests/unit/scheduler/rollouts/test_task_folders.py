@@ -12,7 +12,6 @@ import pytest
 from proctor.values.rollout import RolloutTask, TaskArtifact, VerifierKind
 from services.scheduler.rollouts.tasks.errors import (
     InvalidTask,
-    InvalidTasks,
     NoTasks,
     TaskError,
     UnsupportedTask,
@@ -269,57 +268,6 @@ def test_several_containers_are_refused(tmp_path: Path) -> None:
     (folder / "docker-compose.yaml").write_text("services: {client: {}, database: {}}")
     with pytest.raises(UnsupportedTask, match="client, database"):
         read_path(folder).sound()
-
-
-def test_keys_that_are_unknown_are_notes(tmp_path: Path) -> None:
-    config = 'schema_version = "9.9"\nnew = 1\n[environment]\nfoo = 1\n[agent]\nbar = 1\n[verifier]\nbaz = 1'
-    [harbor] = read_path(harbor_folder(tmp_path / "a", config)).sound()
-    assert [note for note in harbor.notes if "unknown" in note] == [
-        "schema_version '9.9' is unknown, and read as 1.4",
-        "new of task.toml has no effect: the key is unknown",
-        "environment.foo of task.toml has no effect: the key is unknown",
-        "verifier.baz of task.toml has no effect: the key is unknown",
-        "agent.bar of task.toml has no effect: the key is unknown",
-    ]
-    [terminal_bench] = read_path(terminal_bench_folder(tmp_path / "b", "instruction: x\nname: y")).sound()
-    assert "name of task.yaml has no effect: the key is unknown" in terminal_bench.notes
-    folder = tb_meta_folder(tmp_path / "c", evaluations={})
-    write(folder, {"overrides.json": '{"more": 1}'})
-    [rubrics] = read_path(folder).sound()
-    assert rubrics.notes == (
-        "evaluations of tb_meta.json has no effect: the key is unknown",
-        "more of overrides.json has no effect: the key is unknown",
-    )
-
-
-def test_a_dockerfile_is_not_read_where_an_image_is_named(tmp_path: Path) -> None:
-    named = harbor_folder(tmp_path / "a", '[environment]\ndocker_image = "x:1"')
-    ordered = terminal_bench_folder(tmp_path / "b")
-    write(named, {"environment/Dockerfile": "NONSENSE"})
-    write(ordered, {"Dockerfile": "NONSENSE"})
-    overrides = {"b": read_overrides("b", "order", {"image": "y:1"})}
-    assert [task.image for task in read_path(tmp_path, overrides).sound()] == ["x:1", "y:1"]
-
-
-def test_all_faults_of_a_set_are_read_and_named_at_once(tmp_path: Path) -> None:
-    harbor_folder(tmp_path / "a")
-    terminal_bench_folder(tmp_path / "b", "parser_name: pytest")
-    harbor_folder(tmp_path / "c", "= 1")
-    write(tmp_path, {"other/README.md": "not a task"})
-    read = read_path(tmp_path)
-    assert [task.task_id for task in read.tasks] == ["a"]
-    assert [fault.folder for fault in read.faults] == ["b", "c"]
-    assert read.others == ("other",)
-    with pytest.raises(InvalidTasks, match=r"2 tasks .*task b .*task c ") as refused:
-        read.sound()
-    assert refused.value.facts["count"] == 2
-
-
-def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
-    tb_meta_folder(tmp_path / "a")
-    tb_meta_folder(tmp_path / "b")
-    with pytest.raises(InvalidTask, match="there twice"):
-        read_path(tmp_path).sound()
 
 
 def test_a_folder_without_a_task_is_refused(tmp_path: Path) -> None:
