@@ -93,6 +93,14 @@ _OF_TEXTS = (
         unparsed="it names no number, or an ambiguous one",
     ),
     Metric(
+        "math",
+        _TEXT,
+        "Its final expression is equal to that of the target: numbers, formulas, sets, intervals, matrices.",
+        ScoreKind.JUDGED,
+        unparsed="it states no expression, or one that cannot be parsed",
+        source="math-verify",
+    ),
+    Metric(
         "choice",
         _TEXT,
         "The choice that it settles on is the target; both may be a text or a letter.",

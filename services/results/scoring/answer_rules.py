@@ -1,4 +1,4 @@
-"""Metrics that read an answer by a rule of their own: a pattern, a number, a choice."""
+"""Metrics that read an answer by a rule of their own: a pattern, a number, an expression, a choice."""
 
 import math
 import re
@@ -10,6 +10,8 @@ from proctor.values.metrics.options import MAX_TEXT
 from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.choices.options import options_of
 from services.results.scoring.choices.reading import named_choice
+from services.results.scoring.expressions.stated_expression import boxed_expression, stated_expression
+from services.results.scoring.expressions.written_form import WrittenExpression, written_expression
 from services.results.scoring.numbers.stated_number import stated_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber
 from services.results.scoring.score import ScoringImpossible
@@ -18,6 +20,8 @@ from services.results.scoring.timed_regex import SlowTime, TimedRegex
 _WITHOUT_CASE = "(?i)"
 # A whole number, so that fractions stay exact.
 _PER_CENT = 100
+# Characters. The parser takes time by length, and no answer is as long.
+MAX_EXPRESSION = 1000
 LETTERS = tuple("ABCDEFGHIJ")
 MetricOptions = Mapping[str, object]
 
@@ -137,6 +141,40 @@ def _numbers_of(targets: Sequence[str]) -> Sequence[WrittenNumber]:
 
 
 @dataclass(frozen=True, slots=True)
+class SameExpression:
+    """The expression that the answer states is equal to the target's, by the field's library."""
+
+    def check(self, targets: Sequence[str]) -> None:
+        """Without the library, which takes a second to load: whether there is a target."""
+        if not any(text.strip() for text in targets):
+            raise ScoringImpossible(f"the target {shown_targets(targets)} names no expression")
+
+    def judge(self, answer: str, targets: Sequence[str], *, is_cut: bool = False) -> Judgement:
+        self.check(targets)
+        final = final_answer(answer)
+        stated = stated_expression(final, is_cut=is_cut and answer.rstrip().endswith(final))
+        if stated is None or len(stated.text) > MAX_EXPRESSION:
+            return Judgement(None)
+        from services.results.scoring.expressions.equal_expressions import (  # noqa: PLC0415  # slow
+            are_equal,
+            can_be_read,
+        )
+
+        given, wanted = written_expression(stated.text), [*map(_expression_of, targets)]
+        if any(are_equal(target, given) for target in wanted):
+            return Judgement(stated.text, is_right=True)
+        if not stated.is_formula or not can_be_read(given):
+            return Judgement(None)
+        if not any(map(can_be_read, wanted)):
+            raise ScoringImpossible(f"the target {shown_targets(targets)} is no expression that can be read")
+        return Judgement(stated.text)
+
+
+def _expression_of(target: str) -> WrittenExpression:
+    return written_expression(boxed_expression(target) or target)
+
+
+@dataclass(frozen=True, slots=True)
 class SettledChoice:
     """An answer and a target name a choice by its text or by its letter, the first one being A.
 
@@ -174,7 +212,7 @@ class SettledChoice:
 
 # `judge` compares an answer with several texts; one match is enough. `check` raises ScoringImpossible for a
 # target with which `judge` would raise it for every answer.
-AnswerRule = FoundText | FoundTarget | SameNumber | SettledChoice
+AnswerRule = FoundText | FoundTarget | SameNumber | SameExpression | SettledChoice
 
 
 def read_rule(name: str, options: MetricOptions, slow_time: SlowTime) -> AnswerRule | None:
@@ -196,6 +234,10 @@ def _numeric(options: MetricOptions, _: SlowTime) -> AnswerRule:
     return SameNumber(_number(options, "tolerance"), _number(options, "relative_tolerance"))
 
 
+def _math(_: MetricOptions, __: SlowTime) -> AnswerRule:
+    return SameExpression()
+
+
 def _number(options: MetricOptions, name: str) -> Fraction:
     value = options.get(name, 0)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
@@ -214,5 +256,6 @@ def _choice(options: MetricOptions, _: SlowTime) -> AnswerRule:
 RULE_READERS: Mapping[str, Callable[[MetricOptions, SlowTime], AnswerRule]] = {
     "regex": _regex,
     "numeric": _numeric,
+    "math": _math,
     "choice": _choice,
 }

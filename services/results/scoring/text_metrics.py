@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from proctor.values.code import CodeResult
 from proctor.values.metrics.metric import ScoreKind
 from proctor.values.rollout import RolloutVerdict
-from services.results.scoring.answer_rules import AnswerRule, SameNumber, SettledChoice, shown_targets
+from services.results.scoring.answer_rules import (
+    AnswerRule,
+    SameExpression,
+    SameNumber,
+    SettledChoice,
+    shown_targets,
+)
 from services.results.scoring.compiled_scoring import CompiledMetric
 from services.results.scoring.numbers.written_numbers import named_number
 from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringImpossible, ScoringTarget
@@ -85,6 +91,10 @@ def load_libraries(metrics: Sequence[CompiledMetric]) -> None:
     """Loads the libraries of the metrics. The second that it takes must not count for an answer."""
     for measure in {OVERLAP_METRICS[metric.name][0] for metric in metrics if metric.name in OVERLAP_METRICS}:
         (_bleu_scorer if measure == "bleu" else _rouge_scorer)()
+    for metric in metrics:
+        if isinstance(metric.rule, SameExpression):
+            # Reads one, for which the parser builds its tables.
+            metric.rule.judge(r"\boxed{\frac{x}{2}}", ("0.5x",))
 
 
 def _words(text: str) -> int:
@@ -181,7 +191,7 @@ class ReadText:
 
     def _judged(self, rule: AnswerRule) -> MetricResult:
         answer, targets = self.prediction or "", self.target.texts
-        if isinstance(rule, SettledChoice | SameNumber):
+        if isinstance(rule, SettledChoice | SameNumber | SameExpression):
             judged = rule.judge(answer, targets, is_cut=self.is_cut)
         else:
             judged = rule.judge(answer, targets)

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from proctor.values.outcome import Answer
 from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
+from services.results.scoring.compiled_scoring import compile_scoring
+from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score_answer import score_answer
 from services.scheduler.suites.format.suite_document import (
     SuiteDocument,
 )
@@ -79,6 +83,26 @@ def test_the_example_is_a_suite_that_can_be_asked(tmp_path: Path) -> None:
     assert [sample.target.choice for sample in choices] == [0, 1, 1, 2]
     assert words[2].prompt.as_text.startswith("Name the country of Lisbon in one word: Portugal\n\n")
     assert words[2].target.texts == ("Italy",)
+
+
+def test_the_example_of_mathematics_is_asked_for_a_box_and_scored_by_its_expression(tmp_path: Path) -> None:
+    row = {"problem": "Solve x^2 = 2.", "solution": r"Roots: \boxed{\pm\sqrt{2}}."}
+    (tmp_path / "algebra.jsonl").write_text(json.dumps(row))
+    [task_text] = re.findall(r"^```yaml\n(task: algebra.*?)^```$", DOC, re.DOTALL | re.MULTILINE)
+    task = "\n".join(f"    {line}" for line in task_text.splitlines()).replace("    task", "  - task", 1)
+    text = f"suite: mathematics\ntasks:\n{task}\n"
+    reading = read_document(SuiteDocument(text, "mathematics.yaml", {"algebra.jsonl": b""}), folder=tmp_path)
+    assert reading.faults == ()
+    assert reading.suite is not None
+    [task_read] = reading.suite.tasks
+    [sample] = open_task(task_read, FileRows()).samples
+    assert sample.prompt.as_text.endswith(r"put your final answer within \boxed{}.")
+    target = ScoringTarget(texts=sample.target.texts)
+    scoring = compile_scoring(task_read.scoring)
+    answers = [r"So \boxed{x = \sqrt2} or \boxed{x = -\sqrt2}", r"\boxed{\sqrt2}", "It is unclear."]
+    scores = [score_answer(scoring, target, Answer(answer)) for answer in answers]
+    assert [score.scores["math"] for score in scores] == [1.0, 0.0, 0.0]
+    assert [score.is_unparsed for score in scores] == [False, False, True]
 
 
 def test_the_faults_of_the_example_are_reported_as_shown() -> None:

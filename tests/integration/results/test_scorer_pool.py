@@ -97,6 +97,18 @@ async def test_rouge_of_long_texts_is_refused_at_once() -> None:
     assert reasons([scored]) == ["ROUGE does not compare an answer of 8000 words with 8001 words"]
 
 
+def boxed(expression: str) -> AnswerToScore:
+    return ScoringTarget(texts=(r"\frac{1}{2}",)), Answer(rf"\boxed{{{expression}}}")
+
+
+async def test_an_expression_that_takes_long_is_no_score_and_the_library_sets_no_alarm_of_its_own() -> None:
+    endless = ("9^{9^{9^{9}}}", r"\sum_{k=1}^{1000000000} k^k")
+    async with pool(replace(LIMITS, seconds=1.0)) as scorer:
+        scored = await scorer.score(uncompiled("math"), [*map(boxed, ("0.5", *endless, "x", "50\\%"))])
+    assert reasons(list(scored)) == ["", "it took over 1 s", "it took over 1 s", "", ""]
+    assert [one.scores["math"] for one in scored if isinstance(one, Score)] == [1.0, 0.0, 1.0]
+
+
 @pytest.fixture
 def obeying(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes do what an answer says, as one that an answer has taken over."""
