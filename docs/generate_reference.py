@@ -31,6 +31,7 @@ from services.common.grpc.errors import CODES
 from services.common.metrics import BatchHistogram
 from services.gateway.http.error_handlers import http_status
 from services.gateway.settings import GatewaySettings
+from services.results.runs.conditions import CONDITIONS, Condition
 from services.results.settings import ResultsSettings
 from services.scheduler.settings import SchedulerSettings
 from services.worker.settings import WorkerSettings
@@ -68,6 +69,13 @@ METRICS = (
     " served unless that is set. Beside these are the metrics `process_*` and `python_*` of the process, and "
     "those of an engine in a worker (`vllm:*`). All metrics of a worker have the label `pool`. Labels have "
     "few values: none holds an id, a user or a text of a caller."
+)
+CONDITIONS_ABOUT = (
+    "What makes a figure beside the model. Runs under equal conditions are ranked together; others are"
+    " unranked with the difference in words, and `proctor compare` lists every difference above its figures. "
+    "[Statistics](statistics.md#leaderboard) says which conditions a leaderboard takes. A run with another "
+    "value of a *needed* condition is ranked only where its conditions are asked for (`--like RUN`). A "
+    "condition *of the model* keeps runs of one model apart; models differ in it by themselves."
 )
 METRIC = (MetricWrapperBase, BatchHistogram)
 REASONS = ROOT / "protos" / "proctor" / "v1" / "error_reason.proto"
@@ -263,12 +271,23 @@ def answer_metrics_page() -> str:
     return "\n\n".join((*parts, metric_reference.OPTIONS, options)) + "\n"
 
 
+def conditions_page() -> str:
+    rows = ((one.name, one.meaning, " or ".join(one.usual), _condition_kind(one)) for one in CONDITIONS)
+    shown = _table(("condition", "meaning", "usual value", "kind"), rows)
+    return f"# Evaluation conditions\n\n{NOTE}\n\n{CONDITIONS_ABOUT}\n\n{shown}\n"
+
+
+def _condition_kind(condition: Condition) -> str:
+    return "needed" if condition.is_needed else "of the model" if condition.is_of_model else ""
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "exit-codes.md": exit_codes_page,
     "metrics.md": metrics_page,
     "answer-metrics.md": answer_metrics_page,
+    "conditions.md": conditions_page,
     "../../suites/task.schema.json": metric_reference.schema_text,
     **{f"../{page}": partial(default_cells.filled, page) for page in default_cells.TABLES},
 }

@@ -247,6 +247,40 @@ class Difference(_message.Message):
 Global___Difference: _TypeAlias = Difference  # noqa: Y015
 
 @_typing.final
+class DifferingCondition(_message.Message):
+    """A condition of evaluation in which the runs differ, so that their figures are not those of the models alone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """For example "temperature"; docs/reference/conditions.md lists them."""
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its value in each run, in the order of the runs; "none" where it is not set."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The compared tasks that it differs in; empty for all of them."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        values: _abc.Iterable[_builtins.str] | None = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "tasks", b"tasks", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DifferingCondition: _TypeAlias = DifferingCondition  # noqa: Y015
+
+@_typing.final
 class Comparison(_message.Message):
     """A comparison of two or more runs of one suite, or over data sets."""
 
@@ -257,6 +291,7 @@ class Comparison(_message.Message):
     DIFFERENCES_FIELD_NUMBER: _builtins.int
     CORRECTED_OVER_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    CONDITIONS_FIELD_NUMBER: _builtins.int
     benchmark: _builtins.str
     """Name of the suite, or id of the data set of the first run."""
     corrected_over: _builtins.int
@@ -271,9 +306,11 @@ class Comparison(_message.Message):
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Differences in conditions, a sentence each, for example in the scoring method, the number of shots or the limit of rows, or tasks that
-        not all runs have.
-        """
+        """What else to know, a sentence each: for example a run that did not complete, other data sets, or tasks that not all runs have."""
+
+    @_builtins.property
+    def conditions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DifferingCondition]:
+        """Every condition in which the runs differ on the compared tasks."""
 
     def __init__(
         self,
@@ -283,10 +320,11 @@ class Comparison(_message.Message):
         differences: _abc.Iterable[Global___Difference] | None = ...,
         corrected_over: _builtins.int = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
+        conditions: _abc.Iterable[Global___DifferingCondition] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "corrected_over", b"corrected_over", "differences", b"differences", "runs", b"runs", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "conditions", b"conditions", "corrected_over", b"corrected_over", "differences", b"differences", "runs", b"runs", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

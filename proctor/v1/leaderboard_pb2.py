@@ -27,17 +27,19 @@ from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 from proctor.v1 import summary_pb2 as proctor_dot_v1_dot_summary__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cproctor/v1/leaderboard.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14proctor/v1/run.proto\x1a\x18proctor/v1/summary.proto\"\x99\x01\n\x05Trend\x12-\n\tdirection\x18\x01 \x01(\x0e\x32\x1a.proctor.v1.TrendDirection\x12\x17\n\ndifference\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07p_value\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\x0fprevious_run_id\x18\x04 \x01(\tB\r\n\x0b_differenceB\n\n\x08_p_value\"\xbf\x04\n\x10LeaderboardEntry\x12\x0c\n\x04rank\x18\x01 \x01(\x05\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0e\n\x06run_id\x18\x03 \x01(\t\x12(\n\x06\x66igure\x18\x04 \x01(\x0b\x32\x18.proctor.v1.MetricFigure\x12\x12\n\ntask_count\x18\x05 \x01(\x05\x12\x11\n\ttied_with\x18\x06 \x03(\t\x12 \n\x05trend\x18\x07 \x01(\x0b\x32\x11.proctor.v1.Trend\x12\x31\n\x0escoring_method\x18\x08 \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12\x18\n\x0bnum_fewshot\x18\t \x01(\x05H\x00\x88\x01\x01\x12-\n\tclosed_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10is_selected_best\x18\x0b \x01(\x08\x12\x18\n\x10unranked_because\x18\x0c \x03(\t\x12\x1a\n\runparsed_rate\x18\r \x01(\x01H\x01\x88\x01\x01\x12\x11\n\tbenchmark\x18\x0e \x01(\t\x12#\n\x05state\x18\x0f \x01(\x0e\x32\x14.proctor.v1.RunState\x12\x12\n\nproject_id\x18\x10 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x11 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x12 \x01(\x03\x12\x19\n\x11not_compared_with\x18\x13 \x03(\t\x12\x14\n\x0c\x64\x61taset_name\x18\x14 \x01(\tB\x0e\n\x0c_num_fewshotB\x10\n\x0e_unparsed_rate*\x7f\n\x0eTrendDirection\x12\x1f\n\x1bTREND_DIRECTION_UNSPECIFIED\x10\x00\x12\x16\n\x12TREND_DIRECTION_UP\x10\x01\x12\x18\n\x14TREND_DIRECTION_DOWN\x10\x02\x12\x1a\n\x16TREND_DIRECTION_STEADY\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cproctor/v1/leaderboard.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14proctor/v1/run.proto\x1a\x18proctor/v1/summary.proto\"\x99\x01\n\x05Trend\x12-\n\tdirection\x18\x01 \x01(\x0e\x32\x1a.proctor.v1.TrendDirection\x12\x17\n\ndifference\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07p_value\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\x0fprevious_run_id\x18\x04 \x01(\tB\r\n\x0b_differenceB\n\n\x08_p_value\"(\n\tCondition\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xbf\x04\n\x10LeaderboardEntry\x12\x0c\n\x04rank\x18\x01 \x01(\x05\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0e\n\x06run_id\x18\x03 \x01(\t\x12(\n\x06\x66igure\x18\x04 \x01(\x0b\x32\x18.proctor.v1.MetricFigure\x12\x12\n\ntask_count\x18\x05 \x01(\x05\x12\x11\n\ttied_with\x18\x06 \x03(\t\x12 \n\x05trend\x18\x07 \x01(\x0b\x32\x11.proctor.v1.Trend\x12\x31\n\x0escoring_method\x18\x08 \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12\x18\n\x0bnum_fewshot\x18\t \x01(\x05H\x00\x88\x01\x01\x12-\n\tclosed_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10is_selected_best\x18\x0b \x01(\x08\x12\x18\n\x10unranked_because\x18\x0c \x03(\t\x12\x1a\n\runparsed_rate\x18\r \x01(\x01H\x01\x88\x01\x01\x12\x11\n\tbenchmark\x18\x0e \x01(\t\x12#\n\x05state\x18\x0f \x01(\x0e\x32\x14.proctor.v1.RunState\x12\x12\n\nproject_id\x18\x10 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x11 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x12 \x01(\x03\x12\x19\n\x11not_compared_with\x18\x13 \x03(\t\x12\x14\n\x0c\x64\x61taset_name\x18\x14 \x01(\tB\x0e\n\x0c_num_fewshotB\x10\n\x0e_unparsed_rate*\x7f\n\x0eTrendDirection\x12\x1f\n\x1bTREND_DIRECTION_UNSPECIFIED\x10\x00\x12\x16\n\x12TREND_DIRECTION_UP\x10\x01\x12\x18\n\x14TREND_DIRECTION_DOWN\x10\x02\x12\x1a\n\x16TREND_DIRECTION_STEADY\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.leaderboard_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TRENDDIRECTION']._serialized_start=859
-  _globals['_TRENDDIRECTION']._serialized_end=986
+  _globals['_TRENDDIRECTION']._serialized_start=901
+  _globals['_TRENDDIRECTION']._serialized_end=1028
   _globals['_TREND']._serialized_start=126
   _globals['_TREND']._serialized_end=279
-  _globals['_LEADERBOARDENTRY']._serialized_start=282
-  _globals['_LEADERBOARDENTRY']._serialized_end=857
+  _globals['_CONDITION']._serialized_start=281
+  _globals['_CONDITION']._serialized_end=321
+  _globals['_LEADERBOARDENTRY']._serialized_start=324
+  _globals['_LEADERBOARDENTRY']._serialized_end=899
 # @@protoc_insertion_point(module_scope)

@@ -15,10 +15,10 @@ import builtins as _builtins
 import sys
 import typing as _typing
 
-if sys.version_info >= (3, 10):
-    from typing import TypeAlias as _TypeAlias
+if sys.version_info >= (3, 11):
+    from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
-    from typing_extensions import TypeAlias as _TypeAlias
+    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -92,6 +92,32 @@ class Trend(_message.Message):
 Global___Trend: _TypeAlias = Trend  # noqa: Y015
 
 @_typing.final
+class Condition(_message.Message):
+    """A condition of an evaluation; docs/reference/conditions.md lists them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """For example "temperature"."""
+    value: _builtins.str
+    """As words; "none" where it is not set. Where tasks differ, each value with its tasks, or a digest of them."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Condition: _TypeAlias = Condition  # noqa: Y015
+
+@_typing.final
 class LeaderboardEntry(_message.Message):
     """A model on a leaderboard, or a closed run in a history."""
 
@@ -163,8 +189,8 @@ class LeaderboardEntry(_message.Message):
 
     @_builtins.property
     def unranked_because(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Why it is unranked, as short phrases, for example "scored by generate", "5 shots", "limit 100", "suite version 2", "stand-in rows: qqp",
-        "without tasks: rte" or "more than 5% failed: rte".
+        """Why it is unranked, as short phrases: each condition that differs from those of the ranked runs, for example
+        "temperature 1.0 instead of 0", "limit 100 instead of none" or "scoring method generate instead of loglikelihood"; "more than 5% failed: rte".
         """
 
     @_builtins.property

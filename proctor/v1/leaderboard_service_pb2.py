@@ -27,7 +27,7 @@ from proctor.v1 import leaderboard_pb2 as proctor_dot_v1_dot_leaderboard__pb2
 from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$proctor/v1/leaderboard_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cproctor/v1/leaderboard.proto\x1a\x14proctor/v1/run.proto\"\xff\x01\n\x15GetLeaderboardRequest\x12\x11\n\tbenchmark\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12\x13\n\x0bmax_entries\x18\x03 \x01(\x05\x12\x0f\n\x07is_best\x18\x04 \x01(\x08\x12\x31\n\x0escoring_method\x18\x05 \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12\x18\n\x0bnum_fewshot\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x17\n\nproject_id\x18\x07 \x01(\x03H\x01\x88\x01\x01\x12\x18\n\x10includes_limited\x18\x08 \x01(\x08\x42\x0e\n\x0c_num_fewshotB\r\n\x0b_project_id\"\xde\x02\n\x16GetLeaderboardResponse\x12-\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1c.proctor.v1.LeaderboardEntry\x12.\n\x08unranked\x18\x02 \x03(\x0b\x32\x1c.proctor.v1.LeaderboardEntry\x12/\n\tbaselines\x18\x03 \x03(\x0b\x32\x1c.proctor.v1.LeaderboardEntry\x12\x14\n\x0ctotal_models\x18\x04 \x01(\x05\x12\x30\n\x0clast_updated\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\x0escoring_method\x18\x06 \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12\x0e\n\x06metric\x18\x07 \x01(\t\x12\x0c\n\x04note\x18\x08 \x01(\t\x12\x1b\n\x13pending_comparisons\x18\t \x01(\x05\"\xdc\x01\n\x12ListHistoryRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\tbenchmark\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ys\x18\x03 \x01(\x05\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\x12!\n\x04kind\x18\x07 \x01(\x0e\x32\x13.proctor.v1.RunKind\x12#\n\x05state\x18\x08 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\x17\n\x0fincludes_totals\x18\t \x01(\x08\"I\n\rHistoryTotals\x12\x16\n\x0e\x63ompleted_runs\x18\x01 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x02 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x03\"\x97\x01\n\x13ListHistoryResponse\x12-\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1c.proctor.v1.LeaderboardEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\x12)\n\x06totals\x18\x04 \x01(\x0b\x32\x19.proctor.v1.HistoryTotals2\xbd\x01\n\x12LeaderboardService\x12W\n\x0eGetLeaderboard\x12!.proctor.v1.GetLeaderboardRequest\x1a\".proctor.v1.GetLeaderboardResponse\x12N\n\x0bListHistory\x12\x1e.proctor.v1.ListHistoryRequest\x1a\x1f.proctor.v1.ListHistoryResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$proctor/v1/leaderboard_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cproctor/v1/leaderboard.proto\x1a\x14proctor/v1/run.proto\"\x94\x02\n\x15GetLeaderboardRequest\x12\x11\n\tbenchmark\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12\x13\n\x0bmax_entries\x18\x03 \x01(\x05\x12\x0f\n\x07is_best\x18\x04 \x01(\x08\x12\x31\n\x0escoring_method\x18\x05 \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12\x18\n\x0bnum_fewshot\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x17\n\nproject_id\x18\x07 \x01(\x03H\x01\x88\x01\x01\x12\x18\n\x10includes_limited\x18\x08 \x01(\x08\x12\x13\n\x0blike_run_id\x18\t \x01(\tB\x0e\n\x0c_num_fewshotB\r\n\x0b_project_id\"\x89\x03\n\x16GetLeaderboardResponse\x12-\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1c.proctor.v1.LeaderboardEntry\x12.\n\x08unranked\x18\x02 \x03(\x0b\x32\x1c.proctor.v1.LeaderboardEntry\x12/\n\tbaselines\x18\x03 \x03(\x0b\x32\x1c.proctor.v1.LeaderboardEntry\x12\x14\n\x0ctotal_models\x18\x04 \x01(\x05\x12\x30\n\x0clast_updated\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\x0escoring_method\x18\x06 \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12\x0e\n\x06metric\x18\x07 \x01(\t\x12\x0c\n\x04note\x18\x08 \x01(\t\x12\x1b\n\x13pending_comparisons\x18\t \x01(\x05\x12)\n\nconditions\x18\n \x03(\x0b\x32\x15.proctor.v1.Condition\"\xdc\x01\n\x12ListHistoryRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\tbenchmark\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ys\x18\x03 \x01(\x05\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\x12!\n\x04kind\x18\x07 \x01(\x0e\x32\x13.proctor.v1.RunKind\x12#\n\x05state\x18\x08 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\x17\n\x0fincludes_totals\x18\t \x01(\x08\"I\n\rHistoryTotals\x12\x16\n\x0e\x63ompleted_runs\x18\x01 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x02 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x03\"\x97\x01\n\x13ListHistoryResponse\x12-\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1c.proctor.v1.LeaderboardEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\x12)\n\x06totals\x18\x04 \x01(\x0b\x32\x19.proctor.v1.HistoryTotals2\xbd\x01\n\x12LeaderboardService\x12W\n\x0eGetLeaderboard\x12!.proctor.v1.GetLeaderboardRequest\x1a\".proctor.v1.GetLeaderboardResponse\x12N\n\x0bListHistory\x12\x1e.proctor.v1.ListHistoryRequest\x1a\x1f.proctor.v1.ListHistoryResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,15 +35,15 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.leaderboard_serv
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GETLEADERBOARDREQUEST']._serialized_start=138
-  _globals['_GETLEADERBOARDREQUEST']._serialized_end=393
-  _globals['_GETLEADERBOARDRESPONSE']._serialized_start=396
-  _globals['_GETLEADERBOARDRESPONSE']._serialized_end=746
-  _globals['_LISTHISTORYREQUEST']._serialized_start=749
-  _globals['_LISTHISTORYREQUEST']._serialized_end=969
-  _globals['_HISTORYTOTALS']._serialized_start=971
-  _globals['_HISTORYTOTALS']._serialized_end=1044
-  _globals['_LISTHISTORYRESPONSE']._serialized_start=1047
-  _globals['_LISTHISTORYRESPONSE']._serialized_end=1198
-  _globals['_LEADERBOARDSERVICE']._serialized_start=1201
-  _globals['_LEADERBOARDSERVICE']._serialized_end=1390
+  _globals['_GETLEADERBOARDREQUEST']._serialized_end=414
+  _globals['_GETLEADERBOARDRESPONSE']._serialized_start=417
+  _globals['_GETLEADERBOARDRESPONSE']._serialized_end=810
+  _globals['_LISTHISTORYREQUEST']._serialized_start=813
+  _globals['_LISTHISTORYREQUEST']._serialized_end=1033
+  _globals['_HISTORYTOTALS']._serialized_start=1035
+  _globals['_HISTORYTOTALS']._serialized_end=1108
+  _globals['_LISTHISTORYRESPONSE']._serialized_start=1111
+  _globals['_LISTHISTORYRESPONSE']._serialized_end=1262
+  _globals['_LEADERBOARDSERVICE']._serialized_start=1265
+  _globals['_LEADERBOARDSERVICE']._serialized_end=1454
 # @@protoc_insertion_point(module_scope)

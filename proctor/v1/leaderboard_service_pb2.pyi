@@ -35,6 +35,7 @@ class GetLeaderboardRequest(_message.Message):
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     INCLUDES_LIMITED_FIELD_NUMBER: _builtins.int
+    LIKE_RUN_ID_FIELD_NUMBER: _builtins.int
     benchmark: _builtins.str
     """Name of a suite without a version, or id of a data set."""
     metric: _builtins.str
@@ -48,11 +49,15 @@ class GetLeaderboardRequest(_message.Message):
     scoring_method: _run_pb2.ScoringMethod.ValueType
     """Rank models scored by this method; unspecified means the most frequent method."""
     num_fewshot: _builtins.int
-    """Rank models with this many examples in each prompt; unset means each task's default."""
+    """Rank models with this many examples in each prompt; unset means each task's default, or where no run has it, that of most models."""
     project_id: _builtins.int
     """Only runs of this project; unset means all."""
     includes_limited: _builtins.bool
     """Rank runs that are limited to the first rows of each task too, with others of the same limit."""
+    like_run_id: _builtins.str
+    """UUID of a closed run of the benchmark: rank the runs under all of its conditions, whatever scoring_method, num_fewshot and
+    includes_limited say. Empty: those of most models.
+    """
     def __init__(
         self,
         *,
@@ -64,10 +69,11 @@ class GetLeaderboardRequest(_message.Message):
         num_fewshot: _builtins.int | None = ...,
         project_id: _builtins.int | None = ...,
         includes_limited: _builtins.bool = ...,
+        like_run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "num_fewshot", b"num_fewshot", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "benchmark", b"benchmark", "includes_limited", b"includes_limited", "is_best", b"is_best", "max_entries", b"max_entries", "metric", b"metric", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "scoring_method", b"scoring_method"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_project_id", b"_project_id", "benchmark", b"benchmark", "includes_limited", b"includes_limited", "is_best", b"is_best", "like_run_id", b"like_run_id", "max_entries", b"max_entries", "metric", b"metric", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "scoring_method", b"scoring_method"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
@@ -95,6 +101,7 @@ class GetLeaderboardResponse(_message.Message):
     METRIC_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     PENDING_COMPARISONS_FIELD_NUMBER: _builtins.int
+    CONDITIONS_FIELD_NUMBER: _builtins.int
     total_models: _builtins.int
     """Number of ranked models, including those beyond `max_entries`."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
@@ -121,6 +128,10 @@ class GetLeaderboardResponse(_message.Message):
     def last_updated(self) -> _timestamp_pb2.Timestamp:
         """When the newest run, ranked or unranked, was closed; unset when there is none."""
 
+    @_builtins.property
+    def conditions(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.Condition]:
+        """Conditions of the ranked models, in the order of docs/reference/conditions.md."""
+
     def __init__(
         self,
         *,
@@ -133,10 +144,11 @@ class GetLeaderboardResponse(_message.Message):
         metric: _builtins.str = ...,
         note: _builtins.str = ...,
         pending_comparisons: _builtins.int = ...,
+        conditions: _abc.Iterable[_leaderboard_pb2.Condition] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["last_updated", b"last_updated"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["baselines", b"baselines", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "note", b"note", "pending_comparisons", b"pending_comparisons", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["baselines", b"baselines", "conditions", b"conditions", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "note", b"note", "pending_comparisons", b"pending_comparisons", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -439,6 +439,9 @@ class PlannedTask(_message.Message):
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     TEMPERATURE_FIELD_NUMBER: _builtins.int
     REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    DEFINITION_DIGEST_FIELD_NUMBER: _builtins.int
+    SAMPLES_DIGEST_FIELD_NUMBER: _builtins.int
+    REQUEST_JSON_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     version: _builtins.str
@@ -465,6 +468,14 @@ class PlannedTask(_message.Message):
     """SHA-256 of the request apart from the sample: model, parameters, use_engine_defaults, stop sequences,
     scoring method, prompt form, truncation and server. Two runs with equal digests send equal requests. 32 bytes.
     """
+    definition_digest: _builtins.str
+    """SHA-256 of the task's definition in hex; empty for a data set."""
+    samples_digest: _builtins.str
+    """Digest of the sample set in hex."""
+    request_json: _builtins.str
+    """What requests have beside the samples, as JSON object text: prompt_form, choice_instruction, agent, stop and the parameters of
+    generation. A name without a value is left out.
+    """
     @_builtins.property
     def scoring(self) -> Global___TaskScoring:
         """How answers are scored."""
@@ -490,10 +501,13 @@ class PlannedTask(_message.Message):
         max_tokens: _builtins.int = ...,
         temperature: _builtins.float | None = ...,
         request_digest: _builtins.bytes = ...,
+        definition_digest: _builtins.str = ...,
+        samples_digest: _builtins.str = ...,
+        request_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "scoring", b"scoring", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "request_digest", b"request_digest", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "definition_digest", b"definition_digest", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "request_digest", b"request_digest", "request_json", b"request_json", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "samples_digest", b"samples_digest", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015

@@ -71,7 +71,7 @@ CREATE TABLE leaderboard_entries (
     closed_at timestamp with time zone NOT NULL,
     run_id uuid NOT NULL,
     mean double precision NOT NULL,
-    is_limited boolean NOT NULL,
+    is_whole boolean NOT NULL,
     CONSTRAINT leaderboard_entries_pkey PRIMARY KEY (benchmark, project_id, metric, model, conditions, closed_at, run_id),
     CONSTRAINT leaderboard_entries_run_id_fkey FOREIGN KEY (run_id) REFERENCES closed_runs(run_id) ON DELETE CASCADE
 );

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.gateway import Session
-from proctor.cli.render.table import Column, numbers, table
+from proctor.cli.render.table import Column, numbers, table, texts
 from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import NONE, document, p_word, scoring_word
 from proctor.client.errors import Refused
@@ -132,6 +132,8 @@ def print_comparison(console: Console, comparison: comparison_pb2.Comparison) ->
     for letter, run in zip(ascii_uppercase, comparison.runs, strict=False):
         say(console, f"{letter}  {run.model}", style="bold")
         say(console, f"   {_facts(run)}", style="dim")
+    if comparison.conditions:
+        console.print(_conditions_table(console, comparison))
     for pair in dict.fromkeys((each.first, each.second) for each in comparison.differences):
         differences = [each for each in comparison.differences if (each.first, each.second) == pair]
         console.print(_pair_table(console, differences))
@@ -142,6 +144,16 @@ def print_comparison(console: Console, comparison: comparison_pb2.Comparison) ->
     say(console, f"p is two-sided and corrected (Holm) over {comparison.corrected_over} tests.", style="dim")
     for warning in comparison.warnings:
         say(console, f"Note: {warning}", style="yellow")
+
+
+def _conditions_table(console: Console, comparison: comparison_pb2.Comparison) -> Table:
+    letters = ascii_uppercase[: len(comparison.runs)]
+    rows = (
+        (f"{one.name} in {', '.join(one.tasks)}" if one.tasks else one.name, *one.values)
+        for one in comparison.conditions
+    )
+    title = "Other conditions: these figures are not those of the models alone"
+    return table(console, (Column("condition"), *texts(*letters)), rows, title)
 
 
 def print_flips(console: Console, flips: Sequence[comparison_pb2.Flip]) -> None:

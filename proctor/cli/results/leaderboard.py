@@ -34,6 +34,9 @@ _TRENDS = {
     leaderboard_pb2.TREND_DIRECTION_STEADY: ("steady", ""),
 }
 
+# The value of a condition that is not set.
+_UNSET = "none"
+
 MetricOption = Annotated[
     str,
     typer.Option(
@@ -64,6 +67,9 @@ class LeaderboardOptions:
     include_limited: Annotated[
         bool, typer.Option("--include-limited", help="Rank runs of the first rows too, those of one limit.")
     ] = False
+    like: Annotated[
+        str, typer.Option(metavar="RUN", help="Rank the runs under all evaluation conditions of this one.")
+    ] = ""
 
     def to_proto(self) -> leaderboard_service_pb2.GetLeaderboardRequest:
         return leaderboard_service_pb2.GetLeaderboardRequest(
@@ -77,6 +83,7 @@ class LeaderboardOptions:
             num_fewshot=self.num_fewshot,
             project_id=self.project,
             includes_limited=self.include_limited,
+            like_run_id=self.like,
         )
 
 
@@ -156,10 +163,16 @@ def print_leaderboard(
     elif any(entry.not_compared_with for entry in found.entries):
         note = "some pairs are not compared: a shared rank does not prove them equal (--json)"
         say(console, note, style="dim")
+    if found.conditions:
+        values = "; ".join(f"{one.name} {one.value}" for one in found.conditions if one.value != _UNSET)
+        say(console, f"conditions: {values}", style="dim")
     if found.unranked:
-        columns = (Column("model"), *numbers("score"), Column("because"))
-        rows = ((each.model, _score(each), "; ".join(each.unranked_because)) for each in found.unranked)
-        console.print(table(console, columns, rows, "Not ranked with the others"))
+        columns = (Column("model, run", min_width=RUN_ID_WIDTH), *numbers("score"), Column("because"))
+        rows = (
+            (two_lines(each.model, each.run_id), _score(each), "; ".join(each.unranked_because))
+            for each in found.unranked
+        )
+        console.print(table(console, columns, rows, "Not ranked with the others; --like RUN ranks such runs"))
 
 
 def history_table(console: Console, entries: Sequence[leaderboard_pb2.LeaderboardEntry]) -> Table:

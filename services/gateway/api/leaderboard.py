@@ -73,6 +73,11 @@ class Ranked(_Entry):
     unranked_because: list[str] = Field(description="Why it is unranked")
 
 
+class ConditionShown(BaseModel):
+    name: str = Field(examples=["temperature"])
+    value: str = Field(description='As words; "none" where it is not set')
+
+
 class LeaderboardShown(BaseModel):
     leaderboard: list[Ranked]
     unranked: list[Ranked] = Field(description="Models under other evaluation conditions, with the reasons")
@@ -82,6 +87,7 @@ class LeaderboardShown(BaseModel):
     suite: str
     metric: str
     scoring_method: str | None = Field(description="How choices of the ranked models are scored")
+    conditions: list[ConditionShown] = Field(description="Evaluation conditions of the ranked models")
     note: str = Field(description="Why no run is ranked where all are limited; else empty")
     pending_comparisons: int = Field(
         description="Pairs that are still being compared: their ties are missing, and ranks may change"
@@ -174,6 +180,13 @@ class LeaderboardParameters:
         Literal["limited"] | None,
         Query(description="limited: rank runs of the first rows too, with others of the same limit"),
     ] = None
+    like: Annotated[
+        str,
+        Query(
+            max_length=36,
+            description="Id of a closed job of the suite: rank the runs under all of its conditions",
+        ),
+    ] = ""
 
     def to_proto(self) -> leaderboard_service_pb2.GetLeaderboardRequest:
         return leaderboard_service_pb2.GetLeaderboardRequest(
@@ -185,6 +198,7 @@ class LeaderboardParameters:
             num_fewshot=self.num_fewshot,
             project_id=self.project_id,
             includes_limited=self.include == "limited",
+            like_run_id=self.like,
         )
 
 
@@ -238,6 +252,7 @@ async def leaderboard(
         suite=query.suite,
         metric=found.metric,
         scoring_method=choice_scoring(found.scoring_method),
+        conditions=[present(ConditionShown, one) for one in found.conditions],
         note=found.note,
         pending_comparisons=found.pending_comparisons,
     )

@@ -1,7 +1,6 @@
 """Whether runs can be compared, and warnings about what differs between them."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from proctor.values.run import RunState
 from services.results.comparison.compared_metrics import ComparedMetrics, options_of, task_named
@@ -45,27 +44,17 @@ def check_options(plans: Sequence[RunPlan], compared: ComparedMetrics) -> None:
 
 
 def warnings_of(records: Sequence[RunRecord], tasks: Sequence[str]) -> list[str]:
-    """Differences between the runs besides their models, one sentence each."""
+    """What else to know of the comparison beside the conditions that differ, a sentence each."""
     plans = [record.plan for record in records]
-    found = [
+    return [
         *_state_warnings(records),
         *_differing(
             "Choices were scored in different ways, which was forced", [_ways(plan, tasks) for plan in plans]
         ),
         *_dataset_warnings(plans),
-        *_differing("The runs were limited to other rows", [_limit(plan) for plan in plans]),
-        *_differing(
-            "The runs had other versions of the suite", [str(plan.facts.suite_version) for plan in plans]
-        ),
-        *_differing(
-            "Samples were repeated a different number of times", [str(plan.rollouts) for plan in plans]
-        ),
-        *_differing("Prompts that are too long were treated in other ways", [_cut(plan) for plan in plans]),
         *_missing_tasks(plans),
+        *(warning for task in tasks for warning in _metric_warnings(task, plans)),
     ]
-    for task in tasks:
-        found += _task_warnings(task, plans)
-    return found
 
 
 def _dataset_warnings(plans: Sequence[RunPlan]) -> Iterator[str]:
@@ -87,20 +76,12 @@ def _state_warnings(records: Sequence[RunRecord]) -> Iterator[str]:
             yield f"Run {record.plan.run_id} ended as {record.state}; what it has is compared."
 
 
-def _task_warnings(name: str, plans: Sequence[RunPlan]) -> Iterator[str]:
-    tasks = [task_named(plan, name) for plan in plans]
-    origins = [task.provenance for task in tasks]
-    yield from _differing(f"{name}: other versions of the task", [origin.version for origin in origins])
-    yield from _differing(
-        f"{name}: other numbers of examples", [str(origin.num_fewshot) for origin in origins]
-    )
+def _metric_warnings(name: str, plans: Sequence[RunPlan]) -> Iterator[str]:
     if not plans[0].facts.is_of_dataset:
-        rows = [f"{one.row_source} {one.row_source_revision}" for one in origins]
-        yield from _differing(f"{name}: other rows", rows)
-        if any(one.scoring != other.scoring for one, other in pairwise(tasks)):
-            yield f"{name}: scored by other rules."
         return
-    shared = set.intersection(*({use.name for use in task.scoring.metrics} for task in tasks))
+    shared = set.intersection(
+        *({use.name for use in task_named(plan, name).scoring.metrics} for plan in plans)
+    )
     for metric in sorted(shared):
         options = [options_of(plan, name, metric) or "none" for plan in plans]
         yield from _differing(f"{metric} was scored by other options, which was forced", options)
@@ -122,11 +103,3 @@ def _ways(plan: RunPlan, tasks: Sequence[str]) -> str:
     """How the tasks were scored, as words."""
     indexes = [index for index, task in enumerate(plan.tasks) if task.task in tasks]
     return " and ".join(sorted({plan.scoring_method_of(index) or UNSPECIFIED for index in indexes}))
-
-
-def _limit(plan: RunPlan) -> str:
-    return "all rows" if plan.facts.limit is None else f"the first {plan.facts.limit}"
-
-
-def _cut(plan: RunPlan) -> str:
-    return "cut from the left" if plan.is_truncated_left else "failed"

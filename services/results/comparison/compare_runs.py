@@ -34,6 +34,7 @@ from services.results.comparison.errors import ComparisonTooSlow, NoCommonSample
 from services.results.comparison.pair_differences import pair_differences
 from services.results.comparison.ports import Calls, ComparisonStore, RunsOfModels
 from services.results.comparison.postgres import PostgresPairs
+from services.results.runs.conditions import DifferingCondition, EvaluatedRun, differing_conditions
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
 from services.results.samples.ports import SampleSetStore
@@ -134,7 +135,13 @@ class CompareRuns:
             differences=differences,
             corrected_over=corrected_over,
             warnings=warnings_of(records, tasks),
+            conditions=await self._conditions(plans, tasks),
         )
+
+    async def _conditions(self, plans: Sequence[RunPlan], tasks: Sequence[str]) -> list[DifferingCondition]:
+        reported = {each.run_id: each.counts.environment for each in await self.records.counts(plans, ())}
+        runs = [EvaluatedRun(plan, reported.get(plan.run_id, {})) for plan in plans]
+        return differing_conditions(runs, tasks)
 
     async def _differences(self, records: Sequence[RunRecord], compared: ComparedMetrics) -> list[Difference]:
         found: list[Difference] = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from proctor.values.comparison import Verdict
 from proctor.values.scoring import ScoringMethod
 from services.results.comparison.answer_pairs import PairTally
+from services.results.runs.conditions import DifferingCondition
 from services.results.statistics.paired.difference_estimate import DifferenceEstimate, holm, verdict_of
 
 # In the place of a task: the benchmark as a whole.
@@ -43,13 +44,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`corrected_over`: how many tests the correction was made over."""
+    """`corrected_over`: how many tests the correction was made over; `conditions`: those that differ."""
 
     benchmark: str
     runs: Sequence[ComparedRun]
     differences: Sequence[Difference]
     corrected_over: int
     warnings: Sequence[str]
+    conditions: Sequence[DifferingCondition] = ()
 
 
 def corrected(differences: Sequence[Difference]) -> tuple[list[Difference], int]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunState
 from proctor.values.scoring import benchmark_group
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
-from services.results.runs.run_plan import RunPlan
+from services.results.runs.conditions import LIMIT, EvaluatedRun
 from services.results.statistics.figure import Figure
 from services.results.statistics.metric_names import SCORE
 from services.results.summaries.run_summary import GroupSummary, RunSummary
@@ -46,21 +46,21 @@ class BenchmarkResult:
     max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
 
     @property
-    def flaws(self) -> tuple[str, ...]:
-        """Why the run cannot be ranked with whole ones."""
+    def failing(self) -> str:
+        """Why the run is never ranked; "" where it is whole."""
         if not self.failing_tasks:
-            return self.conditions.flaws
-        failing = f"more than {self.max_failed_share:.0%} failed: {', '.join(self.failing_tasks)}"
-        return (*self.conditions.flaws, failing)
+            return ""
+        return f"more than {self.max_failed_share:.0%} failed: {', '.join(self.failing_tasks)}"
 
     @property
     def is_whole(self) -> bool:
-        return not self.flaws
+        """Whether it is ranked without being asked for."""
+        return not self.conditions.flaws and not self.failing_tasks
 
     @property
     def is_limited(self) -> bool:
         """Complete except for its row limit, so comparable with runs of the same limit."""
-        return self.conditions.limit is not None and self.flaws == (self.conditions.limit_flaw,)
+        return self.conditions.flaws == (LIMIT,) and not self.failing_tasks
 
     @property
     def unparsed_rate(self) -> float | None:
@@ -80,13 +80,14 @@ class ClosedRun:
     result: BenchmarkResult
 
 
-def benchmark_result(plan: RunPlan, summary: RunSummary) -> BenchmarkResult:
+def benchmark_result(run: EvaluatedRun, summary: RunSummary) -> BenchmarkResult:
+    plan = run.plan
     by_task = {task.task: task.figures for task in summary.tasks}
     benchmark = benchmark_group(summary.groups)
     figures = benchmark_figures(benchmark, by_task) if benchmark else {}
     failing = tuple(task.task for task in summary.tasks if task.failed > plan.max_failed_share * task.total)
     return BenchmarkResult(
-        conditions_of(plan),
+        conditions_of(run),
         figures,
         summary.answered,
         summary.failed,

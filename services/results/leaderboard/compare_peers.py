@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from services.results.comparison.compare_runs import StoreComparison
 from services.results.comparison.ports import ComparisonStore
-from services.results.leaderboard.conditions import conditions_of
-from services.results.leaderboard.leaderboard import Candidate
+from services.results.leaderboard.leaderboard import Candidate, ranked_candidates
 from services.results.leaderboard.ports import LeaderboardStore
 from services.results.leaderboard.postgres import PostgresPeers
 from services.results.leaderboard.process_leases import MAX_STARTS, ProcessLeases
@@ -69,15 +68,20 @@ class ComparePeers:
 
         Where there are many, those with the nearest scores. A run that cannot be ranked has no peers.
         """
-        conditions, facts = conditions_of(record.plan).of_metric(SCORE), record.plan.facts
-        if not conditions.is_whole or all(scoring.is_unscored for scoring in record.plan.scorings):
+        closed = await self.leaderboard.closed_run(record.plan.run_id)
+        if (
+            closed is None
+            or not closed.result.is_whole
+            or all(scoring.is_unscored for scoring in record.plan.scorings)
+        ):
             return []
-        candidates = await self.leaderboard.candidates(facts.benchmark, SCORE, None, is_best=False)
-        alike = [one for one in candidates if one.can_be_ranked and one.conditions == conditions]
-        own = next((_mean(one) for one in alike if one.run.model == facts.model), 0.0)
-        others = [one for one in alike if one.run.model != facts.model]
+        conditions = closed.result.conditions.of_metric(SCORE)
+        candidates = await self.leaderboard.candidates(closed.benchmark, SCORE, None, is_best=False)
+        alike = ranked_candidates(candidates, conditions, is_best=False)
+        own = next((_mean(one) for one in alike if one.run.model == closed.model), 0.0)
+        others = [one for one in alike if one.run.model != closed.model]
         nearest = sorted(others, key=lambda one: abs(_mean(one) - own))[:MAX_PEERS]
-        previous = await self.peers.previous_run(record.plan)
+        previous = await self.peers.previous_run(record.plan, conditions)
         return [*([previous] if previous else []), *(one.run.run_id for one in nearest)]
 
 

@@ -1,41 +1,43 @@
-"""The conditions of an evaluation: only runs under equal conditions are ranked together."""
+"""The conditions of a closed run: only runs under equal conditions are ranked together."""
 
 import hashlib
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from proctor.values.metrics.names import PASSES, is_right_or_wrong
-from proctor.values.scoring import MetricUse, OutputType, ScoringMethod
-from services.results.runs.run_plan import UNSPECIFIED, RunPlan
+from proctor.values.scoring import OutputType, ScoringMethod
+from services.results.runs.conditions import (
+    CONDITIONS,
+    METRICS,
+    NONE,
+    Condition,
+    EvaluatedRun,
+    MetricRule,
+    metric_rules,
+    rules_in_words,
+    values_of,
+)
 from services.results.statistics.metric_names import SCORE
-
-# They are shown as one line; longer ones are distinguished by their digest.
-_MAX_CHARACTERS = 120
-
-# A metric by name, and its options as words; "" for none.
-MetricRule = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationConditions:
-    """`num_fewshot` None: each task has its own; `limit` None: all rows.
+    """`values`: of each condition by its name. `num_fewshot` as ordered; None: each task has its own.
 
-    `metrics` has those of a run over a data set, whose order names them, the main one first. The version of a
-    suite decides how it is scored.
+    `metrics` has those of a run over a data set, whose order names them, the main one first.
     """
 
-    scoring_method: ScoringMethod | None
+    values: Mapping[str, str] = field(default_factory=dict)
+    scoring_method: ScoringMethod | None = None
     num_fewshot: int | None = None
-    suite_version: int = 0
-    limit: int | None = None
-    missing_tasks: tuple[str, ...] = ()
-    stand_in_tasks: tuple[str, ...] = ()
-    is_truncated_left: bool = False
     metrics: tuple[MetricRule, ...] = ()
-    keeps_reasoning: bool = False
 
     def of_metric(self, metric: str) -> "EvaluationConditions":
         """The conditions of one figure: of the metrics only those that it rests on."""
-        return replace(self, metrics=self._metrics_of(metric)) if self.metrics else self
+        if not self.metrics:
+            return self
+        return self.with_values({METRICS: rules_in_words(self._metrics_of(metric))})
 
     def _metrics_of(self, metric: str) -> tuple[MetricRule, ...]:
         name = metric.partition(",")[0]
@@ -45,97 +47,57 @@ class EvaluationConditions:
             return tuple(rule for rule in self.metrics if is_right_or_wrong(rule[0]))[:1]
         return tuple(rule for rule in self.metrics if rule[0] == name)
 
+    def value(self, condition: str) -> str:
+        return self.values.get(condition, NONE)
+
+    def with_values(self, values: Mapping[str, str]) -> "EvaluationConditions":
+        return replace(self, values={**self.values, **values})
+
+    @property
+    def key(self) -> str:
+        """Equal for equal conditions only."""
+        listed = [self.value(one.name) for one in CONDITIONS]
+        return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+
+    @property
+    def between_models(self) -> tuple[str, ...]:
+        """The values that figures of two models must have in common to be ranked together."""
+        return tuple(self.value(one.name) for one in CONDITIONS if not one.is_of_model)
+
     @property
     def flaws(self) -> tuple[str, ...]:
-        """Why the run is not ranked with whole ones, however those were scored."""
-        found = (
-            self.limit_flaw,
-            f"stand-in rows: {', '.join(self.stand_in_tasks)}" if self.stand_in_tasks else "",
-            f"without tasks: {', '.join(self.missing_tasks)}" if self.missing_tasks else "",
-            "prompts cut from the left" if self.is_truncated_left else "",
-        )
-        return tuple(flaw for flaw in found if flaw)
+        """The names of conditions that keep a run from being ranked unless they are asked for."""
+        return tuple(one.name for one in self._unusual if one.is_needed)
 
     @property
-    def limit_flaw(self) -> str:
-        return "" if self.limit is None else f"limit {self.limit}"
-
-    def limit_difference(self, other: "EvaluationConditions") -> str:
-        """The phrase where limited runs are included: there another limit is a difference, and no flaw."""
-        return "" if self.limit == other.limit else f"{_rows(self.limit)} instead of {_rows(other.limit)}"
+    def unusual_count(self) -> int:
+        """How many conditions an order chose by itself."""
+        return sum(1 for _ in self._unusual)
 
     @property
-    def is_whole(self) -> bool:
-        return not self.flaws
-
-    @property
-    def text(self) -> str:
-        """Equal for equal conditions only."""
-        way = (
-            self.scoring_method or UNSPECIFIED,
-            _shots(self.num_fewshot),
-            f"suite version {self.suite_version}",
-        )
-        kept = (_reasoning(is_kept=True),) if self.keeps_reasoning else ()
-        return "; ".join((*way, *map(_rule, self.metrics), *kept, *self.flaws))
+    def _unusual(self) -> Iterator[Condition]:
+        return (one for one in CONDITIONS if one.usual and self.value(one.name) not in one.usual)
 
     def differences(self, other: "EvaluationConditions") -> tuple[str, ...]:
-        """The differences to other conditions, a phrase each; flaws and limits are not among them."""
-        found = (
-            (self.scoring_method, other.scoring_method, f"scored by {self.scoring_method or UNSPECIFIED}"),
-            (self.num_fewshot, other.num_fewshot, _shots(self.num_fewshot)),
-            (self.suite_version, other.suite_version, f"suite version {self.suite_version}"),
-            (
-                self.keeps_reasoning,
-                other.keeps_reasoning,
-                _reasoning(is_kept=self.keeps_reasoning),
-            ),
-            (self.metrics, other.metrics, f"scored by {', '.join(map(_rule, self.metrics))}"),
+        """The differences to the conditions of another model, a phrase each, without those that follow."""
+        differing = [
+            one for one in CONDITIONS if not one.is_of_model and self.value(one.name) != other.value(one.name)
+        ]
+        names = {one.name for one in differing}
+        return tuple(
+            f"{one.name} {self.value(one.name)} instead of {other.value(one.name)}"
+            for one in differing
+            if not names.intersection(one.follows)
         )
-        return tuple(phrase for own, others, phrase in found if own != others)
 
 
-def conditions_of(plan: RunPlan) -> EvaluationConditions:
+def conditions_of(run: EvaluatedRun) -> EvaluationConditions:
     """A run whose tasks are all free text counts as generated, whatever method was ordered for choices."""
+    plan = run.plan
     is_generated = all(scoring.output_type is OutputType.GENERATE_UNTIL for scoring in plan.scorings)
     return EvaluationConditions(
+        values=values_of(run),
         scoring_method=ScoringMethod.GENERATE if is_generated else plan.scoring_method,
         num_fewshot=plan.facts.num_fewshot,
-        suite_version=plan.facts.suite_version,
-        limit=plan.facts.limit,
-        missing_tasks=plan.facts.missing_tasks,
-        stand_in_tasks=tuple(task.task for task in plan.tasks if task.provenance.is_stand_in),
-        is_truncated_left=plan.is_truncated_left,
-        metrics=_rules(plan) if plan.facts.is_of_dataset else (),
-        keeps_reasoning=any(task.scoring.keeps_reasoning for task in plan.tasks),
+        metrics=metric_rules(plan) if plan.facts.is_of_dataset else (),
     )
-
-
-def _rules(plan: RunPlan) -> tuple[MetricRule, ...]:
-    return tuple(_named(use) for task in plan.tasks for use in task.scoring.metrics)
-
-
-def _named(use: MetricUse) -> MetricRule:
-    """Equal for equal options only, however long they are: conditions are part of a key."""
-    if len(use.options_json) <= _MAX_CHARACTERS:
-        return use.name, use.options_json
-    digest = hashlib.sha256(use.options_json.encode()).hexdigest()
-    return use.name, f"{use.options_json[:_MAX_CHARACTERS]}… (SHA-256 {digest[:16]})"
-
-
-def _rule(rule: MetricRule) -> str:
-    return " ".join(part for part in rule if part)
-
-
-def _reasoning(*, is_kept: bool) -> str:
-    return "reasoning scored with the answer" if is_kept else "reasoning left out"
-
-
-def _rows(limit: int | None) -> str:
-    return "all rows" if limit is None else f"limit {limit}"
-
-
-def _shots(num_fewshot: int | None) -> str:
-    if num_fewshot is None:
-        return "shots as each task says"
-    return "1 shot" if num_fewshot == 1 else f"{num_fewshot} shots"

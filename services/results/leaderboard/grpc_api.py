@@ -14,13 +14,14 @@ from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.well_known import time_to_proto
-from services.common.checked_fields import checked_choice, checked_text
+from services.common.checked_fields import checked_choice, checked_id, checked_text
 from services.common.grpc.server import RpcContext
 from services.results.leaderboard.closed_run import ClosedRun
-from services.results.leaderboard.leaderboard import Leaderboard, LeaderboardEntry, Trend
+from services.results.leaderboard.leaderboard import AskedConditions, Leaderboard, LeaderboardEntry, Trend
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery, ListHistory
 from services.results.leaderboard.ports import HistoryTotals
 from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
+from services.results.runs.conditions import CONDITIONS
 from services.results.summaries.proto import figure_to_proto
 
 SERVICE_NAME = leaderboard_service_pb2.DESCRIPTOR.services_by_name["LeaderboardService"].full_name
@@ -45,12 +46,9 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
             checked_text("metric", request.metric),
             request.max_entries,
             request.is_best,
-            checked_choice("scoring_method", ScoringMethod, request.scoring_method)
-            if request.scoring_method
-            else None,
-            request.num_fewshot if request.HasField("num_fewshot") else None,
+            _asked(request),
             request.project_id if request.HasField("project_id") else None,
-            request.includes_limited,
+            checked_id("like_run_id", request.like_run_id) if request.like_run_id else "",
         )
         return leaderboard_to_proto(await self.rank_models.rank(query))
 
@@ -71,6 +69,15 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
         return history_to_proto(await self.list_history.list_page(query))
 
 
+def _asked(request: leaderboard_service_pb2.GetLeaderboardRequest) -> AskedConditions:
+    method = request.scoring_method
+    return AskedConditions(
+        checked_choice("scoring_method", ScoringMethod, method) if method else None,
+        request.num_fewshot if request.HasField("num_fewshot") else None,
+        request.includes_limited,
+    )
+
+
 def leaderboard_to_proto(leaderboard: Leaderboard) -> leaderboard_service_pb2.GetLeaderboardResponse:
     return leaderboard_service_pb2.GetLeaderboardResponse(
         entries=map(_entry_to_proto, leaderboard.entries),
@@ -78,10 +85,15 @@ def leaderboard_to_proto(leaderboard: Leaderboard) -> leaderboard_service_pb2.Ge
         baselines=map(_entry_to_proto, leaderboard.baselines),
         total_models=leaderboard.total_models,
         last_updated=time_to_proto(leaderboard.last_updated),
-        scoring_method=number_of(leaderboard.scoring_method),
+        scoring_method=number_of(leaderboard.conditions.scoring_method),
         metric=leaderboard.metric,
         note=leaderboard.note,
         pending_comparisons=leaderboard.pending,
+        conditions=[
+            leaderboard_pb2.Condition(name=one.name, value=leaderboard.conditions.value(one.name))
+            for one in CONDITIONS
+            if leaderboard.conditions.values
+        ],
     )
 
 

@@ -3,9 +3,9 @@
 A run gets the next rank once a paired test distinguishes it from the leader of the last one.
 """
 
-from collections import Counter
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import combinations
 
@@ -14,8 +14,19 @@ from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.closed_run import BenchmarkBaselines, BenchmarkFigure, ClosedRun
 from services.results.leaderboard.conditions import EvaluationConditions
+from services.results.runs.conditions import (
+    CONDITIONS,
+    DEFINITION,
+    LIMIT,
+    SCORING_METHOD,
+    SHOTS,
+    SUITE_VERSION,
+)
 from services.results.statistics.figure import Figure
 from services.results.statistics.paired.difference_estimate import LEVEL
+
+# Ranked runs have those of the newest run, however many have others.
+_NEWEST = (SUITE_VERSION, DEFINITION)
 
 # A position and a later position in the list, from 0.
 Pair = tuple[int, int]
@@ -104,10 +115,7 @@ def trend_of(previous_run_id: str, stored: StoredDifference | None) -> Trend | N
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The latest run of a model under some conditions, or its best one.
-
-    Its flawed runs are one, but for those that have no other flaw than a limit.
-    """
+    """The latest run of a model under some conditions, or its best one. Its failing runs are one."""
 
     run: ClosedRun
     metric: str
@@ -124,12 +132,12 @@ class Candidate:
 
     @property
     def can_be_ranked(self) -> bool:
-        return self.run.result.is_whole and self.figure.mean is not None
+        """Whether it is ranked where its conditions are asked for."""
+        return not self.run.result.failing_tasks and self.figure.mean is not None
 
-    @property
-    def can_be_ranked_as_limited(self) -> bool:
-        """Whether it can be ranked with runs of the same limit."""
-        return self.run.result.is_limited and self.figure.mean is not None
+    def is_ranked_unasked(self, *, includes_limited: bool) -> bool:
+        result = self.run.result
+        return self.can_be_ranked and (result.is_whole or (includes_limited and result.is_limited))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +164,11 @@ class LeaderboardEntry:
 class Leaderboard:
     """`total_models` counts all that are ranked, beyond `max_entries` too. `note`: why there are none.
 
-    `pending`: pairs of entries that are still being compared.
+    `conditions` are those of the ranked runs. `pending`: pairs of entries that are still being compared.
     """
 
     metric: str
-    scoring_method: ScoringMethod | None = None
+    conditions: EvaluationConditions = field(default_factory=EvaluationConditions)
     entries: Sequence[LeaderboardEntry] = ()
     unranked: Sequence[LeaderboardEntry] = ()
     baselines: Sequence[LeaderboardEntry] = ()
@@ -174,48 +182,86 @@ def limited_note(benchmark: str, unranked: Sequence[Candidate]) -> str:
     """A sentence where all runs are limited; "" otherwise."""
     if not unranked or not all(one.run.result.is_limited for one in unranked):
         return ""
-    limits = ", ".join(map(str, sorted({one.conditions.limit or 0 for one in unranked})))
+    limits = ", ".join(sorted({one.conditions.value(LIMIT) for one in unranked}, key=int))
     return (
         f"All runs of {benchmark} are limited to the first rows of each task (limit {limits}), so none is "
         "ranked. Include the limited runs to rank those of one limit."
     )
 
 
-def choose_conditions(
-    candidates: Sequence[Candidate],
-    scoring_method: ScoringMethod | None,
-    num_fewshot: int | None,
-    *,
-    includes_limited: bool = False,
-) -> EvaluationConditions:
-    """Conditions of ranked runs: the newest version of the suite; scored as asked, else as most are.
+@dataclass(frozen=True, slots=True)
+class AskedConditions:
+    """Conditions that a reader asks for by name. Unset: those of most models, with each task's own shots.
 
-    Where several ways to score a data set are equally frequent, the way of the newest run is taken. Where
-    limited runs are included, the limit is chosen in the same way.
+    `includes_limited`: the limit is chosen too, as that of most models.
     """
-    whole = [one for one in candidates if one.can_be_ranked]
-    if includes_limited:
-        whole += [one for one in candidates if one.can_be_ranked_as_limited]
-    whole = whole or list(candidates)
-    version = max((one.conditions.suite_version for one in whole), default=0)
-    newest_first = sorted(whole, key=lambda one: one.run.closed_at, reverse=True)
-    known = [one.conditions for one in newest_first]
-    alike = [one for one in known if (one.num_fewshot, one.suite_version) == (num_fewshot, version)]
-    method = scoring_method or _most_frequent(one.scoring_method for one in alike or known)
-    [(metrics, _)] = Counter(one.metrics for one in known).most_common(1) or [((), 0)]
-    limits = Counter(one.limit for one in known) if includes_limited else Counter([None])
-    [(limit, _)] = limits.most_common(1) or [(None, 0)]
-    return EvaluationConditions(method, num_fewshot, version, limit, metrics=metrics)
+
+    scoring_method: ScoringMethod | None = None
+    num_fewshot: int | None = None
+    includes_limited: bool = False
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        shots = {} if self.num_fewshot is None else {SHOTS: str(self.num_fewshot)}
+        return {**shots, **({SCORING_METHOD: self.scoring_method} if self.scoring_method else {})}
+
+    def among(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """The candidates that are as asked; where no shots are asked for, any if none has its task's own."""
+        alike = [one for one in candidates if self.scoring_method in (None, one.conditions.scoring_method)]
+        of_shots = [one for one in alike if one.conditions.num_fewshot == self.num_fewshot]
+        return alike if not of_shots and self.num_fewshot is None else of_shots
 
 
-def ranked_candidates(candidates: Iterable[Candidate], conditions: EvaluationConditions) -> list[Candidate]:
-    """Candidates by figure, the best one first; equal ones by name."""
-    ranked = [
-        one
-        for one in candidates
-        if (one.can_be_ranked or one.can_be_ranked_as_limited) and one.conditions == conditions
-    ]
-    return sorted(ranked, key=lambda one: (-(one.figure.mean or 0.0), one.run.model))
+def choose_conditions(candidates: Sequence[Candidate], asked: AskedConditions) -> EvaluationConditions:
+    """Conditions of ranked runs: those that are asked for, else those of most models, with all rows."""
+    usual = [one for one in candidates if one.is_ranked_unasked(includes_limited=asked.includes_limited)]
+    found = _most_frequent(asked.among(usual) or usual or asked.among(candidates) or candidates)
+    needed = {one.name: one.usual[0] for one in CONDITIONS if one.is_needed}
+    if asked.includes_limited:
+        del needed[LIMIT]
+    return found.with_values({**needed, **asked.values})
+
+
+def _most_frequent(candidates: Sequence[Candidate]) -> EvaluationConditions:
+    """Those of most models, with the newest version of the suite and the definition of the newest run.
+
+    Of equally frequent ones those of which orders chose least by themselves, then those of the newest run.
+    """
+    if not candidates:
+        return EvaluationConditions()
+    newest = max(candidates, key=lambda one: (int(one.conditions.value(SUITE_VERSION)), one.run.closed_at))
+    groups: dict[tuple[str, ...], list[Candidate]] = {}
+    for one in candidates:
+        if all(one.conditions.value(name) == newest.conditions.value(name) for name in _NEWEST):
+            groups.setdefault(one.conditions.between_models, []).append(one)
+    chosen = max(
+        groups.values(),
+        key=lambda alike: (
+            len({one.run.model for one in alike}),
+            -alike[0].conditions.unusual_count,
+            max(one.run.closed_at for one in alike),
+        ),
+    )
+    return chosen[0].conditions
+
+
+def ranked_candidates(
+    candidates: Iterable[Candidate], conditions: EvaluationConditions, *, is_best: bool
+) -> list[Candidate]:
+    """The newest candidate of each model under the conditions, or the best, by figure; equal ones by name.
+
+    A model has several where its engine reports another template or quantization.
+    """
+    by_model: dict[str, Candidate] = {}
+    for one in sorted(candidates, key=lambda one: _worth(one, is_best=is_best)):
+        if one.can_be_ranked and one.conditions.between_models == conditions.between_models:
+            by_model[one.run.model] = one
+    return sorted(by_model.values(), key=lambda one: (-(one.figure.mean or 0.0), one.run.model))
+
+
+def _worth(one: Candidate, *, is_best: bool) -> tuple[float, datetime, str]:
+    mean = one.figure.mean if is_best else None
+    return (-math.inf if mean is None else mean), one.run.closed_at, one.run.run_id
 
 
 def unranked_candidates(candidates: Iterable[Candidate], ranked: Iterable[Candidate]) -> list[Candidate]:
@@ -234,16 +280,10 @@ def entry_of(one: Candidate) -> LeaderboardEntry:
     return LeaderboardEntry(one.run.model, one.metric, figure, one.run, is_selected_best=not one.is_latest)
 
 
-def unranked_entry(
-    one: Candidate, conditions: EvaluationConditions, *, includes_limited: bool = False
-) -> LeaderboardEntry:
+def unranked_entry(one: Candidate, conditions: EvaluationConditions) -> LeaderboardEntry:
     """`conditions` are those of the ranked runs."""
-    result, differences = one.run.result, one.conditions.differences(conditions)
-    if includes_limited:
-        result = replace(result, conditions=replace(result.conditions, limit=None))
-        differences = (one.conditions.limit_difference(conditions), *differences)
     undefined = f"{one.metric} is undefined" if one.figure.mean is None else ""
-    reasons = (*differences, *result.flaws, undefined)
+    reasons = (*one.conditions.differences(conditions), one.run.result.failing, undefined)
     return replace(entry_of(one), unranked_because=tuple(reason for reason in reasons if reason))
 
 
@@ -253,9 +293,3 @@ def baseline_entries(baselines: BenchmarkBaselines, metric: str) -> list[Leaderb
         for name, figures in baselines.items()
         if metric in figures
     ]
-
-
-def _most_frequent(methods: Iterable[ScoringMethod | None]) -> ScoringMethod | None:
-    """The most frequent method; of equally frequent ones the first in the order of the contract."""
-    counts = Counter(methods)
-    return min(counts, key=lambda method: (-counts[method], method.number if method else 0), default=None)

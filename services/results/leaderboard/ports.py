@@ -29,6 +29,10 @@ class LeaderboardStore(Protocol):
         """The latest (or best) completed run of each model under each of its conditions."""
         ...
 
+    async def closed_run(self, run_id: str) -> ClosedRun | None:
+        """A run as it was last closed."""
+        ...
+
     async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:
         """The baselines of the newest of some runs; empty where none has them yet."""
         ...

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 import asyncpg
+import orjson
 from pydantic import TypeAdapter
 
 from proctor.values.run import RunState
@@ -19,13 +20,13 @@ from services.results.leaderboard.closed_run import (
     ClosedRun,
     benchmark_result,
 )
-from services.results.leaderboard.conditions import conditions_of
+from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import HistoryRange, HistoryTotals
 from services.results.leases.lease import Work, WorkKind
+from services.results.runs.conditions import EvaluatedRun
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
-from services.results.statistics.metric_names import SCORE
 from services.results.summaries.run_summary import RunSummary
 
 RESULT = TypeAdapter(BenchmarkResult)
@@ -39,7 +40,10 @@ CANNOT_BE_RANKED = ""
 
 async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
     """Lists a run as it was closed just now, unless it is listed with its epoch already."""
-    run_id, result = plan.run_id, benchmark_result(plan, summary)
+    run_id = plan.run_id
+    reported = await transaction.fetchrow("read_environment", run_id=run_id)
+    environment = orjson.loads(reported["environment"] or "{}") if reported else {}
+    result = benchmark_result(EvaluatedRun(plan, environment), summary)
     await transaction.execute("delete_earlier_close", run_id=run_id, epoch=summary.epoch)
     if (
         await transaction.fetchrow("add_closed_run", run_id=run_id, result=RESULT.dump_json(result).decode())
@@ -54,13 +58,12 @@ async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summar
         conditions=[_conditions_key(result, metric) for metric in result.figures],
         metrics=list(result.figures),
         means=[-math.inf if mean is None else mean for mean in means],
-        is_limited=result.is_limited,
+        is_whole=result.is_whole,
     )
 
 
 def _conditions_key(result: BenchmarkResult, metric: str) -> str:
-    text = result.conditions.of_metric(metric).text
-    return text if result.is_whole or result.is_limited else CANNOT_BE_RANKED
+    return CANNOT_BE_RANKED if result.failing_tasks else result.conditions.of_metric(metric).key
 
 
 class PostgresLeaderboard:
@@ -91,6 +94,10 @@ class PostgresLeaderboard:
             Candidate(_closed_run(row), metric, row["previous_run_id"] or "", row["is_latest"])
             for row in rows
         ]
+
+    async def closed_run(self, run_id: str) -> ClosedRun | None:
+        row = await self._session.fetchrow("read_closed_run", run_id=run_id)
+        return None if row is None else _closed_run(row)
 
     async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:
         row = await self._session.fetchrow("read_newest_baselines", run_ids=run_ids)
@@ -162,15 +169,15 @@ class PostgresPeers:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
-    async def previous_run(self, run: RunPlan) -> str | None:
+    async def previous_run(self, run: RunPlan, conditions: EvaluationConditions) -> str | None:
         """The completed run of the same model under the same conditions before this one."""
-        facts, conditions = run.facts, conditions_of(run).of_metric(SCORE)
+        facts = run.facts
         row = await self._session.fetchrow(
             "find_previous_run",
             run_id=run.run_id,
             benchmark=facts.benchmark,
             model=facts.model,
-            conditions=conditions.text,
+            conditions=conditions.key,
         )
         return None if row is None else str(row["run_id"])
 

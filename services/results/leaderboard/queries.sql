@@ -24,10 +24,10 @@ CROSS JOIN LATERAL (VALUES (c.model), ('')) AS models (model)
 WHERE c.run_id = :run_id;
 
 -- name: add_leaderboard_entries: Store the leaderboards of a closed run, if it has completed
-INSERT INTO leaderboard_entries (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean, is_limited)
+INSERT INTO leaderboard_entries (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean, is_whole)
 SELECT
     c.benchmark, projects.project_id, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean,
-    :is_limited
+    :is_whole
 FROM closed_runs AS c
 -- One row for the project and one for the leaderboard of all projects.
 CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project_id)
@@ -117,6 +117,11 @@ LEFT JOIN LATERAL (
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
 ) AS previous ON true;
+
+-- name: read_closed_run: Return a run as it was last closed
+SELECT run_id::text AS run_id, benchmark, model, project_id, state, closed_at, result
+FROM closed_runs
+WHERE run_id = :run_id;
 
 -- name: read_newest_baselines: Return the baselines of the newest of some runs that has any
 SELECT baselines
@@ -223,5 +228,5 @@ LEFT JOIN leaderboard_entries AS e
     ON e.run_id = h.run_id AND e.benchmark = h.benchmark AND e.project_id = '' AND e.metric = 'score' AND e.model = h.model
 WHERE h.benchmark = :benchmark AND h.model = ANY (:models) AND r.state = 'completed'
 ORDER BY
-    h.model, (e.conditions <> '' AND NOT e.is_limited) IS TRUE DESC,
+    h.model, e.is_whole IS TRUE DESC,
     h.closed_at DESC, h.run_id DESC;

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from proctor.values.run import MAX_LEADERBOARD_MODELS
-from proctor.values.scoring import ScoringMethod
-from services.common.checked_fields import checked_number
+from services.common.checked_fields import checked_number, invalid_field
 from services.results.comparison.comparison import StoredDifference
 from services.results.comparison.ports import StoredDifferences
+from services.results.leaderboard.conditions import EvaluationConditions
 from services.results.leaderboard.leaderboard import (
+    AskedConditions,
     Candidate,
     Leaderboard,
     LeaderboardEntry,
@@ -36,16 +37,18 @@ DEFAULT_ENTRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardQuery:
-    """`max_entries` 0: the default; no scoring method: that of most models; no project: all of them."""
+    """`max_entries` 0: the default; no project: all of them.
+
+    `like_run_id`: the conditions of this run are asked for, all of them, instead of `asked`.
+    """
 
     benchmark: str
     metric: str = ""
     max_entries: int = 0
     is_best: bool = False
-    scoring_method: ScoringMethod | None = None
-    num_fewshot: int | None = None
+    asked: AskedConditions = field(default_factory=AskedConditions)
     project_id: int | None = None
-    includes_limited: bool = False
+    like_run_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,8 @@ class RankModels:
         candidates = await self.leaderboard.candidates(
             query.benchmark, metric, query.project_id, is_best=query.is_best
         )
-        conditions = choose_conditions(
-            candidates,
-            query.scoring_method,
-            query.num_fewshot,
-            includes_limited=query.includes_limited,
-        )
-        ranked = ranked_candidates(candidates, conditions)
+        conditions = await self._conditions(query, metric, candidates)
+        ranked = ranked_candidates(candidates, conditions, is_best=query.is_best)
         unranked = unranked_candidates(candidates, ranked)
         baselines, (entries, pending) = await asyncio.gather(
             self.leaderboard.baselines([one.run.run_id for one in ranked or unranked]),
@@ -79,18 +77,25 @@ class RankModels:
         )
         return Leaderboard(
             metric,
-            conditions.scoring_method,
+            conditions,
             entries,
-            [
-                unranked_entry(one, conditions, includes_limited=query.includes_limited)
-                for one in unranked[:max_entries]
-            ],
+            [unranked_entry(one, conditions) for one in unranked[:max_entries]],
             baseline_entries(baselines, metric),
             len(ranked),
             max((one.run.closed_at for one in (*ranked, *unranked)), default=None),
             "" if ranked else limited_note(query.benchmark, unranked),
             pending,
         )
+
+    async def _conditions(
+        self, query: LeaderboardQuery, metric: str, candidates: Sequence[Candidate]
+    ) -> EvaluationConditions:
+        if not query.like_run_id:
+            return choose_conditions(candidates, query.asked)
+        run = await self.leaderboard.closed_run(query.like_run_id)
+        if run is None or run.benchmark != query.benchmark:
+            raise invalid_field("like_run_id", f"must be a closed run of {query.benchmark}")
+        return run.result.conditions.of_metric(metric)
 
     async def _metric(self, query: LeaderboardQuery) -> str | None:
         """None where the benchmark has no completed runs."""

@@ -319,7 +319,7 @@ CREATE TABLE history_entries (
 CREATE INDEX history_entries_of_run ON history_entries (run_id);
 
 -- The leaderboards that a completed run is part of: for each metric that of its project and, under an empty name, that of all
--- projects. `conditions` is empty for runs that cannot be ranked. The latest run of each model and conditions is the end of a range
+-- projects. `conditions` is a digest, and empty for runs that cannot be ranked. The latest run of each model and conditions is the end of a range
 -- of the key, so a leaderboard is read in as many steps as it has models and conditions, however many runs there are.
 CREATE TABLE leaderboard_entries (
     benchmark text NOT NULL,
@@ -332,8 +332,8 @@ CREATE TABLE leaderboard_entries (
     run_id uuid NOT NULL REFERENCES closed_runs ON DELETE CASCADE,
     -- -infinity where it is undefined.
     mean double precision NOT NULL,
-    -- Whether only a limit of its rows keeps the run from being ranked with whole ones.
-    is_limited boolean NOT NULL,
+    -- Whether the run is ranked without being asked for.
+    is_whole boolean NOT NULL,
     PRIMARY KEY (benchmark, project_id, metric, model, conditions, closed_at, run_id)
 );
 

@@ -77,6 +77,15 @@ LEFT JOIN LATERAL (
 ) AS reported ON true
 WHERE r.run_id = ANY (:run_ids);
 
+-- name: read_environment: Return what the engines of a run reported, each value once
+SELECT jsonb_object_agg(named.name, named.reported) AS environment
+FROM (
+    SELECT name, string_agg(value, '; ' ORDER BY value) AS reported
+    FROM run_environments
+    WHERE run_id = :run_id
+    GROUP BY name
+) AS named;
+
 -- name: list_shard_counts: Return the counts of some shards; the n-th shard belongs to the n-th run
 SELECT c.run_id::text AS run_id, c.shard, c.recorded
 FROM unnest(:run_ids::uuid[], :shards::integer[]) AS asked (run_id, shard)

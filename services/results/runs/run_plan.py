@@ -18,7 +18,11 @@ UNSPECIFIED = "unspecified"
 
 @dataclass(frozen=True, slots=True)
 class TaskProvenance:
-    """The source of a task's rows and how they were sent; `temperature` None where it was not set."""
+    """The source of a task's rows and how they were sent; `temperature` None where it was not set.
+
+    `definition_digest` and `samples_digest` are in hex. `request_json`: what its requests have beside the
+    samples.
+    """
 
     version: str = ""
     num_fewshot: int = 0
@@ -28,6 +32,9 @@ class TaskProvenance:
     stop: tuple[str, ...] = ()
     max_tokens: int = 0
     temperature: float | None = None
+    definition_digest: str = ""
+    samples_digest: str = ""
+    request_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)

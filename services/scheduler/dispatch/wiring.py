@@ -62,7 +62,11 @@ def make_dispatch(
 ) -> DispatchParts:
     pools = workers.pools.pools
     led_runs = PostgresLedRuns(session=connections.postgres)
-    record = GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share)
+    record = GrpcRunRecord(
+        channel=connections.results,
+        max_failed_share=settings.max_failed_share,
+        completing_pools=frozenset(pool.name for pool in pools if pool.completes_text),
+    )
     stream = NatsShardStream(
         jetstream=connections.jetstream,
         samples=record,

@@ -20,6 +20,7 @@ from services.scheduler.uploads.ports import ContentSource
 from services.scheduler.uploads.storage.row_sample import TASK, VERSION, sample_of_line
 from services.scheduler.uploads.storage.store_parts import LoadRows
 
+_BUDGETS = ("max_steps", "max_tokens")
 # Continuations usually start with a space; targets do not, so strip it.
 _FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
 
@@ -100,6 +101,8 @@ class FindTasks:
         facts = {"definition": task.definition_digest}
         if planned.num_fewshot:
             facts["fewshot_seed"] = str(task.fewshot.seed)
+        if task.rollout_column:
+            facts["agent"] = _agent(task.metadata)
         return OpenedTask(planned, rendered.samples, facts)
 
     def _open_dataset(self, named: NamedContent, limit: int | None) -> OpenedTask:
@@ -134,6 +137,13 @@ def _planned_task(task: TaskDefinition, ordered_shots: int | None, rendered: Ren
         row_source_revision=rendered.revision,
         generation=task.generation,
     )
+
+
+def _agent(metadata: Mapping[str, object]) -> str:
+    """The agent as the suite of a set of tasks names it, in words."""
+    words = str(metadata.get("agent", ""))
+    budgets = [f"{metadata[name]} {name.removeprefix('max_')}" for name in _BUDGETS if name in metadata]
+    return ", ".join([words, *budgets])
 
 
 def row_scoring(metrics: tuple[MetricUse, ...]) -> TaskScoring:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
 
@@ -17,10 +17,10 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
-from proctor.values.generation import GenerationParams
+from proctor.values.generation import DEFAULT_MAX_TOKENS, GenerationParams
 from proctor.values.names.suite_name import base_name
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
-from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
+from proctor.values.scoring import INSTRUCTION_VERSION, OutputType, PromptForm, ScoringMethod, TaskScoring
 from proctor.wire.enums import number_of
 from proctor.wire.values import GROUP, PRICE, SAMPLE, SCORING, USAGE
 from proctor.wire.well_known import time_to_proto
@@ -70,7 +70,7 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
 
-def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
+def task_to_proto(task: TaskToOpen, run: Run, *, completes_text: bool = False) -> sample_pb2.PlannedTask:
     planned = task.planned
     is_text = planned.output_type is OutputType.GENERATE_UNTIL
     params = params_for(run.order.params, planned.generation) if is_text else GenerationParams()
@@ -89,7 +89,39 @@ def task_to_proto(task: TaskToOpen, run: Run) -> sample_pb2.PlannedTask:
         max_tokens=params.max_tokens or 0,
         temperature=params.temperature,
         request_digest=request_digest(run, planned),
+        definition_digest=task.facts.get("definition", ""),
+        samples_digest=task.facts.get("samples", ""),
+        request_json=json.dumps(_request(run, task, completes_text=completes_text), sort_keys=True),
     )
+
+
+def _request(run: Run, task: TaskToOpen, *, completes_text: bool) -> Mapping[str, object]:
+    """What the requests of a task have beside the samples, with the defaults that workers take.
+
+    `completes_text`: the pool continues a plain text where the order leaves the form open.
+    """
+    order, planned = run.order, task.planned
+    is_choice = planned.output_type is OutputType.MULTIPLE_CHOICE
+    is_loglikelihood = is_choice and run.scoring_method is ScoringMethod.LOGLIKELIHOOD
+    is_continued = is_loglikelihood or completes_text
+    form = order.prompt_form or (PromptForm.COMPLETION if is_continued else PromptForm.CHAT)
+    if is_loglikelihood:
+        return {"prompt_form": form}
+    params = params_for(order.params, planned.generation)
+    if not order.dataset_id:
+        params = replace(
+            params,
+            temperature=0.0 if params.temperature is None else params.temperature,
+            max_tokens=params.max_tokens or DEFAULT_MAX_TOKENS,
+        )
+    found: dict[str, object] = {
+        **asdict(params),
+        "prompt_form": form,
+        "stop": planned.stop,
+        "choice_instruction": INSTRUCTION_VERSION if is_choice else "",
+        "agent": task.facts.get("agent", ""),
+    }
+    return {name: value for name, value in found.items() if value not in (None, "", (), {})}
 
 
 def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_pb2.RunFacts:
@@ -109,12 +141,22 @@ def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_pb2.Run
 
 
 class GrpcRunRecord:
-    """A client of RunRecordService; failures are raised as `RemoteError`."""
+    """A client of RunRecordService; failures are raised as `RemoteError`.
 
-    def __init__(self, channel: grpc.aio.Channel, *, max_failed_share: float | None = None) -> None:
+    `completing_pools`: those that continue a plain text where an order leaves the form open.
+    """
+
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        *,
+        max_failed_share: float | None = None,
+        completing_pools: Collection[str] = (),
+    ) -> None:
         self._record = run_record_grpc.RunRecordServiceStub(channel)
         self._results = results_grpc.ResultsServiceStub(channel)
         self._max_failed_share = max_failed_share
+        self._completing_pools = completing_pools
 
     async def put_samples(
         self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
@@ -141,7 +183,10 @@ class GrpcRunRecord:
         request = run_record_pb2.OpenRunRequest(
             run_id=run.run_id,
             epoch=run.epoch,
-            tasks=[task_to_proto(task, run) for task in plan.tasks],
+            tasks=[
+                task_to_proto(task, run, completes_text=run.pool in self._completing_pools)
+                for task in plan.tasks
+            ],
             rollouts=run.order.rollouts,
             scoring_method=number_of(run.scoring_method),
             truncation=number_of(run.order.truncation),

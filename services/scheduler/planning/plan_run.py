@@ -158,9 +158,10 @@ class PlanRun:
             first_sample=plan.sample_count,
             sample_count=count,
         )
-        plan.tasks.append(TaskToOpen(planned, task.scoring))
+        facts = {**opened.facts, "samples": committed.digest.hex()}
+        plan.tasks.append(TaskToOpen(planned, task.scoring, facts))
         plan.ranges.append(cutter.finish())
-        plan.environment |= _environment_of(planned, {**opened.facts, "samples": committed.digest.hex()})
+        plan.environment |= _environment_of(planned, facts)
         plan.sample_count += count
 
     async def _open(self, run: Run, plan: PlanToOpen) -> None:

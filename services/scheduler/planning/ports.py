@@ -74,8 +74,11 @@ class CommittedSet:
 
 @dataclass(frozen=True, slots=True)
 class TaskToOpen:
+    """`facts` are what one needs to know to ask the same again."""
+
     planned: PlannedTask
     scoring: TaskScoring
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,11 @@ def write_suite(name: str, tasks: Sequence[RolloutTask], agent: RolloutAgent) ->
         "rollout": _COLUMN,
         "generation_kwargs": {"until": [], "max_gen_toks": _MAX_TOKENS},
         "metric_list": [{"metric": "pass@1"}, {"metric": "reward"}],
-        "metadata": {"agent": agent.kind.value, "max_steps": agent.max_steps, "max_tokens": agent.max_tokens},
+        "metadata": {
+            "agent": agent.template or " ".join(agent.command) or agent.kind.value,
+            "max_steps": agent.max_steps,
+            "max_tokens": agent.max_tokens,
+        },
     }
     rows = "".join(f"{json.dumps(_row(task, agent))}\n" for task in tasks)
     text = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)

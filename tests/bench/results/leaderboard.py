@@ -7,13 +7,12 @@ import asyncpg
 from rich.console import Console
 from rich.table import Table
 
-from proctor.values.scoring import ScoringMethod
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.comparison.postgres import PostgresComparisons
 from services.results.leaderboard.closed_run import BenchmarkFigure, BenchmarkResult
-from services.results.leaderboard.conditions import EvaluationConditions
+from services.results.leaderboard.conditions import conditions_of
 from services.results.leaderboard.grpc_api import history_to_proto, leaderboard_to_proto
 from services.results.leaderboard.list_history import HistoryQuery, ListHistory
 from services.results.leaderboard.postgres import (
@@ -23,7 +22,9 @@ from services.results.leaderboard.postgres import (
 )
 from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.conditions import EvaluatedRun
 from services.results.statistics.figure import Figure
+from tests.fakes.results.recorded_run import plan_of
 from tests.harness.servers import postgres_server
 
 SIZES = (10_000, 100_000)
@@ -46,8 +47,8 @@ FILL = """
     SELECT benchmark_or_all, model_or_all, closed_at, run_id
     FROM closed, unnest(ARRAY[benchmark, '']) AS benchmark_or_all, unnest(ARRAY[model, '']) AS model_or_all;
     INSERT INTO leaderboard_entries
-        (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean, is_limited)
-    SELECT benchmark, project, metric, model, '{conditions}', closed_at, run_id, random(), false
+        (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean, is_whole)
+    SELECT benchmark, project, metric, model, '{conditions}', closed_at, run_id, random(), true
     FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest('{{{metrics}}}'::text[]) AS metric;
     DROP TABLE closed;
 """
@@ -110,7 +111,7 @@ async def main() -> None:
 
 async def fill(pool: asyncpg.Pool, size: int) -> None:
     """Adds what is missing to `size` runs."""
-    conditions = EvaluationConditions(ScoringMethod.LOGLIKELIHOOD)
+    conditions = conditions_of(EvaluatedRun(plan_of([10] * 9)))
     figure = BenchmarkFigure(Figure(0.5, 0.01, 0.01, 0.48, 0.52, 10_000, "normal"), 9)
     figures = dict.fromkeys(METRICS, figure)
     statement = FILL.format(
@@ -119,7 +120,7 @@ async def fill(pool: asyncpg.Pool, size: int) -> None:
         baselines=BENCHMARK_BASELINES.dump_json(
             dict.fromkeys(("random", "majority", "longest"), figures)
         ).decode(),
-        conditions=conditions.text,
+        conditions=conditions.key,
         metrics=",".join(METRICS),
     )
     async with pool.acquire() as connection:

@@ -76,6 +76,15 @@ async def test_a_leaderboard_of_limited_runs_says_so_and_ranks_them_where_they_a
     assert [one.includes_limited for one in asked] == [False, True]
 
 
+async def test_conditions_of_a_run_are_asked_for_by_its_id(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.append(entry("vllm/a", 1, 0.5))
+    found.conditions.add(name="temperature", value="1.0")
+    _, body, _ = await call(harness, "GET", f"{API}/leaderboard?like=r3")
+    assert body["conditions"] == [{"name": "temperature", "value": "1.0"}]
+    assert harness.results.entries.leaderboards_asked[-1].like_run_id == "r3"
+
+
 async def test_leaderboard_without_runs_is_empty(harness: GatewayHarness) -> None:
     status, body, _ = await call(harness, "GET", f"{API}/leaderboard?suite=starter")
     assert status == 200

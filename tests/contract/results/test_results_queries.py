@@ -175,8 +175,8 @@ CLOSED_RUNS = """
         SELECT benchmark, model_or_all, closed_at, run_id
         FROM closed, unnest(ARRAY['glue', '']) AS benchmark, unnest(ARRAY[model, '']) AS model_or_all;
         INSERT INTO leaderboard_entries
-            (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean, is_limited)
-        SELECT 'glue', project, metric, model, 'conditions', closed_at, run_id, random(), false
+            (benchmark, project_id, metric, model, conditions, closed_at, run_id, mean, is_whole)
+        SELECT 'glue', project, metric, model, 'conditions', closed_at, run_id, random(), true
         FROM closed, unnest(ARRAY[project_id::text, '']) AS project, unnest(ARRAY['acc', 'score']) AS metric;
         INSERT INTO run_comparisons
             (first_run_id, second_run_id, task, metric, first_epoch, second_epoch, verdict, pairs, test)

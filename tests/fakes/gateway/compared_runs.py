@@ -17,6 +17,7 @@ def two_models() -> comparison_pb2.Comparison:
             score=score,
             scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
         )
+    comparison.conditions.add(name="temperature", values=["0", "1.0"], tasks=["rte"])
     _add(comparison, "sst2", -0.01, 0.4, comparison_pb2.VERDICT_NOT_SHOWN)
     _add(comparison, "rte", -0.06, 0.003, comparison_pb2.VERDICT_SECOND_BETTER)
     _add(comparison, "", -0.02, 0.06, comparison_pb2.VERDICT_NOT_SHOWN)

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from proctor.values.run import RunState
-from proctor.values.scoring import ScoringMethod
 from services.results.comparison.comparison import StoredDifference
 from services.results.leaderboard.closed_run import BenchmarkFigure, BenchmarkResult, ClosedRun
-from services.results.leaderboard.conditions import EvaluationConditions
+from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
 from services.results.leaderboard.list_history import ListHistory
 from services.results.leaderboard.rank_models import RankModels
+from services.results.runs.conditions import EvaluatedRun
 from services.results.statistics.figure import Figure
 from tests.fakes.results.memory_leaderboard import MemoryDifferences, MemoryLeaderboard
 from tests.fakes.results.memory_results import MemoryRows
-from tests.fakes.results.recorded_run import new_id
+from tests.fakes.results.recorded_run import new_id, plan_of
 
 BENCHMARK = "letters"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-WHOLE = EvaluationConditions(ScoringMethod.LOGLIKELIHOOD)
+WHOLE = conditions_of(EvaluatedRun(plan_of([3, 3, 3])))
 
 
 class NoonClock:

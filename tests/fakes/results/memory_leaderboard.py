@@ -54,6 +54,9 @@ class MemoryLeaderboard:
         ]
         return Candidate(chosen, metric, before[-1] if before else "", chosen is runs[-1])
 
+    async def closed_run(self, run_id: str) -> ClosedRun | None:
+        return self._rows.closed.get(run_id)
+
     async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:
         known = [self._rows.closed[run_id] for run_id in run_ids if run_id in self._rows.run_baselines]
         newest = max(known, key=_key, default=None)
@@ -167,9 +170,9 @@ class MemoryDifferences:
 
 
 def _conditions(run: ClosedRun, metric: str) -> tuple[str, str]:
-    """Runs that cannot be ranked share one entry of their model, but for those that are only limited."""
+    """Runs that cannot be ranked share one entry of their model."""
     conditions, result = run.result.conditions.of_metric(metric), run.result
-    return run.model, conditions.text if result.is_whole or result.is_limited else ""
+    return run.model, "" if result.failing_tasks else conditions.key
 
 
 def _scored(task: PlannedTask, method: ScoringMethod | None) -> str:

@@ -24,6 +24,7 @@ from services.results.leaderboard.closed_run import (
 from services.results.outcomes.outcome import ScoredOutcome, replacement, supersedes
 from services.results.outcomes.ports import OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
+from services.results.runs.conditions import EvaluatedRun
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
 from services.results.runs.ports import ShardOfRun
 from services.results.runs.run_plan import RecordedProgress, RunPlan, RunRecord
@@ -331,14 +332,14 @@ class MemorySummaries:
         if record.epoch != summary.epoch or not record.is_frozen:
             return summary
         if (plan.run_id, summary.epoch) not in rows.summaries and plan.facts.benchmark:
-            rows.closed[plan.run_id] = _closed_run(record, benchmark_result(plan, summary))
+            rows.closed[plan.run_id] = _closed_run(record, benchmark_result(EvaluatedRun(plan), summary))
         return rows.summaries.setdefault((plan.run_id, summary.epoch), summary)
 
     async def change_state(self, plan: RunPlan, summary: RunSummary, state: RunState) -> None:
         rows = self._rows
         rows.records[plan.run_id] = record = replace(rows.records[plan.run_id], state=state)
         if plan.run_id in rows.closed:
-            rows.closed[plan.run_id] = _closed_run(record, benchmark_result(plan, summary))
+            rows.closed[plan.run_id] = _closed_run(record, benchmark_result(EvaluatedRun(plan), summary))
 
     async def add_problem(self, run_id: str, epoch: int, problem: str) -> None:
         summary = self._rows.summaries[run_id, epoch]

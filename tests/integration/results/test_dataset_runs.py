@@ -315,7 +315,9 @@ async def test_a_metric_with_other_options_is_another_metric(api: Api) -> None:
     # The newest run says which of two ways it is.
     assert ranks(leaderboard) == [("p/b", 0.5)]
     [unranked] = leaderboard.unranked
-    assert list(unranked.unranked_because) == [r'scored by regex {"pattern": "\\d+"}']
+    assert list(unranked.unranked_because) == [
+        r'metric regex {"pattern": "\\d+"} instead of regex {"pattern": "(\\d)"}'
+    ]
     by_match = [("p/a", 1.0), ("p/b", 0.5), ("p/c", 0.25)]
     assert ranks(await api.leaderboard(uploaded, "exact_match")) == by_match
     assert {one.rank for one in (await api.leaderboard(uploaded, "exact_match")).entries} == {1, 3}

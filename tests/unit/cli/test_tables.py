@@ -72,6 +72,9 @@ def test_comparison_says_what_must_be_known_to_read_it() -> None:
     assert shown.lines("cola (mcc): only one pair")
     assert shown.lines("corrected (Holm) over 3 tests")
     assert shown.lines("Note: qqp: only a has it")
+    conditions = shown.lines("temperature in rte", "0", "1.0")
+    assert len(conditions) == 1
+    assert shown.text.index("temperature in rte") < shown.text.index("B is better")
     assert shown.lines("loglikelihood, 0.8000 on the whole benchmark")
 
 
@@ -99,7 +102,10 @@ def leaderboard() -> leaderboard_service_pb2.GetLeaderboardResponse:
     second.is_selected_best = True
     found.entries.extend([first, second])
     found.baselines.add(model="baseline/majority", figure=summary_pb2.MetricFigure(mean=0.5))
-    found.unranked.add(model="vllm/c", unranked_because=["scored by generate", "limit 100"])
+    reasons = ["shots 5 instead of 0", "limit 9 instead of none"]
+    found.unranked.add(model="vllm/c", run_id="r1", unranked_because=reasons)
+    found.conditions.add(name="temperature", value="0")
+    found.conditions.add(name="seed", value="none")
     return found
 
 
@@ -110,7 +116,9 @@ def test_leaderboard_shows_ties_trends_baselines_and_who_is_unranked() -> None:
     assert shown.lines("1=", "vllm/b *")
     assert shown.lines("* the best of several runs: selected")
     assert shown.lines("baseline/majority", "0.5000")
-    assert shown.lines("vllm/c", "–", "scored by generate; limit 100")
+    assert shown.lines("vllm/c", "–", "shots 5 instead of 0; limit 9")
+    assert shown.lines("r1", "instead of none")
+    assert shown.lines("conditions: temperature 0")
     assert shown.lines("10 more: --max-entries 12")
 
 

@@ -98,6 +98,12 @@ class ComparedJob(BaseModel):
     score: float | None = Field(description="The benchmark's figure of the main metric")
 
 
+class DifferingConditionShown(BaseModel):
+    name: str = Field(examples=["temperature"])
+    values: list[str] = Field(description='In the order of the runs; "none" where it is not set')
+    tasks: list[str] = Field(description="The compared tasks that it differs in; empty for all")
+
+
 class ComparisonShown(BaseModel):
     models_compared: list[str]
     benchmark_suite: str
@@ -109,6 +115,9 @@ class ComparisonShown(BaseModel):
     performance_gap_ci95: tuple[float, float] | None
     statistical_significance: str = Field(description="Significance of this gap")
     recommendations: list[str]
+    conditions: list[DifferingConditionShown] = Field(
+        description="Evaluation conditions in which the runs differ, beside their models"
+    )
     warnings: list[str]
     runs: list[ComparedJob]
     differences: list[DifferenceShown] = Field(
@@ -160,6 +169,7 @@ def comparison_shown(comparison: comparison_pb2.Comparison) -> ComparisonShown:
         performance_gap_ci95=gap_interval,
         statistical_significance=significance(lead, comparison.corrected_over),
         recommendations=recommendations(differences, comparison.benchmark, comparison.corrected_over),
+        conditions=[present(DifferingConditionShown, one) for one in comparison.conditions],
         warnings=list(comparison.warnings),
         runs=[compared_job(ComparedJob, run) for run in comparison.runs],
         differences=differences,

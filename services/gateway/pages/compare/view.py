@@ -9,6 +9,7 @@ from services.gateway.api.comparisons.conclusions import DifferenceShown, Lead, 
 from services.gateway.api.comparisons.routes import (
     ComparedJob,
     ComparisonShown,
+    DifferingConditionShown,
     compared_job,
     comparison_shown,
     difference_shown,
@@ -111,6 +112,7 @@ class ComparisonView:
     groups: Sequence[GroupRow]
     scale: Scale
     corrected_over: int
+    conditions: Sequence[DifferingConditionShown]
     warnings: Sequence[str]
     recommendations: Sequence[str]
 
@@ -142,6 +144,7 @@ def comparison_view(
         groups=list(_groups(summaries)),
         scale=Scale.around([0.0, *(end for row in rows for end in (row.value, *(row.ends or ())))]),
         corrected_over=comparison.corrected_over,
+        conditions=shown.conditions,
         warnings=list(comparison.warnings),
         recommendations=shown.recommendations,
     )

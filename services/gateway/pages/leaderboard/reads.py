@@ -41,6 +41,7 @@ class LeaderboardAddress:
     num_fewshot: str = ""
     best: str = ""
     include: str = ""
+    like: str = ""
     q: str = ""
     limit: str = ""
     against: str = ""
@@ -55,6 +56,7 @@ class LeaderboardAddress:
             "num_fewshot": self.num_fewshot if is_count and int(self.num_fewshot) <= MAX_FEWSHOT else "",
             "best": "true" if self.best == "true" else "",
             "include": "limited" if self.include == "limited" else "",
+            "like": self.like[:36],
             "q": self.q.strip()[:512],
             "limit": str(MAX_LEADERBOARD_MODELS) if self.limit == str(MAX_LEADERBOARD_MODELS) else "",
             "against": self.against if self.against in AGAINST else "",
@@ -127,4 +129,5 @@ def ranking_request(filters: dict[str, str]) -> GetLeaderboardRequest:
         scoring_method=value_of(run_pb2.ScoringMethod, filters.get("scoring_method", ""), unset=""),
         num_fewshot=int(shots) if shots else None,
         includes_limited="include" in filters,
+        like_run_id=filters.get("like", ""),
     )

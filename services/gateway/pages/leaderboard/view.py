@@ -10,9 +10,10 @@ from proctor.v1.leaderboard_service_pb2 import GetLeaderboardResponse
 from proctor.values.comparison import MAX_COMPARED
 from proctor.values.run import MAX_LEADERBOARD_MODELS
 from proctor.values.sample import MAX_FEWSHOT
-from proctor.wire.enums import word_of, words_of
+from proctor.wire.enums import words_of
+from services.gateway.api.leaderboard import ConditionShown
 from services.gateway.http.paths import BENCHMARKING
-from services.gateway.http.presentation import moment
+from services.gateway.http.presentation import moment, present
 from services.gateway.pages.addresses import FilteredPage, address
 from services.gateway.pages.filters import FilterOptions
 from services.gateway.pages.interval_plot import Scale
@@ -43,7 +44,7 @@ class LeaderboardView(FilteredPage):
     listed: int
     total: int
     metric: str
-    scoring_method: str
+    conditions: Sequence[ConditionShown]
     note: str
     pending: int
     fault: str
@@ -72,6 +73,11 @@ class LeaderboardView(FilteredPage):
         first = [row.model for band in self.bands for row in band][:MAX_COMPARED]
         chosen = [*(("model", model) for model in first), ("suite", self.get("suite"))]
         return address("/compare", chosen) if len(first) > 1 else ""
+
+    @property
+    def conditions_in_words(self) -> str:
+        """Those that are set, in a line."""
+        return "; ".join(f"{one.name} {one.value}" for one in self.conditions if one.value != "none")
 
     @property
     def limit(self) -> int:
@@ -116,7 +122,7 @@ def leaderboard_view(
         listed=len(rows),
         total=found.total_models,
         metric=found.metric or options.filters.get("metric", "") or "accuracy",
-        scoring_method=word_of(run_pb2.ScoringMethod, found.scoring_method) if found.scoring_method else "",
+        conditions=[present(ConditionShown, one) for one in found.conditions],
         note=found.note,
         pending=found.pending_comparisons,
         fault=fault,

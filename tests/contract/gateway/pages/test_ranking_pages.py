@@ -162,12 +162,25 @@ async def test_unranked_models_have_their_reasons_and_limited_runs_a_link(harnes
     found.note = "All runs of glue are limited."
     shown = await show(harness, "/leaderboard?suite=glue&best=true")
     assert "limit 100; 5 shots" in shown.html
+    assert f'href="/leaderboard?suite=glue&amp;best=true&amp;like={found.unranked[0].run_id}"' in shown.html
     assert "All runs of glue are limited." in shown.html
     assert 'href="/leaderboard?suite=glue&amp;best=true&amp;include=limited"' in shown.html
     await show(harness, "/leaderboard?suite=glue&include=limited&num_fewshot=5&scoring_method=generate")
     asked = harness.results.entries.leaderboards_asked[-1]
     assert (asked.includes_limited, asked.num_fewshot) == (True, 5)
     assert asked.scoring_method == run_pb2.SCORING_METHOD_GENERATE
+
+
+async def test_conditions_of_a_run_are_asked_for_and_shown(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.append(entry("vllm/a", 1, 0.5))
+    found.conditions.add(name="temperature", value="1.0")
+    found.conditions.add(name="seed", value="none")
+    shown = await show(harness, f"/leaderboard?suite=glue&like={RUN_ID}")
+    assert harness.results.entries.leaderboards_asked[-1].like_run_id == RUN_ID
+    assert "temperature 1.0</p>" in shown.html
+    assert f'<input type="hidden" name="like" value="{RUN_ID}">' in shown.html
+    assert 'href="/leaderboard?suite=glue"' in shown.html
 
 
 async def test_leaderboard_without_a_suite_is_that_of_the_newest_run(harness: GatewayHarness) -> None:

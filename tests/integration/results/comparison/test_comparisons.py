@@ -22,6 +22,7 @@ from services.results.comparison.errors import (
     RunOfModelNotFound,
 )
 from services.results.comparison.list_flips import FlipsPage, FlipsQuery
+from services.results.runs.conditions import DifferingCondition
 from services.results.runs.errors import RecordNotFound, RunNotFrozen
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.metric_names import UnknownMetric
@@ -253,8 +254,8 @@ async def test_other_limits_and_tasks_are_said(runs: PairedRuns) -> None:
     second = await runs.run(single(TEN[:5], *[0] * 5), limit=5)
     comparison = await runs.compared(first, second)
     assert [(one.task, one.estimate.pairs) for one in comparison.differences] == [("t0", 5), (BENCHMARK, 5)]
+    assert DifferingCondition("limit", ("none", "5")) in comparison.conditions
     assert comparison.warnings == [
-        "The runs were limited to other rows: all rows, the first 5.",
         "Not every run has these tasks, which are left out: t1.",
     ]
 

@@ -127,8 +127,8 @@ async def test_an_entry_is_read_as_it_was_kept(world: World) -> None:
     await world.close(await world.run("p/a", right=1, limit=4))
     [entry] = await world.kept.candidates(world.benchmark, "score", None, is_best=False)
     kept = entry.run.result
-    assert (kept.conditions.limit, kept.conditions.is_whole, kept.answered, kept.failed, kept.unparsed) == (
-        4,
+    assert (kept.conditions.value("limit"), kept.is_whole, kept.answered, kept.failed, kept.unparsed) == (
+        "4",
         False,
         4,
         0,

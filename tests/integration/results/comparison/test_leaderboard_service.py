@@ -90,7 +90,7 @@ async def test_models_are_ranked_with_ties_trend_and_floor(harness: ResultsHarne
     assert leaderboard.entries[0].figure.mean == pytest.approx(39 / 40)
     assert not leaderboard.entries[1].HasField("trend")
     assert [(one.model, list(one.unranked_because)) for one in leaderboard.unranked] == [
-        ("p/short", ["limit 3"])
+        ("p/short", ["limit 3 instead of none"])
     ]
     assert [(one.model, one.figure.mean) for one in leaderboard.baselines] == [
         ("baseline/random", 0.5),

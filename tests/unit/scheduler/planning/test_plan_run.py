@@ -1,14 +1,16 @@
 """Planning: sample sets, shards, and what stops it."""
 
 import asyncio
+import json
 from dataclasses import replace
 from threading import Barrier
+from typing import Any
 
 import pytest
 
 from proctor.values.generation import GenerationParams
 from proctor.values.run import RunState
-from proctor.values.scoring import OutputType, TaskScoring
+from proctor.values.scoring import INSTRUCTION_VERSION, OutputType, PromptForm, ScoringMethod, TaskScoring
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.grpc_results import task_to_proto
 from services.scheduler.planning.plan_run import PlanningFailed, RunStopped
@@ -145,3 +147,58 @@ async def test_top_p_of_0_is_sent_as_greedy() -> None:
     for task in await harness.runs.planned_tasks(run.run_id):
         merged = params_for(GenerationParams(temperature=0.7, top_p=0.0), task.generation)
         assert (merged.temperature, merged.top_p) == (0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "value"),
+    [
+        ({"params": GenerationParams(temperature=1.0)}, "temperature", 1.0),
+        ({"params": GenerationParams(top_p=0.9)}, "top_p", 0.9),
+        ({"params": GenerationParams(top_k=5)}, "top_k", 5),
+        ({"params": GenerationParams(max_tokens=9)}, "max_tokens", 9),
+        ({"params": GenerationParams(seed=0)}, "seed", 0),
+        ({"params": GenerationParams(repetition_penalty=1.1)}, "repetition_penalty", 1.1),
+        ({"params": GenerationParams(context_tokens=64)}, "context_tokens", 64),
+        ({"params": GenerationParams(provider_params={"min_p": 0.1})}, "provider_params", {"min_p": 0.1}),
+        ({"prompt_form": PromptForm.CHAT}, "prompt_form", "chat"),
+    ],
+)
+async def test_what_requests_have_beside_the_samples_is_told_to_results(
+    changed: dict[str, Any], name: str, value: object
+) -> None:
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    say = (await harness.runs.planned_tasks(run.run_id))[1]
+    facts = {"definition": "d", "samples": "s", "agent": "shell"}
+    task = TaskToOpen(say, TaskScoring(OutputType.GENERATE_UNTIL, ()), facts)
+    usual = task_to_proto(task, run, completes_text=True)
+    assert (usual.definition_digest, usual.samples_digest) == ("d", "s")
+    requested = json.loads(usual.request_json)
+    assert requested == {
+        "agent": "shell",
+        "max_tokens": 8,
+        "prompt_form": "completion",
+        "stop": ["\n"],
+        "temperature": 0.0,
+    }
+    other = replace(run, order=replace(run.order, **changed))
+    reported = json.loads(task_to_proto(task, other, completes_text=True).request_json)
+    assert reported == {**requested, name: value}
+
+
+async def test_choices_are_continued_where_they_are_scored_by_log_likelihood_and_asked_for_otherwise() -> (
+    None
+):
+    harness = SchedulerHarness()
+    run, _ = await harness.start()
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    pick = (await harness.runs.planned_tasks(run.run_id))[0]
+    task = TaskToOpen(pick, TaskScoring(OutputType.MULTIPLE_CHOICE, ()))
+    found = [
+        json.loads(task_to_proto(task, replace(run, scoring_method=method)).request_json)
+        for method in (ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE)
+    ]
+    assert found[0] == {"prompt_form": "completion"}
+    assert (found[1]["prompt_form"], found[1]["choice_instruction"]) == ("chat", INSTRUCTION_VERSION)
+    assert (found[1]["temperature"], found[1]["max_tokens"]) == (0.0, 256)
