@@ -187,9 +187,7 @@ async def test_what_requests_have_beside_the_samples_is_told_to_results(
     assert reported == {**requested, name: value}
 
 
-async def test_choices_are_continued_where_they_are_scored_by_log_likelihood_and_asked_for_otherwise() -> (
-    None
-):
+async def test_choices_are_continued_where_they_are_scored_by_log_likelihood() -> None:
     harness = SchedulerHarness()
     run, _ = await harness.start()
     await harness.tools.planner.plan(harness.fencing_token, run)
