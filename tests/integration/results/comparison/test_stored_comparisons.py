@@ -84,7 +84,7 @@ async def test_every_figure_of_the_benchmark_is_kept(runs: PairedRuns) -> None:
 async def test_only_runs_on_the_same_terms_are_compared(runs: PairedRuns) -> None:
     plans = [
         await runs.run(answers(20)),
-        await runs.run(answers(10), num_fewshot=5),
+        await runs.run(answers(10), suite_version=2),
         await runs.run(answers(10), limit=30),
         await runs.run(answers(10), missing_tasks=("t1",)),
     ]
