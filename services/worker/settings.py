@@ -65,6 +65,9 @@ class WorkerSettings(NatsServiceSettings):
     sandbox_max_cpus: float = Field(default=0, ge=0)
     """CPUs of one sandbox: a task that asks for more fails. 0 means all that the machine has, and no bound
     for pods and Modal."""
+    verifier_wheels: Path | None = None
+    """Folder of wheels for tests that install packages by pip, uv or pipx: a sandbox has no network.
+    Tests that need more than it holds give no score."""
     rollout_slots: int = Field(default=0, ge=0)
     """Rollouts at a time, each with one open sandbox; 0 means four per core. Never more than the
     concurrency of the pool."""

@@ -21,6 +21,7 @@ from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.sandboxes.wiring import make_sandboxes
 from services.worker.settings import WorkerSettings
 from services.worker.verification.execute_pytest import ExecutePytest
+from services.worker.verification.file_wheels import FileWheels
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
 
@@ -35,7 +36,8 @@ def read_tasks(stream: BinaryIO) -> Iterator[RolloutTask]:
 
 
 async def check() -> int:
-    engine = make_sandboxes(WorkerSettings())
+    settings = WorkerSettings()
+    engine = make_sandboxes(settings)
     clock = SystemClock()
     try:
         isolation = await engine.check()
@@ -44,7 +46,7 @@ async def check() -> int:
             return _CANNOT_ISOLATE
         execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
         rollouts = ExecuteRollout(
-            verifier=VerifyRollout(execute_pytest),
+            verifier=VerifyRollout(execute_pytest, FileWheels(settings.verifier_wheels).packed),
             agents=ExecuteAgent(clock),
             slots=asyncio.Semaphore(1),
             clock=clock,

@@ -21,6 +21,7 @@ from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
 from services.worker.verification.execute_pytest import ExecutePytest
+from services.worker.verification.file_wheels import FileWheels
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
 
@@ -46,7 +47,9 @@ def make_process_rollout(
     """`pool` is its name; the worker has `slots` rollouts at a time."""
     execute_pytest = ExecutePytest(engine=sandboxes, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex)
     rollouts = ExecuteRollout(
-        verifier=VerifyRollout(execute_pytest=execute_pytest),
+        verifier=VerifyRollout(
+            execute_pytest=execute_pytest, wheels=FileWheels(folder=settings.verifier_wheels).packed
+        ),
         agents=ExecuteAgent(clock=clock, programs=_make_programs(clock)),
         slots=asyncio.Semaphore(slots),
         clock=clock,

@@ -17,10 +17,12 @@ _OF_PYTEST = re.compile(
 )
 _OF_OTHERS = re.compile(
     r"^Ran 0 tests in |^NO TESTS RAN|^No tests? (?:suites? )?found|\[no test files\]|no tests to run"
-    r"|a sandbox has no network|\\r': command not found|\^M: bad interpreter"
+    r"|\\r': command not found|\^M: bad interpreter"
     r"|(?:can't open file|cannot open|bash:|sh: \d+:|line \d+:) '?/tests/[^:]*: .*No such file",
     re.IGNORECASE,
 )
+# The installers of a sandbox say so.
+_NOT_INSTALLED = "a sandbox has no network"
 # pytest counts these tests as failed.
 _NOT_AWAITED = "async def functions are not natively supported"
 # Programs that run tests, or that bring one: they are never the work of an agent.
@@ -86,7 +88,7 @@ class _Output:
             return True
         if self.has_run:
             return False
-        if _OF_PYTEST.search(line.strip()) or self._lacks_module(line):
+        if _NOT_INSTALLED in line or _OF_PYTEST.search(line.strip()) or self._lacks_module(line):
             return True
         return not self.has_errors and self._could_not_begin(line.strip())
 

@@ -1,4 +1,4 @@
-"""pytest as a tar, for sandboxes whose Python has none: taken from the worker's own installation.
+"""pytest and installers as a tar, for sandboxes whose Python has none: from the worker's own installation.
 
 Its packages are one zip file, which Python imports from: a hundred files would each take a moment to unpack.
 They are compiled, since nothing keeps compiled code from one sandbox to the next. A Python of another version
@@ -10,6 +10,7 @@ import marshal
 from functools import cache
 from importlib.metadata import PackagePath, distribution
 from importlib.util import MAGIC_NUMBER, source_hash
+from pathlib import Path
 from threading import Lock
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -22,18 +23,23 @@ PACKAGES = f"{RUNNER}/{_ZIP}"
 _UNCHECKED = (1).to_bytes(4, "little")
 _making = Lock()
 
-# Tests of tasks start pytest by its name, and install it first, which no sandbox without a network can.
+SITE = f"{RUNNER}/site"
+# Tests of tasks start pytest by its name, and fetch and install first what is there already.
+_FOLDER = Path(__file__).parent / "programs"
 _PROGRAMS = {
-    "bin/pytest": b'#!/bin/sh\nexec python3 -m pytest "$@"\n',
-    "bin/pip": b"""#!/bin/sh
-for word in "$@"; do
-  case "$word" in install|-*|pip|pytest|pytest[=\\<\\>~]*) ;;
-  *) echo "pip: $word cannot be installed: a sandbox has no network" >&2; exit 1 ;; esac
-done
-""",
+    "install.py": "install.py",
+    "bin/have-uv": "have-uv.sh",
+    **dict.fromkeys(("bin/pytest", "bin/py.test"), "pytest.sh"),
+    **dict.fromkeys(("bin/pip", "bin/pip3", "bin/uv", "bin/uvx", "bin/pipx"), "install.sh"),
+    **dict.fromkeys(("bin/apt", "bin/apt-get"), "apt.sh"),
+    **dict.fromkeys(("bin/curl", "bin/wget"), "fetch.sh"),
 }
-_PROGRAMS["bin/pip3"] = _PROGRAMS["bin/pip"]
-_PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+# `python3 -m pip`, whether or not the machine has it.
+_PIP = f"""import runpy, sys
+sys.argv[:1] = ["{RUNNER}/install.py", "pip"]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+_PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest-json-ctrf")
 # pytest imports these; the other 300 are ten times the size of the rest.
 _OF_PYGMENTS = {
     "lexers": {"__init__.py", "_mapping.py", "diff.py", "python.py"},
@@ -51,13 +57,17 @@ def pytest_runner() -> bytes:
 @cache
 def _made() -> bytes:
     files: dict[str, bytes | PackedFile] = {_ZIP: _zipped()}
-    programs = {name: PackedFile(content, 0o755) for name, content in _PROGRAMS.items()}
+    programs = {
+        name: PackedFile((_FOLDER / source).read_bytes(), 0o755) for name, source in _PROGRAMS.items()
+    }
     return pack(files | programs)
 
 
 def _zipped() -> bytes:
     written = io.BytesIO()
     with ZipFile(written, "w", ZIP_DEFLATED) as packages:
+        packages.writestr(ZipInfo("pip/__init__.py"), b"", ZIP_DEFLATED)
+        packages.writestr(ZipInfo("pip/__main__.py"), _PIP, ZIP_DEFLATED)
         for package in _PACKAGES:
             for file in filter(_is_needed, distribution(package).files or ()):
                 content = file.locate().read_bytes()  # type: ignore[attr-defined]  # a path of this machine

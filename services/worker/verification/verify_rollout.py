@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -26,7 +27,7 @@ from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.not_started import not_started
 from services.worker.verification.pytest_request import PytestRequest, suspicions_in
 from services.worker.verification.pytest_results import read_results
-from services.worker.verification.pytest_runner import PACKAGES, RUNNER
+from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 
 _LOGS = "/logs/verifier"
@@ -47,7 +48,10 @@ _WITH_RUNNER = (
 
 @dataclass(frozen=True, slots=True)
 class VerifyRollout:
+    """`wheels` gives a tar of those that tests install, empty where there is none."""
+
     execute_pytest: ExecutePytest
+    wheels: Callable[[bytes], bytes] = lambda _: b""
 
     async def verify(self, task: RolloutTask, files: bytes) -> VerifierResult:
         """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is not a score.
@@ -141,13 +145,15 @@ class VerifyRollout:
         """The task's own program, as it is."""
         if task.tests:
             await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated, task.tests))
+            if wheels := await asyncio.to_thread(self.wheels, task.tests):
+                await sandbox.put(f"{RUNNER}/wheels", wheels)
         command = Command(
             ("/bin/sh", "-c", _WITH_RUNNER, "sh", RUNNER, _LOGS, *task.test_command),
             stdin=await asyncio.to_thread(self.execute_pytest.runner),
             cwd=task.cwd,
             env={
                 "PATH": f"{RUNNER}/bin:{DEFAULT_PATH}",
-                "PYTHONPATH": PACKAGES,
+                "PYTHONPATH": f"{PACKAGES}:{SITE}",
                 "PYTHONDONTWRITEBYTECODE": "1",
                 **task.environment,
                 **task.verifier_environment,

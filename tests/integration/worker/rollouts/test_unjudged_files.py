@@ -68,9 +68,9 @@ async def test_files_that_cannot_be_judged_score_0(
 
 
 UNSTARTED = {
-    "uvx: command not found": "uvx -p 3.13 -w pytest pytest /tests/test_twice.py",
+    "cargo: command not found": "cargo test",
     "No module named": "python3 -S -E -m pytest",
-    "unrecognized arguments": "python3 -m pytest --ctrf /logs/x.json /tests/test_twice.py",
+    "unrecognized arguments": "python3 -m pytest --nosuch=x /tests/test_twice.py",
     "file or directory not found": "python3 -m pytest /tests/nothing.py",
     "1 deselected in": "python3 -m pytest -k nothing /tests/test_twice.py",
     "Could not resolve host": "echo 'curl: (6) Could not resolve host: astral.sh'; false",
@@ -149,7 +149,7 @@ async def test_a_line_that_the_agent_prints_is_no_reason(rollouts: ExecuteRollou
 async def test_what_tests_do_not_find_and_do_not_need_is_no_reason(
     rollouts: ExecuteRollout, tmp_path: Path
 ) -> None:
-    test = "uvx --version; sudo apt-get update; python3 -m pytest /tests/test_twice.py"
+    test = "cargo --version; sudo apt-get update; python3 -m pytest /tests/test_twice.py"
     folder = harbor_folder(tmp_path / "a", test=test)
     assert (await judged(rollouts, read_task(folder))).score == 1.0
     write(folder, {"solution/solve.sh": "true\n"})

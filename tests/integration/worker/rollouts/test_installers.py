@@ -1,0 +1,123 @@
+"""Tests that first fetch and install what they need: what is there is installed, without a network."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.sandboxes.errors import VerifierFailed
+from services.worker.verification.bundles import inflated
+from services.worker.verification.file_wheels import FileWheels
+from services.worker.verification.verifier_result import VerifierResult
+from tests.harness.rollout_tasks import RIGHT, harbor_folder, opened_rollouts, read_task, write
+
+TEST = "/tests/test_twice.py"
+UV = "https://astral.sh/uv/0.9.7/install.sh"
+CTRF = "--ctrf /logs/verifier/ctrf.json"
+INSTALLERS = {
+    "uvx": f"""apt-get -qq update && apt-get install -y --no-install-recommends -t stable curl ca-certificates
+        curl -LsSf {UV} | sh
+        source "$HOME/.local/bin/env"
+        uvx -p 3.13 -w pytest==8.4.1 -w pytest-json-ctrf==0.3.5 pytest {CTRF} -rA {TEST}""",
+    "uv venv": f"""set -e
+        wget -qO- https://astral.sh/uv/install.sh | sh
+        . $HOME/.cargo/env
+        uv venv --python 3.12 .t
+        source .t/bin/activate
+        uv pip install pytest==8.4.1 'pytest-json-ctrf>=0.3,<9'
+        uv run pytest {TEST} -rA""",
+    "uv run": f"""curl -fsSLo /tmp/i {UV} && sh /tmp/i
+        $HOME/.local/bin/uv -q run --no-project --with 'pytest>=8' --python=3 -- python -m pytest {TEST}""",
+    "uv with a project": f"uv init && uv add pytest && uv run -m pytest {TEST}",
+    "uv tool run": f"uv tool run --from pytest==8.4.1 pytest {TEST}",
+    "a version of a command": f"uvx --python 3.12 pytest@8.4.1 {TEST}",
+    "pipx": f"pipx install pytest && pipx inject pytest pytest-json-ctrf && pipx run pytest {TEST}",
+    "pip": f"""curl -sS https://bootstrap.pypa.io/get-pip.py | python3
+        pip3 install -q --break-system-packages -U pip setuptools 'pytest==8.4.1' && pytest {TEST}""",
+    "python -m pip": f"python3 -m pip install --no-cache-dir -i https://example.org pytest && pytest {TEST}",
+    "a file of requirements": f"""printf 'pytest==8.4.1  # runs them\\n-i https://example.org\\n' > /tmp/r.txt
+        pip install -r /tmp/r.txt && python3 -m pytest {CTRF} {TEST}""",
+    "a path of modules": f"PYTHONPATH=/app pytest {TEST}",
+}
+REFUSED = {
+    "pip: nosuch==1 cannot be installed: .*PROCTOR_WORKER_VERIFIER_WHEELS": "pip install nosuch==1",
+    "uvx: nosuch cannot be installed": f"uvx --with nosuch pytest {TEST}",
+    "uv: nosuch cannot be installed": f"uv run --with nosuch pytest {TEST}",
+    "uv: sync needs uv itself": "uv sync",
+    "Unable to locate package nosuch": f"set -e; apt-get install -y curl nosuch; pytest {TEST}",
+    "Could not resolve host": "set -o pipefail; curl -sSf https://example.org/install.sh | sh",
+}
+
+
+@pytest.fixture
+async def rollouts() -> AsyncIterator[ExecuteRollout]:
+    async with opened_rollouts() as made:
+        yield made
+
+
+async def judged(rollouts: ExecuteRollout, folder: Path) -> VerifierResult:
+    """The workspace, which is right from the start."""
+    task = read_task(folder)
+    async with asyncio.timeout(60):
+        return await rollouts.verifier.verify(task, inflated(task.workspace))
+
+
+def right_folder(folder: Path, test: str) -> Path:
+    return write(harbor_folder(folder, test=test), {"environment/doubling.py": RIGHT})
+
+
+@pytest.mark.parametrize("way", INSTALLERS)
+async def test_what_is_there_is_installed(rollouts: ExecuteRollout, tmp_path: Path, way: str) -> None:
+    result = await judged(rollouts, right_folder(tmp_path / "a", INSTALLERS[way]))
+    assert result.score == 1.0, result.log
+    assert "1 passed" in result.log
+
+
+@pytest.mark.parametrize("line", REFUSED)
+async def test_what_is_not_there_gives_no_score(rollouts: ExecuteRollout, tmp_path: Path, line: str) -> None:
+    with pytest.raises(VerifierFailed, match=line):
+        await judged(rollouts, right_folder(tmp_path / "a", REFUSED[line]))
+
+
+def wheel(folder: Path, name: str, *, requires: str = "") -> None:
+    """A module of that name with a program, as a wheel."""
+    folder.mkdir(exist_ok=True)
+    info = f"{name}-1.5.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n"
+    with ZipFile(folder / f"{name}-1.5-py3-none-any.whl", "w") as files:
+        files.writestr(f"{name}.py", "def main():\n    print('this is', __name__)\n")
+        files.writestr(f"{info}/METADATA", metadata + (f"Requires-Dist: {requires}\n" if requires else ""))
+        files.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        files.writestr(f"{info}/entry_points.txt", f"[console_scripts]\n{name} = {name}:main\n")
+
+
+@pytest.mark.parametrize(
+    "install",
+    ["pip install 'first~=1.0'", "uv pip install --system first", "uvx first", "uvx --from first second"],
+)
+async def test_wheels_of_the_worker_are_installed_with_what_they_require(
+    rollouts: ExecuteRollout, tmp_path: Path, install: str
+) -> None:
+    wheel(tmp_path / "wheels", "first", requires="second>=1; python_version > '3'")
+    wheel(tmp_path / "wheels", "second")
+    wheel(tmp_path / "wheels", "third")
+    verifier = replace(rollouts.verifier, wheels=FileWheels(tmp_path / "wheels").packed)
+    test = (
+        f"{install}; python3 -c 'import first, second' && first && [ $(ls /opt/runner/wheels | wc -l) = 2 ]"
+    )
+    folder = right_folder(tmp_path / "a", test)
+    result = await judged(replace(rollouts, verifier=verifier), folder)
+    assert result.score == 1.0, result.log
+    assert "this is first" in result.log
+
+
+async def test_a_version_that_no_wheel_has_is_refused(rollouts: ExecuteRollout, tmp_path: Path) -> None:
+    wheel(tmp_path / "wheels", "first")
+    verifier = replace(rollouts.verifier, wheels=FileWheels(tmp_path / "wheels").packed)
+    folder = right_folder(tmp_path / "a", "pip install first==2.0 && first")
+    with pytest.raises(VerifierFailed, match=r"pip: first==2\.0 cannot be installed"):
+        await judged(replace(rollouts, verifier=verifier), folder)
