@@ -17,6 +17,17 @@ class ConstrainedField(StrEnum):
     RESPONSE_FORMAT = "response_format"
 
 
+class MaxTokensField(StrEnum):
+    """The field of a request that limits the answer to a chat behind the OpenAI protocol."""
+
+    MAX_TOKENS = "max_tokens"
+    MAX_COMPLETION_TOKENS = "max_completion_tokens"
+
+    @property
+    def other(self) -> "MaxTokensField":
+        return next(each for each in MaxTokensField if each is not self)
+
+
 @dataclass(frozen=True, slots=True)
 class PoolModel:
     """A model with local weights at `path`, or the LoRA adapter `lora` over those.
@@ -35,12 +46,16 @@ class PoolModel:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The provider whose server is called, and the environment variable with its key."""
+    """The provider whose server is called, and the environment variable with its key.
+
+    Without `max_tokens_field` the host of the server decides which one is sent.
+    """
 
     name: str
     base_url: str
     api_key_env: str = ""
     constrained_field: ConstrainedField | None = None
+    max_tokens_field: MaxTokensField | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ import yaml
 
 from proctor.values.providers.base_urls import is_http_address
 from proctor.values.providers.errors import InvalidPools, UnknownPool
-from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider, pool_serving
+from proctor.values.providers.pool import (
+    ConstrainedField,
+    MaxTokensField,
+    Pool,
+    PoolModel,
+    Provider,
+    pool_serving,
+)
 from proctor.values.providers.rules import SCORING_METHODS
 from proctor.values.scoring import ScoringMethod
 
@@ -115,6 +122,7 @@ def _provider(entry: Mapping[str, Any]) -> Provider:
         base_url=str(entry["base_url"]),
         api_key_env=str(entry.get("api_key_env") or ""),
         constrained_field=_constrained_field(entry),
+        max_tokens_field=_max_tokens_field(entry),
     )
 
 
@@ -152,6 +160,17 @@ def _constrained_field(entry: Mapping[str, Any]) -> ConstrainedField | None:
     if name is not None and name not in list(ConstrainedField):
         raise ValueError(f"constrained_field is {name}; known: {', '.join(ConstrainedField)}")
     return None if name is None else ConstrainedField(name)
+
+
+def _max_tokens_field(entry: Mapping[str, Any]) -> MaxTokensField | None:
+    name = entry.get("max_tokens_field")
+    if name is None:
+        return None
+    if entry.get("engine") != "openai":
+        raise ValueError(f"has a max_tokens_field, which the engine {entry.get('engine')} does not send")
+    if name not in list(MaxTokensField):
+        raise ValueError(f"max_tokens_field is {name}; known: {', '.join(MaxTokensField)}")
+    return MaxTokensField(name)
 
 
 def _models(entries: Sequence[Mapping[str, Any]]) -> tuple[PoolModel, ...]:
@@ -245,6 +264,8 @@ def _pool_entry(pool: Pool) -> dict[str, object]:
     }
     if pool.provider.constrained_field is not None:
         entry["constrained_field"] = str(pool.provider.constrained_field)
+    if pool.provider.max_tokens_field is not None:
+        entry["max_tokens_field"] = str(pool.provider.max_tokens_field)
     known = _known_methods(pool.engine, entry)
     if pool.scoring_methods != frozenset(known):
         entry["scoring_methods"] = [str(method) for method in known if method in pool.scoring_methods]

@@ -15,6 +15,8 @@ class Sampling:
     """None leaves a parameter to the engine; for suites `max_tokens` and `temperature` are always set."""
 
     max_tokens: int | None
+    # The name by which a row limits its answer where it is the newer one.
+    max_tokens_name: str = field(default="", kw_only=True)
     temperature: float | None = 0.0
     top_p: float | None = None
     top_k: int | None = None

@@ -37,6 +37,11 @@ class RequestRefused(EngineFailure):
 
     failure_class = FailureClass.REFUSED
 
+    def __init__(self, message: str, *, refused_fields: frozenset[str] = frozenset()) -> None:
+        super().__init__(message)
+        # Fields of the request that the server does not take, as far as it says so.
+        self.refused_fields = refused_fields
+
 
 class ModelRefused(RequestRefused):
     """The key, its permissions or the model are refused, so that every request of the run would be.

@@ -81,11 +81,14 @@ def _read(params_json: str) -> RowParams:
         if not isinstance(document, dict):
             return RowParams(refusal="The line's parameters are not a JSON object.")
         given = {name: value for name, value in document.items() if value is not None}
-        limits = [given.pop(name) for name in _LIMITS if name in given]
+        limits = [(name, given.pop(name)) for name in _LIMITS if name in given]
         known = {name: read(name, given.pop(name)) for name, read in _READERS.items() if name in given}
         # The newer name wins where a line has both, as at OpenAI.
         if limits:
-            known["max_tokens"] = _limit("max_tokens", limits[-1])
+            name, value = limits[-1]
+            known["max_tokens"] = _limit(name, value)
+            if name != _LIMITS[0]:
+                known["max_tokens_name"] = name
         # Checked at the upload too, but a shard may come from elsewhere.
         for name, value in given.items():
             if problem := row_field_problem(name, value):

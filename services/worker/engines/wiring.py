@@ -98,4 +98,5 @@ def _api_of(pool: Pool, base_url: str) -> ProviderApi:
                 has_loglikelihood=ScoringMethod.LOGLIKELIHOOD in pool.scoring_methods,
                 constrained_field=pool.constrained_field,
                 server=server_at(base_url),
+                max_tokens_field=pool.provider.max_tokens_field if pool.provider else None,
             )

@@ -110,7 +110,15 @@ def test_a_model_that_is_listed_is_served_by_its_own_pool() -> None:
     assert pool_serving("openai/", [remote]) is pool_serving("openai", [remote]) is None
 
 
-@pytest.mark.parametrize("more", ["", ", scoring_methods: [generate]", ", constrained_field: guided_choice"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        ", scoring_methods: [generate]",
+        ", constrained_field: guided_choice",
+        ", max_tokens_field: max_completion_tokens",
+    ],
+)
 def test_a_file_that_is_written_is_read_as_it_was(more: str) -> None:
     file = PoolsFile((*parse_pools(POOLS).pools, parse_pool(remote(more), "p")), {"best": "vllm/starter"})
     assert parse_pools(format_pools(file)) == file
@@ -208,6 +216,11 @@ def test_an_unknown_pool_is_reported_with_the_known_ones() -> None:
             "no constrained_field (structured_outputs, guided",
         ),
         (remote(", constrained_field: regex"), "constrained_field is regex; known: structured_outputs, gu"),
+        (remote(", max_tokens_field: tokens"), "max_tokens_field is tokens; known: max_tokens, max_complet"),
+        (
+            remote(", max_tokens_field: max_tokens").replace("engine: openai", "engine: gemini"),
+            "has a max_tokens_field, which the engine gemini does not send",
+        ),
         (with_url("localhost:9999/v1"), "has a base_url that is not an http:// or https:// address"),
         (with_url("ftp://host/v1"), "has a base_url that is not an http:// or https:// address"),
         (with_url("http:///v1"), "has a base_url that is not an http:// or https:// address"),

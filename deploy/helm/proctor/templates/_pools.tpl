@@ -21,6 +21,7 @@
 {{- $_ := set $entry "base_url" .baseUrl -}}
 {{- if .apiKey }}{{ $_ := set $entry "api_key_env" "PROVIDER_API_KEY" }}{{ end -}}
 {{- if .constrainedField }}{{ $_ := set $entry "constrained_field" .constrainedField }}{{ end -}}
+{{- if .maxTokensField }}{{ $_ := set $entry "max_tokens_field" .maxTokensField }}{{ end -}}
 {{- end }}
 {{- if .scoringMethods }}{{ $_ := set $entry "scoring_methods" .scoringMethods }}{{ end -}}
 {{- $pools = append $pools $entry -}}

@@ -61,7 +61,7 @@ class AnthropicApi:
         cut_at = [stop for stop in sampling.stop if not stop.strip()]
         if not sampling.is_streamed or needs_full_response(sampling):
             return Request("/v1/messages", body, read_answer, cut_at=cut_at)
-        return Request("/v1/messages", body | {"stream": True}, read_answer, AnthropicStream(), cut_at)
+        return Request("/v1/messages", body | {"stream": True}, read_answer, AnthropicStream(), cut_at=cut_at)
 
     def scoring(self, *_: object) -> Request:
         refuse_scoring(_RULES.name)

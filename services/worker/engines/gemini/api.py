@@ -72,7 +72,7 @@ class GeminiApi:
         if not sampling.is_streamed or needs_full_response(sampling):
             return Request(f"{path}:generateContent", body, read, cut_at=cut_at)
         streaming = f"{path}:streamGenerateContent?alt=sse"
-        return Request(streaming, body, read, GeminiStream(), cut_at)
+        return Request(streaming, body, read, GeminiStream(), cut_at=cut_at)
 
     def scoring(self, *_: object) -> Request:
         refuse_scoring(_RULES.name)

@@ -49,11 +49,15 @@ class ErrorMeaning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProviderError:
-    """The body of an error: one line of text, and the meaning of the provider's own codes."""
+    """The body of an error: one line of text, and the meaning of the provider's own codes.
+
+    `refused_fields` are fields of the request that the server does not take at all.
+    """
 
     message: str
     meaning: ErrorMeaning | None = None
     retry_after_seconds: float | None = None
+    refused_fields: frozenset[str] = frozenset()
 
 
 class ErrorPlace(StrEnum):
@@ -107,7 +111,7 @@ def _refusal(response: ErrorResponse, sentence: str) -> EngineFailure:
         return RequestRefused(f"The server's content filter refused the prompt: {error.message}")
     advised = f"{sentence} ({_advice(response)})."
     if not _is_about_model(response):
-        return RequestRefused(advised)
+        return RequestRefused(advised, refused_fields=error.refused_fields)
     return ModelRefused(advised, is_certain=status != 403 or bool(_KEY_TEXT.search(error.message)))
 
 

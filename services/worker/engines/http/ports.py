@@ -10,6 +10,7 @@ from proctor.values.providers.models import ModelCapabilities, ModelInfo
 from proctor.values.sample import Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines.engine import Sampling
+from services.worker.engines.errors import RequestRefused
 from services.worker.engines.http.event_stream import EventReader, StreamedText, StreamEvent
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
@@ -50,6 +51,8 @@ class Request:
     body: Json
     read: ReadAnswer
     stream: AnswerStream | None = None
+    # Whether a refusal teaches the API another form of this request, which is worth sending at once.
+    learn: Callable[[RequestRefused], bool] | None = None
     # Stop sequences that the provider does not take: the answer is cut there.
     cut_at: Sequence[str] = ()
 

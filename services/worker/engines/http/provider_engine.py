@@ -8,7 +8,7 @@ from proctor.values.outcome import Answer
 from proctor.values.providers.models import ModelInfo
 from proctor.values.sample import Prompt
 from services.worker.engines.engine import EngineResponse, Sampling
-from services.worker.engines.errors import UnsupportedRequest
+from services.worker.engines.errors import RequestRefused, UnsupportedRequest
 from services.worker.engines.http.client import HttpClient
 from services.worker.engines.http.ports import ProviderApi, Request
 from services.worker.engines.http.query_client import QueryClient
@@ -23,7 +23,10 @@ ReadPage = Callable[[str], Awaitable[tuple[Iterable[ModelInfo], str]]]
 
 
 class HttpEngine:
-    """It sends once: what is above it tries again. The server loads models by itself."""
+    """It sends once, and once more in another form that a refusal teaches; callers try again after failures.
+
+    The server loads models by itself.
+    """
 
     loaded_model: str | None = None
     gpus = 0
@@ -38,7 +41,14 @@ class HttpEngine:
         """Does nothing: an unknown model is refused by its first request."""
 
     async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> EngineResponse:
-        return await self._send(self._api.generation(self._endpoint.server_model(model), prompt, sampling))
+        name = self._endpoint.server_model(model)
+        request = self._api.generation(name, prompt, sampling)
+        try:
+            return await self._send(request)
+        except RequestRefused as refusal:
+            if request.learn is None or not request.learn(refusal):
+                raise
+        return await self._send(self._api.generation(name, prompt, sampling))
 
     async def score_choices(
         self,

@@ -1,25 +1,26 @@
 """The API of the engine `openai`: any server that speaks the OpenAI protocol."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.plain import Json
+from proctor.values.providers.base_urls import host_of
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
-from proctor.values.providers.pool import ConstrainedField
+from proctor.values.providers.pool import ConstrainedField, MaxTokensField
 from proctor.values.providers.rules import ProviderRules, rules_for
 from proctor.values.sample import Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines.chat_messages import message_objects
 from services.worker.engines.engine import Sampling
-from services.worker.engines.errors import ProviderFailed, UnsupportedRequest
+from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.openai import responses
+from services.worker.engines.openai.refused_limits import RefusedLimits
 from services.worker.engines.openai.responses import STREAM_FIELDS, OpenAIStream
 from services.worker.engines.parsed_json import (
     choice_schema,
@@ -40,23 +41,28 @@ class OpenAIServer:
 
     rules: ProviderRules
     needs_key: bool = False
-    # The field that limits the answer to a chat; for a plain text it is max_tokens everywhere.
-    chat_limit: str = "max_tokens"
+    # Limits the answer to a chat; for a plain text it is max_tokens everywhere.
+    chat_limit: MaxTokensField = MaxTokensField.MAX_TOKENS
 
 
 ANY_SERVER = OpenAIServer(rules_for("openai"))
 # OpenAI's reasoning models refuse max_tokens; its other models accept the newer field as well.
 OPENAI = OpenAIServer(
-    rules_for("openai", "api.openai.com"), needs_key=True, chat_limit="max_completion_tokens"
+    rules_for("openai", "api.openai.com"), needs_key=True, chat_limit=MaxTokensField.MAX_COMPLETION_TOKENS
 )
 _SERVERS = {
     "api.openai.com": OPENAI,
     "api.x.ai": OpenAIServer(rules_for("openai", "api.x.ai"), needs_key=True),
 }
+# OpenAI's models at its regional hosts and at Azure.
+_OPENAI_HOSTS = (".api.openai.com", ".openai.azure.com", ".services.ai.azure.com")
 
 
 def server_at(base_url: str) -> OpenAIServer:
-    return _SERVERS.get(urlsplit(base_url).hostname or "", ANY_SERVER)
+    host = host_of(base_url)
+    if host.endswith(_OPENAI_HOSTS):
+        return replace(ANY_SERVER, chat_limit=OPENAI.chat_limit)
+    return _SERVERS.get(host, ANY_SERVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,9 @@ class OpenAIApi:
     has_loglikelihood: bool = True
     constrained_field: ConstrainedField | None = None
     server: OpenAIServer = ANY_SERVER
+    # The pool's choice; without one the server's host decides.
+    max_tokens_field: MaxTokensField | None = None
+    _refused_limits: RefusedLimits = field(default_factory=RefusedLimits)
     facts: ClassVar[Mapping[str, str]] = {"engine": "openai"}
 
     @property
@@ -88,8 +97,8 @@ class OpenAIApi:
         prompt_fields = (
             {"messages": message_objects(prompt.messages)} if is_chat else {"prompt": prompt.as_text}
         )
-        limit = self.server.chat_limit if is_chat else "max_tokens"
-        limits = {} if sampling.max_tokens is None else {limit: sampling.max_tokens}
+        limit = self._limit_field(model, sampling) if is_chat else MaxTokensField.MAX_TOKENS
+        limits = {} if sampling.max_tokens is None else {limit.value: sampling.max_tokens}
         body = self._sampling_fields(sampling) | limits | {"model": model, **prompt_fields}
         is_kept = sampling.is_row or needs_full_response(sampling)
 
@@ -97,10 +106,19 @@ class OpenAIApi:
             answer, usage = responses.read_answer(document, is_chat=is_chat, is_kept=is_kept)
             return read_constrained(answer, self.constrained_field, sampling.allowed_texts), usage
 
+        def learn(refusal: RequestRefused) -> bool:
+            return bool(limits) and is_chat and self._refused_limits.learn(model, limit, refusal)
+
         path = "/chat/completions" if is_chat else "/completions"
         if not sampling.is_streamed or needs_full_response(sampling):
-            return Request(path, body, read)
-        return Request(path, body | STREAM_FIELDS, read, OpenAIStream(is_chat=is_chat))
+            return Request(path, body, read, learn=learn)
+        return Request(path, body | STREAM_FIELDS, read, OpenAIStream(is_chat=is_chat), learn=learn)
+
+    def _limit_field(self, model: str, sampling: Sampling) -> MaxTokensField:
+        """As the row writes it, else the pool's or the host's; the other one after the server's refusal."""
+        written = sampling.max_tokens_name
+        wanted = MaxTokensField(written) if written else self.max_tokens_field or self.server.chat_limit
+        return self._refused_limits.field_for(model, wanted)
 
     def _sampling_fields(self, sampling: Sampling) -> Json:
         """Only parameters that are set: a server may refuse those that it does not know.

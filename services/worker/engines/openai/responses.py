@@ -16,6 +16,7 @@ from services.worker.engines.http.error_responses import ErrorMeaning, ProviderE
 from services.worker.engines.http.error_texts import is_too_long
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
 from services.worker.engines.http.usage import openai_usage
+from services.worker.engines.openai.refused_limits import refused_limits
 from services.worker.engines.parsed_json import (
     count_of,
     object_of,
@@ -57,7 +58,9 @@ _INSTEAD = ("tool_calls", "refusal")
 
 def parse_error(body: bytes) -> ProviderError:
     fields, message = parse_error_body(body)
-    return ProviderError(message, _meaning(error_words(fields), message))
+    words = error_words(fields)
+    refused = refused_limits(text_of(fields.get("param")), words, message)
+    return ProviderError(message, _meaning(words, message), refused_fields=refused)
 
 
 def _meaning(words: frozenset[str], message: str) -> ErrorMeaning | None:

@@ -95,6 +95,14 @@ async def test_row_reaches_the_server_as_it_is(openai: HttpEngine, state: ModelS
     assert state.last_request == {"model": "fake", "messages": messages, "max_tokens": 4, **given}
 
 
+async def test_a_row_is_limited_by_the_field_that_it_writes(openai: HttpEngine, state: ModelServer) -> None:
+    await openai.generate(MODEL, chat("KEY=seven"), asking(max_completion_tokens=4))
+    limits = {name: value for name, value in state.last_request.items() if name.startswith("max_")}
+    assert limits == {"max_completion_tokens": 4}
+    await openai.generate(MODEL, Prompt("KEY=seven"), asking(max_completion_tokens=4))
+    assert state.last_request["max_tokens"] == 4
+
+
 async def test_limit_has_the_name_that_the_server_takes(openai: HttpEngine, state: ModelServer) -> None:
     endpoint = openai._endpoint
     strict = HttpEngine(OpenAIApi(server=OPENAI), endpoint)

@@ -64,6 +64,8 @@ def test_newer_name_of_the_limit_wins() -> None:
     assert over_run(max_tokens=3, max_completion_tokens=4).max_tokens == 4
     assert over_run(max_completion_tokens=4).max_tokens == 4
     assert not over_run(max_completion_tokens=4).row_extra
+    names = [over_run(**{name: 4}).max_tokens_name for name in ("max_tokens", "max_completion_tokens")]
+    assert names == ["", "max_completion_tokens"]
 
 
 def test_each_rollout_counts_on_from_the_seed_of_the_row() -> None:
@@ -93,7 +95,7 @@ def test_same_text_is_read_once() -> None:
         ({"temperature": True}, "The line's temperature is not a number."),
         ({"top_p": [1]}, "The line's top_p is not a number."),
         ({"max_tokens": 1.5}, "The line's max_tokens is not a whole number."),
-        ({"max_completion_tokens": 0}, "The line's max_tokens is below 1."),
+        ({"max_completion_tokens": 0}, "The line's max_completion_tokens is below 1."),
         ({"seed": "1"}, "The line's seed is not a number."),
         ({"seed": 2**63}, "The line's seed needs more than 64 bits."),
         ({"stop": 1}, "The line's stop is neither a text nor a list of texts."),
