@@ -66,7 +66,7 @@ def _overrides(entry: TaskEntry) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if entry.overrides is not None:
         try:
-            values = json.loads(entry.overrides.read_text(encoding="utf-8"))
+            values = json.loads(entry.overrides.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
             raise Refused(f"{entry.overrides} cannot be read as JSON.") from error
         if not isinstance(values, dict):

@@ -56,10 +56,10 @@ class FinishRun:
     async def _too_many_failures(self, run: Run, counts: RunCounts) -> RunError | None:
         if not counts.failed or counts.failed <= self.max_failed_share * run.total:
             return None
-        main_class = max(counts.failures, key=lambda name: counts.failures[name], default="unknown")
-        example = await self.record.failure_example(run.run_id)
+        main_class = max(counts.failures, key=lambda name: counts.failures[name], default="")
+        example = await self.record.failure_example(run.run_id, main_class) if main_class else ""
         message = (
             f"{counts.failed} of {run.total} samples failed, more than {self.max_failed_share:.0%}; "
-            f"most of them by {main_class.replace('_', ' ')}"
+            f"most often by {main_class.replace('_', ' ') or 'unknown'}"
         )
         return RunError("TOO_MANY_FAILURES", f"{message}: {example}" if example else f"{message}.")

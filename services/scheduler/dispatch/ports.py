@@ -58,6 +58,6 @@ class ClosableRecord(MissingSamples, Protocol):
         """
         ...
 
-    async def failure_example(self, run_id: RunId) -> str:
-        """The message of one failed sample; empty if none has failed."""
+    async def failure_example(self, run_id: RunId, failure_class: str) -> str:
+        """The message of one sample that failed by that class; empty if none has."""
         ...

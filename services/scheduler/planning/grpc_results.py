@@ -19,6 +19,7 @@ from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
 from proctor.values.generation import DEFAULT_MAX_TOKENS, GenerationParams
 from proctor.values.names.suite_name import base_name
+from proctor.values.outcome import FailureClass
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import INSTRUCTION_VERSION, OutputType, PromptForm, ScoringMethod, TaskScoring
 from proctor.wire.enums import number_of
@@ -38,6 +39,8 @@ Response = TypeVar("Response")
 
 # Each call reads one page, so this bounds an outage and not the work.
 _CALL_SECONDS = 20.0
+# Pages that are looked through for the example of a class; each is a window over the run.
+_EXAMPLE_PAGES = 10
 # Targets may be long patterns, each of which is read.
 _PUT_SECONDS = 60.0
 # Closing computes the figures of the whole run.
@@ -241,12 +244,22 @@ class GrpcRunRecord:
         request = run_record_pb2.DeleteRunRecordRequest(run_id=run_id)
         await _answer(self._record.DeleteRunRecord(request, timeout=_CALL_SECONDS))
 
-    async def failure_example(self, run_id: RunId) -> str:
+    async def failure_example(self, run_id: RunId, failure_class: str) -> str:
+        """One page after the other: a page of a filtered list may be empty and not the last."""
         request = results_pb2.ListOutcomesRequest(
-            run_id=run_id, page_size=1, status=outcome_pb2.OUTCOME_STATUS_FAILED
+            run_id=run_id,
+            page_size=1,
+            status=outcome_pb2.OUTCOME_STATUS_FAILED,
+            filter=results_pb2.OutcomeFilter(failure_class=number_of(FailureClass(failure_class))),
         )
-        response = await _answer(self._results.ListOutcomes(request, timeout=_CALL_SECONDS))
-        return response.outcomes[0].outcome.failure.message if response.outcomes else ""
+        for _ in range(_EXAMPLE_PAGES):
+            response = await _answer(self._results.ListOutcomes(request, timeout=_CALL_SECONDS))
+            if response.outcomes:
+                return response.outcomes[0].outcome.failure.message
+            request.page_token = response.next_page_token
+            if not request.page_token:
+                break
+        return ""
 
 
 async def _answer(call: Awaitable[Response]) -> Response:

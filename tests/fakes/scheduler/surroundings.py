@@ -181,8 +181,9 @@ class InMemoryRecord:
             raise RemoteError(ErrorKind.INTERNAL, "INTERNAL", "something went wrong", {})
         self.records.pop(run_id, None)
 
-    async def failure_example(self, run_id: RunId) -> str:
-        failures = [failure for _, failure, _ in self.records[run_id].outcomes.values() if failure]
+    async def failure_example(self, run_id: RunId, failure_class: str) -> str:
+        outcomes = self.records[run_id].outcomes.values()
+        failures = [failure for _, failure, _ in outcomes if failure == failure_class]
         return f"the {failures[0]} of a sample" if failures else ""
 
     def answer(self, run: Run, sample: int, shard: Shard, failure: str = "") -> None:

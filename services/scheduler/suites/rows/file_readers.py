@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from proctor.values.plain import MAX_LEVELS, is_shallow
 from services.scheduler.suites.rows.errors import RowsMissing, UnreadableParquet, UnreadableRow
+from services.scheduler.suites.rows.first_bytes import BEGINNING_BYTES, foreign_form, other_separator
 from services.scheduler.suites.rows.parquet_rows import UnfitRow, open_parquet
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, SourceRow, check_field_names
 
@@ -43,6 +44,21 @@ class PinnedFile:
             raise UnreadableRow(row, "the file was changed since its digest was taken")
 
 
+def _require_text(file: PinnedFile) -> None:
+    """Raises `RowsMissing` for a file in another form than its name says, such as a workbook named .csv."""
+    with file.open() as content:
+        if foreign := foreign_form(content.read(BEGINNING_BYTES)):
+            raise RowsMissing(f"{file.path.name} is {foreign}")
+
+
+def _require_commas(file: PinnedFile) -> None:
+    with file.open() as content:
+        if signs := other_separator(content.read(BEGINNING_BYTES)):
+            raise RowsMissing(
+                f"the columns of {file.path.name} are separated by {signs}: separate them by commas"
+            )
+
+
 def pin_file(path: Path) -> PinnedFile:
     """Reads the file once for its digest. Raises `OSError`."""
     if not S_ISREG(path.stat().st_mode):
@@ -60,6 +76,8 @@ def _state(content: BinaryIO) -> tuple[int, int, int]:
 
 def read_csv(file: PinnedFile) -> Iterator[SourceRow]:
     """Rows count from 1, without header and empty lines. Raises `RowsMissing` at once for the header."""
+    _require_text(file)
+    _require_commas(file)
     with file.open() as content:
         try:
             header = next(_records(file, content), None)
@@ -134,6 +152,11 @@ class _Lines:
 
 def read_jsonl(file: PinnedFile) -> Iterator[SourceRow]:
     """Skips empty lines; rows count from 1. Stops reading a line that exceeds the limit."""
+    _require_text(file)
+    return _jsonl_rows(file)
+
+
+def _jsonl_rows(file: PinnedFile) -> Iterator[SourceRow]:
     row = 0
     with file.open() as content:
         while line := content.readline(MAX_ROW_BYTES + 2):

@@ -7,9 +7,9 @@ from itertools import chain
 
 import orjson
 
+from services.scheduler.suites.rows.first_bytes import BEGINNING_BYTES
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.uploads.checking.compression import (
-    PEEKED_BYTES,
     beginning,
     check_beginning,
     decompressed_chunks,
@@ -98,7 +98,7 @@ class CheckFile:
         checking = _Checking(rows, self.limits, self.rules)
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
-            first, rest = beginning(decompressed, PEEKED_BYTES)
+            first, rest = beginning(decompressed, BEGINNING_BYTES)
             form = header.format or detect_format(header.name, first)
             check_beginning(form, first)
             whole: Iterable[bytes] = chain((first,), rest)

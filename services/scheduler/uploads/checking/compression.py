@@ -9,6 +9,7 @@ from itertools import chain
 
 from zstandard import ZstdDecompressor, ZstdError
 
+from services.scheduler.suites.rows.first_bytes import foreign_form, other_separator
 from services.scheduler.uploads.checking.text_readers import BOM
 from services.scheduler.uploads.dataset import DatasetFormat
 from services.scheduler.uploads.errors import BrokenFile
@@ -23,9 +24,7 @@ _GZIP_WINDOW = 31
 _ZSTD_WINDOW_BYTES = 128 * 1024 * 1024
 # One zstd call has no output limit: 4 bytes can expand to 128 KiB.
 _ZSTD_INPUT_BYTES = 1024
-PEEKED_BYTES = 64
 _PARQUET = b"PAR1"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _COMPRESSED = (".gz", ".zst", ".zstd")
 _ENDINGS = {
     ".jsonl": DatasetFormat.JSONL,
@@ -108,8 +107,10 @@ def detect_format(name: str, first: bytes) -> DatasetFormat:
 
 
 def check_beginning(form: DatasetFormat, first: bytes) -> None:
-    """Raises `BrokenFile` for UTF-16 and JSON arrays: all their lines would be faulty."""
-    if form is not DatasetFormat.PARQUET and first.startswith(_UTF_16):
-        raise BrokenFile("It is written in UTF-16. Save it as UTF-8.")
+    """Raises `BrokenFile` for files that are no text and for JSON arrays: all their lines would be faulty."""
+    if foreign := foreign_form(first, with_parquet=form is not DatasetFormat.PARQUET):
+        raise BrokenFile(f"It is {foreign}.")
+    if form is DatasetFormat.CSV and (signs := other_separator(first)):
+        raise BrokenFile(f"Its columns are separated by {signs}. Separate them by commas.")
     if form is DatasetFormat.JSONL and first.removeprefix(BOM).lstrip().startswith(b"["):
         raise BrokenFile("It is a JSON array. Write each object of it on a line of its own.")

@@ -25,7 +25,7 @@ class LineAgreement:
         self._has_ids: bool | None = None
         self._url = ""
         self._model = ""
-        self._targets = 0
+        self._targets = self._rows = 0
 
     @property
     def id_field(self) -> str:
@@ -43,6 +43,7 @@ class LineAgreement:
         elif is_batch is not self._is_batch:
             raise LineFault("", _mixed_forms(is_batch=is_batch))
         row = self._batch_row(number, value) if is_batch else self._plain_row(number, value)
+        self._rows += 1
         self._targets += "target" in row
         return row
 
@@ -86,8 +87,8 @@ class LineAgreement:
         if has_id:
             self._ids.add(row["id"], number)
         else:
-            # Rows count from 0; only the last lines may be blank.
-            row = {"id": str(number - 1), **row}
+            # Rows count from 0, without blank lines.
+            row = {"id": str(self._rows), **row}
         return row
 
 

@@ -54,10 +54,9 @@ def value_of_cells(cells: Mapping[str, object]) -> object:
 
 
 def read_jsonl(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
-    """Blank lines are ignored at the end of the file and are faults elsewhere."""
-    number = blank = 0
-    for line in split_lines(chunks):
-        number += 1
+    """Blank lines are skipped, and counted as lines."""
+    blank = 0
+    for number, line in enumerate(split_lines(chunks), start=1):
         try:
             if line is None:
                 value: object = LineFault("", _TOO_LONG)
@@ -71,10 +70,6 @@ def read_jsonl(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
                     raise BrokenFile(f"It has more than {MAX_BLANK_LINES} blank lines.") from None
                 continue
             value = _fault_of(line, error)
-        if blank:
-            for above in range(number - blank, number):
-                yield above, LineFault("", "The line is blank. Remove it, or the lines behind it.")
-            blank = 0
         yield number, value
 
 

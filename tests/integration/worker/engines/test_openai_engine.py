@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.outcome import FailureClass
-from proctor.values.providers.pool import ConstrainedField, MaxTokensField
+from proctor.values.providers.pool import ConstrainedField
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import TokenUsage
 from services.worker.engines import engine
@@ -93,49 +93,6 @@ async def test_answers_are_limited_by_the_field_that_the_server_takes(
     assert state.last_request["max_tokens"] == 16
     assert "max_completion_tokens" not in state.last_request
     await openai.close()
-
-
-@pytest.mark.parametrize("refused", ["max_tokens", "max_completion_tokens"])
-async def test_the_other_field_is_sent_once_the_server_refused_one(
-    endpoint: Endpoint, state: ModelServer, refused: str
-) -> None:
-    """One request more, and not one more for each sample; another model of the server is asked as before."""
-    openai = HttpEngine(OpenAIApi(max_tokens_field=MaxTokensField(refused)), endpoint)
-    chat = Prompt(messages=(ChatMessage("user", "What follows? KEY=eight"),))
-    state.fault = Fault("status", 400, message=f"{refused} is not taken by this model", count=1)
-    await openai.generate(MODEL, chat, SAMPLING)
-    await openai.generate(MODEL, chat, replace(SAMPLING, is_streamed=True))
-    assert state.counts["requests"] == 3
-    assert refused not in state.last_request
-    assert state.last_request[MaxTokensField(refused).other] == 16
-    state.models = ("fake", "other")
-    await openai.generate("fake-provider/other", chat, SAMPLING)
-    assert refused in state.last_request
-    await openai.close()
-
-
-async def test_a_server_that_refuses_both_fields_is_asked_twice_and_then_once(
-    openai: HttpEngine, state: ModelServer
-) -> None:
-    chat = Prompt(messages=(ChatMessage("user", "What follows? KEY=eight"),))
-    state.fault = Fault("status", 400, message="max_tokens, max_completion_tokens: not supported")
-    for requests in (2, 3):
-        with pytest.raises(RequestRefused):
-            await openai.generate(MODEL, chat, SAMPLING)
-        assert state.counts["requests"] == requests
-
-
-@pytest.mark.parametrize(
-    "message", ["max_tokens is too large: 16, at most 8", "temperature is not supported", "no"]
-)
-async def test_another_refusal_is_not_asked_again(
-    openai: HttpEngine, state: ModelServer, message: str
-) -> None:
-    chat = Prompt(messages=(ChatMessage("user", "What follows? KEY=eight"),))
-    state.fault = Fault("status", 400, message=message)
-    with pytest.raises(RequestRefused):
-        await openai.generate(MODEL, chat, SAMPLING)
-    assert state.counts["requests"] == 1
 
 
 async def test_a_server_that_is_known_to_need_a_key_is_not_asked_without_one(

@@ -37,6 +37,12 @@ def test_entries_of_a_model_with_as_many_rollouts_are_one_order(tmp_path: Path) 
     assert (config.agent.max_steps, config.agent.kind) == (7, rollout_pb2.AGENT_KIND_SHELL)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_files(tmp_path: Path) -> None:
+    path = written(tmp_path, f"\ufeff{ENTRY}overrides = 'more.json'\n")
+    write(tmp_path, {"more.json": "\ufeff{}"})
+    assert packed(read_config(path).entries).archive
+
+
 def test_models_with_the_same_tasks_and_rollouts_are_one_order(tmp_path: Path) -> None:
     entries = [ENTRY.replace("/x", f"/{model}") for model in "xyz"]
     text = f"{entries[0]}{entries[1]}{entries[2]}apply_overrides = false\n"

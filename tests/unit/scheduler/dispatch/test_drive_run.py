@@ -157,6 +157,15 @@ async def test_too_many_machinery_failures_fail_the_run_and_say_which() -> None:
     assert all(fact in ended.error.message for fact in ("11 of 200", "5%", "timeout"))
 
 
+async def test_a_failed_run_shows_a_failure_of_the_class_that_it_names() -> None:
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    failures = {0: "refused", 1: "refused", **dict.fromkeys(range(2, 14), "timeout")}
+    ended = await harness.finish(run.run_id, driver, lambda sample: failures.get(sample, ""))
+    assert ended.error is not None
+    assert ended.error.message.endswith("most often by timeout: the timeout of a sample")
+
+
 async def test_few_machinery_failures_leave_the_run_completed() -> None:
     harness = SchedulerHarness()
     run, driver = await harness.start()

@@ -142,11 +142,18 @@ def test_what_is_no_json_is_reported_in_a_sentence(content: bytes, problem: str)
     assert problem_of(content) == problem
 
 
-def test_blank_lines_are_skipped_at_the_end_only() -> None:
+def test_blank_lines_are_skipped_but_not_for_ever() -> None:
     line = b'{"prompt": "x"}\n'
     assert faults_of(line * 2 + b"\n \r\n\n") == []
     assert faults_of(line + b"\n" * 200_000) == [(0, "")]
-    assert faults_of(b"\n" + line + b"\n\n" + line) == [(1, ""), (3, ""), (4, "")]
+    assert faults_of(b"\n" + line + b"\n\n" + line) == []
+    assert faults_of(line + b"\n" + line + b"{") == [(4, "")]
+
+
+def test_rows_are_numbered_without_blank_lines() -> None:
+    files = CheckedFiles()
+    rows = files.rows(files.check(b'\n{"prompt": "x"}\n\n{"prompt": "y"}\n'))
+    assert [row.row_id for row in rows] == ["0", "1"]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])

@@ -1,8 +1,10 @@
 """CSV and Parquet files: the same rows as JSON lines, and faults by the number of the row."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -88,12 +90,46 @@ def test_blank_lines_of_csv_are_skipped_but_not_for_ever() -> None:
 def test_files_of_another_kind_are_reported_as_a_whole() -> None:
     for name in ("rows.csv", "rows.jsonl"):
         assert (
-            problem_of("prompt\nx\n".encode("utf-16"), name) == "It is written in UTF-16. Save it as UTF-8."
+            problem_of("prompt\nx\n".encode("utf-16"), name) == "It is written in UTF-16: save it as UTF-8."
         )
     lines = b'{"prompt": "x"}\n["x"]\n'
     assert faults_of(lines) == [(2, "")]
     for array in (b'[{"prompt": "x"}, {"prompt": "y"}]', b'\xef\xbb\xbf\n[\n {"prompt": "x"}\n]\n'):
         assert problem_of(array).startswith("It is a JSON array. Write each object of it on a line")
+
+
+@pytest.mark.parametrize(("sign", "signs"), [(";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_columns_that_no_comma_separates_are_refused_by_their_separator(
+    sign: str, signs: str, quote: str
+) -> None:
+    rows = [
+        sign.join(f"{quote}{cell}{quote}" for cell in row) for row in (("prompt", "target"), ("a, b", "c"))
+    ]
+    problem = f"Its columns are separated by {signs}. Separate them by commas."
+    for name in ("rows.csv", "rows.tsv", "rows.txt"):
+        assert problem_of("\n".join(rows).encode(), name) == problem
+    assert problem_of(b"\xef\xbb\xbf" + "\n".join(rows).encode(), "rows.csv") == problem
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        (b"PK\x03\x04" + b"\0" * 40, "a zip archive or an Excel workbook (xlsx)"),
+        (b"PK\x03\x04" + b"\0" * 26 + b"[Content_Types].xml", "an Excel workbook (xlsx)"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 40, "an old Excel workbook (xls)"),
+        (bz2.compress(b'{"prompt": "x"}'), "compressed with bzip2"),
+        (lzma.compress(b'{"prompt": "x"}'), "compressed with xz"),
+        (gzip.compress(gzip.compress(b'{"prompt": "x"}')), "compressed with gzip"),
+        ('{"prompt": "x"}\n'.encode("utf-16-le"), "written in UTF-16"),
+        ('{"prompt": "x"}\n'.encode("utf-16-be"), "written in UTF-16"),
+        ('{"prompt": "x"}\n'.encode("utf-32"), "written in UTF-32"),
+        (b"<!DOCTYPE html><html>", "a page of HTML"),
+    ],
+)
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.xlsx"])
+def test_files_that_are_no_text_are_refused_by_their_form(content: bytes, form: str, name: str) -> None:
+    assert problem_of(content, name).startswith(f"It is {form}")
 
 
 def test_unknown_column_is_named_with_those_there_are() -> None:
@@ -259,7 +295,7 @@ def test_tables_and_lines_give_the_same_rows() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "texts"),
     [
-        ("a.jsonl", b'{"id": 7}\nno json at all\n\n{"prompt": "x"}', ['{"id":7}', "no json at all", ""]),
+        ("a.jsonl", b'{"id": 7}\nno json at all\n\n{"prompt": "x"}', ['{"id":7}', "no json at all"]),
         ("a.csv", b'prompt,id\n"Two\nlines",a\n,b\nx\n', ['{"id":"b"}', "x"]),
         ("a.csv", b'prompt,metadata\n"Two\nlines",{oh}\n"x"y,\n', ["{oh}", '"x"y,\n']),
         ("a.csv.gz", gzip.compress(b"prompt,id\nx,a\n,b\n", mtime=0), ['{"id":"b"}']),
