@@ -277,6 +277,7 @@ class Answer(_message.Message):
     BODY_JSON_FIELD_NUMBER: _builtins.int
     CODE_RESULT_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Generated text; empty for log-likelihood requests. Of a rollout the last message of the agent."""
     finish_reason: _builtins.str
@@ -284,6 +285,10 @@ class Answer(_message.Message):
     body_json: _builtins.str
     """The provider's complete response as JSON object text, when a row of a data set requested more than text: several
     choices, tool calls or log-probabilities. Of a rollout its record: score, rubrics, changed files and trajectory. Empty otherwise.
+    """
+    reasoning: _builtins.str
+    """Reasoning before the answer; empty where there was none. A worker sends what its server sent apart from the text, and leaves the text as it
+    is; results, which stores both so, separates the reasoning in the text as well when it shows the answer.
     """
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChoiceScore]:
@@ -306,10 +311,11 @@ class Answer(_message.Message):
         body_json: _builtins.str = ...,
         code_result: Global___CodeResult | None = ...,
         verdict: Global___RolloutVerdict | None = ...,
+        reasoning: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["code_result", b"code_result", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_json", b"body_json", "choices", b"choices", "code_result", b"code_result", "finish_reason", b"finish_reason", "text", b"text", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_json", b"body_json", "choices", b"choices", "code_result", b"code_result", "finish_reason", b"finish_reason", "reasoning", b"reasoning", "text", b"text", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -75,8 +75,12 @@ def choice(
     is_chat: bool = True,
     index: int = 0,
     logprobs: Mapping[str, object] | None = None,
+    reasoning: str = "",
 ) -> Json:
+    """Of the names that servers have for reasoning, the one that most of them know."""
     content: Json = {"message": message(text)} if is_chat else {"text": text}
+    if reasoning:
+        content.get("message", content)["reasoning_content"] = reasoning
     return {"index": index, **content, "logprobs": logprobs, "finish_reason": finish_reason or None}
 
 

@@ -52,7 +52,8 @@ class Answer:
     A worker that executed its code or judged its rollout adds `code_result` or `verdict`.
 
     `body_json` is the provider's whole answer in the form of the OpenAI protocol, where a row asked for more
-    than a text; "" otherwise.
+    than a text; "" otherwise. `reasoning` is what its server sent apart from the text, which has none of it;
+    reasoning within the text is found by `proctor.values.reasoning`.
     """
 
     text: str = ""
@@ -61,6 +62,7 @@ class Answer:
     body_json: str = ""
     code_result: CodeResult | None = None
     verdict: RolloutVerdict | None = None
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,7 @@ CREATE TABLE outcomes (
     failure_class failure_class,
     failure_message text NOT NULL,
     answer_text text NOT NULL,
+    reasoning text DEFAULT ''::text NOT NULL,
     finish_reason text NOT NULL,
     choices jsonb NOT NULL,
     prediction text NOT NULL,
@@ -360,6 +361,10 @@ CREATE FUNCTION json_number(value double precision) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN ((value = trunc(value)) AND (abs(value) < ('1000000000000000'::numeric)::double precision)) THEN ((value)::text || '.0'::text) WHEN (abs(value) < 'Infinity'::double precision) THEN (value)::text ELSE 'null'::text END;
 
+CREATE FUNCTION may_hold_reasoning(answer_text text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ((strpos(answer_text, '</'::text) > 0) OR (strpos(answer_text, '|>'::text) > 0) OR (strpos(answer_text, '[/'::text) > 0) OR (strpos(answer_text, '◁/'::text) > 0) OR (strpos(answer_text, 'assistantfinal'::text) > 0) OR (strpos(answer_text, '<unused95>'::text) > 0) OR ("left"(answer_text, 100) ~* '^\s*([<[◁]|assistant|analysis|thought|here)'::text));
+
 CREATE FUNCTION one_line(value text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN translate(value, '
@@ -408,6 +413,7 @@ CREATE VIEW current_outcomes AS
     failure_class,
     failure_message,
     answer_text,
+    reasoning,
     finish_reason,
     choices,
     prediction,
@@ -455,6 +461,10 @@ CREATE VIEW outcome_records AS
             ELSE ''::text
         END AS answer,
         CASE
+            WHEN given.is_answered THEN o.reasoning
+            ELSE ''::text
+        END AS reasoning,
+        CASE
             WHEN given.is_answered THEN o.finish_reason
             ELSE ''::text
         END AS finish_reason,
@@ -482,7 +492,7 @@ CREATE VIEW outcome_records AS
     finite(o.between_tokens_seconds) AS between_tokens_seconds,
     o.is_reused,
     encode(s.digest, 'hex'::text) AS digest,
-    ((((octet_length(o.answer_text) + octet_length(o.body_json)) + octet_length(o.failure_message)) + pg_column_size(o.choices)) + s.bytes) AS bytes
+    (((((octet_length(o.answer_text) + octet_length(o.reasoning)) + octet_length(o.body_json)) + octet_length(o.failure_message)) + pg_column_size(o.choices)) + s.bytes) AS bytes
    FROM (((outcomes o
      CROSS JOIN LATERAL ( SELECT is_answered(o.status, o.failure_class) AS is_answered) given)
      CROSS JOIN LATERAL ( SELECT run_tasks.task,

@@ -160,8 +160,17 @@ def _mark(recorded: outcome_pb2.RecordedOutcome) -> str:
 def _answer(recorded: outcome_pb2.RecordedOutcome) -> Text:
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
         return Text(failure_text(recorded.outcome.failure), "red")
-    unparsed = " (unparsed)" if recorded.status == outcome_pb2.OUTCOME_STATUS_UNPARSED else ""
-    return Text(f"{answer_text(recorded)}{unparsed}")
+    reasoning = recorded.outcome.answer.reasoning
+    thought = (f"{_both_ends(reasoning)}\n", "dim italic") if reasoning else ""
+    return Text.assemble(thought, answer_text(recorded), _unparsed(recorded))
+
+
+def _unparsed(recorded: outcome_pb2.RecordedOutcome) -> str:
+    """That nothing was read from the answer, and what ended it, which is often why."""
+    if recorded.status != outcome_pb2.OUTCOME_STATUS_UNPARSED:
+        return ""
+    finish_reason = recorded.outcome.answer.finish_reason
+    return f" (unparsed, ended by {finish_reason})" if finish_reason else " (unparsed)"
 
 
 def scores_text(recorded: outcome_pb2.RecordedOutcome) -> str:
@@ -179,8 +188,11 @@ def shortened(text: str) -> str:
 
 
 def answer_text(recorded: outcome_pb2.RecordedOutcome) -> str:
-    """Both ends of a long answer."""
-    text = recorded.outcome.answer.text or recorded.prediction
+    """Both ends of a long answer, without its reasoning."""
+    return _both_ends(recorded.outcome.answer.text or recorded.prediction)
+
+
+def _both_ends(text: str) -> str:
     half = _TEXT_LIMIT // 2
     return text if len(text) <= _TEXT_LIMIT else f"{text[:half]} … {text[-half:]}"
 
@@ -245,5 +257,10 @@ def _answer_of_run(answer: answer_pb2.SideBySideAnswer) -> Text:
         return Text("no answer yet", "dim")
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
         return Text(failure_text(recorded.outcome.failure), "red")
-    scores = scores_text(recorded)
-    return Text.assemble(quoted(answer_text(recorded)), (f"  {scores}", "dim") if scores else "")
+    scores, reasoning = scores_text(recorded), recorded.outcome.answer.reasoning
+    return Text.assemble(
+        quoted(answer_text(recorded)),
+        (f"  {scores}", "dim") if scores else "",
+        (_unparsed(recorded), "dim"),
+        (f"\n   reasoning {_both_ends(reasoning)}", "dim italic") if reasoning else "",
+    )

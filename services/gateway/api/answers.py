@@ -122,7 +122,9 @@ class MarkCount(BaseModel):
 
 
 class AnswerBesideShown(AnswerShown):
-    text: str = Field(description="The answer of the model; empty for a failure")
+    text: str = Field(description="The answer of the model without its reasoning; empty for a failure")
+    reasoning: str = Field(description="Reasoning before the answer; empty where there was none")
+    finish_reason: str = Field(description='"stop", "length" or another word of the provider')
     body: dict[str, Any] | None = Field(
         description="The provider's complete response, if more than text was requested"
     )
@@ -161,7 +163,7 @@ def _row(row: answer_pb2.SideBySideRow, runs: Sequence[run_pb2.Run]) -> RowBesid
 def _answer(recorded: outcome_pb2.RecordedOutcome, order: run_pb2.RunOrder) -> AnswerBesideShown:
     answer = given_answer(recorded.outcome) or outcome_pb2.Answer()
     body = json_value(answer.body_json)
-    return present(AnswerBesideShown, recorded, **answer_fields(recorded, order), text=answer.text, body=body)
+    return present(AnswerBesideShown, recorded, answer, **answer_fields(recorded, order), body=body)
 
 
 async def _named_runs(scheduler: SchedulerCalls, ids: Ids) -> list[run_pb2.Run]:

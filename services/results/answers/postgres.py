@@ -1,10 +1,13 @@
 """Recorded answers in Postgres: searched, read beside their samples, and marked."""
 
+import hashlib
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import asyncpg
 
+from proctor.values.outcome import Answer
+from proctor.values.reasoning.answers import with_reasoning_apart
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.errors import FailureNotMarked, OutcomeNotFound
 from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
@@ -21,6 +24,8 @@ MAX_ROWS = 1000
 # The size of these answers decides how many are read next.
 FIRST_ROWS = 100
 CHUNK_BYTES = 4 * 1024 * 1024
+# As digest_answers trims a text.
+_SPACE = " \t\n\r\v\f\u0085\u00a0\u2028\u2029\u3000"
 
 
 class PostgresAnswers:
@@ -95,11 +100,20 @@ class PostgresAnswers:
 
     async def digests(self, run_id: str, samples: Sequence[int]) -> Mapping[int, str | None]:
         rows = await self._session.fetch("digest_answers", run_id=run_id, samples=samples)
-        return {row["sample"]: called(row["body_json"]) or row["digest"] for row in rows}
+        return {row["sample"]: _digest(row) for row in rows}
 
     async def marks(self, run_id: str, keys: Sequence[OutcomeKey]) -> Mapping[OutcomeKey, Mark]:
         rows = await self._session.fetch("list_marks", run_id=run_id, **key_columns(keys))
         return {(row["sample"], row["rollout"]): Mark(row["mark"]) for row in rows}
+
+
+def _digest(row: asyncpg.Record) -> str | None:
+    """Of what an answer says without its reasoning."""
+    if row["marked_text"] is None:
+        return called(row["body_json"]) or row["digest"]
+    apart = with_reasoning_apart(Answer(row["marked_text"], row["finish_reason"]))
+    text = (apart.text or row["prediction"]).strip(_SPACE)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 class PostgresSameSamples:

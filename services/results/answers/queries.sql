@@ -99,6 +99,7 @@ FROM (
             AND (
                 :text = ''
                 OR has_part(answer, :text)
+                OR has_part(reasoning, :text)
                 OR has_part(prompt_text, :text)
                 OR EXISTS (
                     SELECT FROM jsonb_array_elements(prompt_messages) AS turn WHERE has_part(turn ->> 1, :text)
@@ -111,20 +112,21 @@ FROM (
         SELECT
             asked.ordinal, asked.sample, asked.rollout, o.status, o.failure_class, o.epoch,
             is_answered(o.status, o.failure_class) AS is_answered, s.row_id, s.doc_id,
-            s.prompt_text, s.prompt_messages, o.body_json, shown_text(o.answer_text, o.prediction) AS answer,
+            s.prompt_text, s.prompt_messages, o.body_json, o.reasoning, shown_text(o.answer_text, o.prediction) AS answer,
             CASE
                 WHEN jsonb_typeof(o.scores -> (:metrics::text[])[o.task_index + 1]) = 'number'
                     THEN (o.scores ->> (:metrics)[o.task_index + 1])::double precision
             END AS score,
             -- Without the row itself: the first one is judged however long it is.
             coalesce(sum(
-                octet_length(o.answer_text) + CASE WHEN :text = '' THEN 0 ELSE octet_length(o.body_json) END
+                octet_length(o.answer_text)
+                + CASE WHEN :text = '' THEN 0 ELSE octet_length(o.reasoning) + octet_length(o.body_json) END
                 + coalesce(octet_length(s.prompt_text), 0) + coalesce(pg_column_size(s.prompt_messages), 0)
             ) OVER (ORDER BY asked.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
         -- The limits keep the planner from joining whole tables: each key is looked up.
         FROM unnest(:samples::bigint[], :rollouts::integer[]) WITH ORDINALITY AS asked (sample, rollout, ordinal)
         LEFT JOIN LATERAL (
-            SELECT status, failure_class, epoch, task_index, answer_text, prediction, scores, body_json
+            SELECT status, failure_class, epoch, task_index, answer_text, reasoning, prediction, scores, body_json
             FROM outcomes
             WHERE run_id = :run_id AND sample = asked.sample AND rollout = asked.rollout
             LIMIT 1
@@ -145,11 +147,11 @@ FROM (
 -- name: weigh_outcomes: Return the approximate bytes of outcomes as they are listed
 SELECT
     o.sample, o.rollout,
-    octet_length(o.answer_text) + octet_length(o.body_json) + octet_length(o.failure_message)
+    octet_length(o.answer_text) + octet_length(o.reasoning) + octet_length(o.body_json) + octet_length(o.failure_message)
         + octet_length(o.prediction) + octet_length(o.choices::text) AS bytes
 FROM unnest(:samples::bigint[], :rollouts::integer[]) AS asked (sample, rollout)
 CROSS JOIN LATERAL (
-    SELECT sample, rollout, answer_text, body_json, failure_message, prediction, choices
+    SELECT sample, rollout, answer_text, reasoning, body_json, failure_message, prediction, choices
     FROM outcomes
     WHERE run_id = :run_id AND sample = asked.sample AND rollout = asked.rollout
     LIMIT 1
@@ -169,7 +171,7 @@ ORDER BY wanted.ordinal;
 -- name: list_brief_outcomes: Return some outcomes without the texts of answers, where they count in the present epoch
 SELECT
     o.epoch, o.task_index, o.sample, o.rollout, o.shard, o.attempt, o.status, o.failure_class,
-    left(o.failure_message, 500) AS failure_message, '' AS answer_text, o.finish_reason, '[]' AS choices,
+    left(o.failure_message, 500) AS failure_message, '' AS answer_text, '' AS reasoning, o.finish_reason, '[]' AS choices,
     left(o.prediction, 500) AS prediction, o.scores, (o.usage).*, o.total_seconds, o.queue_seconds,
     o.first_token_seconds, o.between_tokens_seconds, '' AS body_json, o.is_reused, o.recorded_at
 FROM unnest(:samples::bigint[], :rollouts::integer[]) WITH ORDINALITY AS wanted (sample, rollout, ordinal)
@@ -188,16 +190,18 @@ CROSS JOIN LATERAL (
 ORDER BY wanted.ordinal;
 
 -- name: digest_answers: Return digests of the first answers to some samples, and the bodies of answers without a text
--- A digest is null where there is no answer.
+-- A digest is null where there is no answer. A text that may hold reasoning comes as a whole.
 SELECT
     o.sample,
     CASE WHEN is_answered(o.status, o.failure_class) THEN md5(btrim(
         shown_text(o.answer_text, o.prediction), E' \t\n\r\v\f\u0085\u00a0\u2028\u2029\u3000'
     )) END AS digest,
-    CASE WHEN o.answer_text = '' AND o.prediction = '' THEN o.body_json ELSE '' END AS body_json
+    CASE WHEN o.answer_text = '' AND o.prediction = '' THEN o.body_json ELSE '' END AS body_json,
+    CASE WHEN is_answered(o.status, o.failure_class) AND may_hold_reasoning(o.answer_text) THEN o.answer_text END AS marked_text,
+    o.finish_reason, o.prediction
 FROM unnest(:samples::bigint[]) AS asked (sample)
 CROSS JOIN LATERAL (
-    SELECT sample, status, failure_class, epoch, answer_text, prediction, body_json
+    SELECT sample, status, failure_class, epoch, answer_text, prediction, body_json, finish_reason
     FROM outcomes
     WHERE run_id = :run_id AND sample = asked.sample AND rollout = 0
     LIMIT 1
@@ -323,7 +327,7 @@ SELECT
 FROM (
     SELECT
         current_outcomes AS outcome, sample, rollout,
-        coalesce(sum(octet_length(answer_text) + octet_length(body_json)) OVER (
+        coalesce(sum(octet_length(answer_text) + octet_length(reasoning) + octet_length(body_json)) OVER (
             ORDER BY sample, rollout ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), 0) AS bytes_before
     FROM current_outcomes

@@ -9,6 +9,7 @@ import orjson
 
 from proctor.values.comparison import MAX_COMPARED
 from proctor.values.plain import Json
+from proctor.values.reasoning.answers import with_reasoning_apart
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
 from services.common.errors import DomainError, ErrorKind
@@ -66,17 +67,19 @@ def _turn(message: ChatMessage) -> Json:
 
 
 def _answer_turn(scored: ScoredOutcome) -> Json:
-    """The turn with the tools that it calls."""
+    """The turn with its reasoning and the tools that it calls."""
     answer = scored.outcome.answer
     turn: Json = {"role": "assistant", "content": _text(scored)}
+    if answer and (reasoning := with_reasoning_apart(answer).reasoning):
+        turn["reasoning_content"] = reasoning
     calls = tool_calls(answer.body_json) if answer else []
     return turn | {"tool_calls": calls} if calls else turn
 
 
 def _text(scored: ScoredOutcome) -> str:
-    """The answer's text; where a choice was scored, the choice that was chosen."""
+    """The answer's text without reasoning; where a choice was scored, the choice that was chosen."""
     answer = scored.outcome.answer
-    return (answer.text if answer else "") or scored.prediction
+    return (with_reasoning_apart(answer).text if answer else "") or scored.prediction
 
 
 @dataclass(frozen=True, slots=True)

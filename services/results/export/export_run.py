@@ -24,8 +24,9 @@ from services.results.export.exported_run import (
     RowKind,
     RowQuery,
 )
-from services.results.export.ports import ExportFormat, OutcomeFormat, RowFileWriter, RowFormat
+from services.results.export.ports import ExportFormat, ExportRow, OutcomeFormat, RowFileWriter, RowFormat
 from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
+from services.results.export.reasoning_apart import REASONING_APART
 from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.runs.errors import RunNotFrozen
 from services.results.runs.ports import RunRecordStore
@@ -64,13 +65,18 @@ class RenderFile:
     async def _chunks(
         self, writer: RowFileWriter, kind: RowKind, at: ResumePoint
     ) -> AsyncGenerator[FileChunk]:
+        apart = REASONING_APART[kind]
+
+        def write(rows: Sequence[ExportRow]) -> bytes:
+            return writer.write([apart(row) for row in rows])
+
         for index in self.task_indexes:
             if at.after[0] >= self.run.record.plan.tasks[index].end_sample:
                 continue
             query = RowQuery(kind, self.run.record, index)
             async with aclosing(self.rows.chunks(query, at.after)) as chunks:
                 async for chunk in chunks:
-                    content = await asyncio.to_thread(writer.write, chunk.rows)
+                    content = await asyncio.to_thread(write, chunk.rows)
                     at = ResumePoint(at.first_byte + len(content), chunk.last)
                     yield FileChunk(content, at)
 

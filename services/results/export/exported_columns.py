@@ -41,6 +41,7 @@ EXPORTED_COLUMNS: Final = (
     ExportedColumn("target"),
     ExportedColumn("prediction"),
     ExportedColumn("answer"),
+    ExportedColumn("reasoning"),
     ExportedColumn("finish_reason"),
     ExportedColumn("choice_logprobs", ColumnType.LOGPROBS),
     ExportedColumn("body", ColumnType.OBJECT),

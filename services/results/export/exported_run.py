@@ -12,7 +12,7 @@ from services.results.scoring.compiled_scoring import metric_names
 from services.results.summaries.run_summary import RunSummary
 
 # Raise it when values are written in another way: files that were begun before are not resumed.
-ROWS_VERSION = 3
+ROWS_VERSION = 4
 
 
 class RunChanged(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_CHANGED"):

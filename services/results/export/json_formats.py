@@ -39,7 +39,9 @@ class BatchLineWriter:
 
     def _completion(self, sample_id: str, row: ExportRow) -> Json:
         head = CompletionHead(sample_id, int(row["recorded_at"].timestamp()), self.model, row["is_chat"])
-        answer = choice(row["answer"], row["finish_reason"], is_chat=row["is_chat"])
+        answer = choice(
+            row["answer"], row["finish_reason"], is_chat=row["is_chat"], reasoning=row["reasoning"]
+        )
         return completion(head, [answer], TokenUsage(**{name: row[name] for name in USAGE_NAMES}))
 
 

@@ -18,6 +18,7 @@ from services.results.runs.run_plan import TaskProvenance
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.scoring.score import ScoringImpossible, ScoringTarget
+from services.results.scoring.score_answer import without_reasoning
 
 # lm-evaluation-harness writes it for an answer in which a filter found nothing.
 UNREADABLE = "[invalid]"
@@ -40,6 +41,8 @@ def sample_lines(listed: ListedOutcome, scoring: CompiledScoring) -> list[Mappin
     if isinstance(result, Failure):
         return []
     shared = _shared_fields(listed)
+    if not scoring.keeps_reasoning:
+        result = without_reasoning(result)
     if result.choices:
         responses = _weighed(result)
         scores = _scores(listed, suffix="")

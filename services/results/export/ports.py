@@ -1,6 +1,6 @@
 """Ports of exports."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +12,8 @@ class ExportRow(Protocol):
     """A row of the query of its kind: values by the names of the columns."""
 
     def __getitem__(self, column: str, /) -> Any: ...  # columns have many types
+
+    def keys(self) -> Iterable[str]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ ORDER BY sample, rollout;
 
 -- name: export_batch_answers: Return the answers of a batch, without prompts, up to some bytes
 SELECT
-    sample, rollout, size_bytes, row_name(row_id, doc_id) AS custom_id, is_chat, answer, finish_reason, body, recorded_at,
-    {usage_columns}
+    sample, rollout, size_bytes, row_name(row_id, doc_id) AS custom_id, is_chat, answer, reasoning, finish_reason, body,
+    recorded_at, {usage_columns}
 FROM (
     SELECT r.*, sum(bytes) OVER (ORDER BY sample, rollout ROWS UNBOUNDED PRECEDING) AS size_bytes
     FROM outcome_records AS r

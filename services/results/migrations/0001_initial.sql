@@ -173,7 +173,10 @@ CREATE TABLE outcomes (
     status outcome_status NOT NULL,
     failure_class failure_class,
     failure_message text NOT NULL,
+    -- As the model's server sent it: reasoning between marks in the text is separated where the answer is shown.
     answer_text text NOT NULL,
+    -- What the server sent apart from the text.
+    reasoning text NOT NULL DEFAULT '',
     finish_reason text NOT NULL,
     -- [[log-probability or null for -infinity, is greedy, tokens], …]
     choices jsonb NOT NULL,
@@ -217,6 +220,18 @@ RETURN status <> 'failed' OR failed_as = 'scoring';
 CREATE FUNCTION shown_text(answer_text text, prediction text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN answer_text = '' THEN prediction ELSE answer_text END;
+
+-- Whether the text of an answer may hold reasoning, which proctor/values/reasoning separates: true for more texts than hold any.
+-- Searches for the signs of marks: a pattern would take several times as long.
+CREATE FUNCTION may_hold_reasoning(answer_text text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN strpos(answer_text, '</') > 0
+    OR strpos(answer_text, '|>') > 0
+    OR strpos(answer_text, '[/') > 0
+    OR strpos(answer_text, '◁/') > 0
+    OR strpos(answer_text, 'assistantfinal') > 0
+    OR strpos(answer_text, '<unused95>') > 0
+    OR left(answer_text, 100) ~* '^\s*([<[◁]|assistant|analysis|thought|here)';
 
 -- The times of an answer, which counts and figures of times share. The planner puts them into the query that calls them.
 CREATE FUNCTION reported_times(answer outcomes) RETURNS TABLE (name text, value double precision)
@@ -498,6 +513,7 @@ SELECT
     END AS target,
     o.prediction,
     CASE WHEN given.is_answered THEN o.answer_text ELSE '' END AS answer,
+    CASE WHEN given.is_answered THEN o.reasoning ELSE '' END AS reasoning,
     CASE WHEN given.is_answered THEN o.finish_reason ELSE '' END AS finish_reason,
     CASE
         WHEN given.is_answered AND o.choices <> '[]' THEN jsonb_path_query_array(o.choices, '$[*][0]')
@@ -509,7 +525,7 @@ SELECT
     CASE WHEN NOT o.is_reused THEN finite(o.total_seconds) END AS total_seconds,
     finite(o.queue_seconds) AS queue_seconds, finite(o.first_token_seconds) AS first_token_seconds,
     finite(o.between_tokens_seconds) AS between_tokens_seconds, o.is_reused, encode(s.digest, 'hex') AS digest,
-    octet_length(o.answer_text) + octet_length(o.body_json) + octet_length(o.failure_message)
+    octet_length(o.answer_text) + octet_length(o.reasoning) + octet_length(o.body_json) + octet_length(o.failure_message)
         + pg_column_size(o.choices) + s.bytes AS bytes
 FROM outcomes AS o
 CROSS JOIN LATERAL (SELECT is_answered(o.status, o.failure_class) AS is_answered) AS given

@@ -147,6 +147,7 @@ def _row(scored: ScoredOutcome, recorded_at: datetime) -> Mapping[str, object]:
         "failure_class": failure.failure_class if failure else None,
         "failure_message": storable(failure.message) if failure else "",
         "answer_text": storable(answer.text),
+        "reasoning": storable(answer.reasoning),
         "finish_reason": storable(answer.finish_reason),
         "choices": _choices_json(answer),
         "prediction": storable(scored.prediction),
@@ -203,7 +204,9 @@ def _answer(row: asyncpg.Record) -> Answer:
         ChoiceScore(-math.inf if logprob is None else logprob, is_greedy, token_count)
         for logprob, is_greedy, token_count in orjson.loads(row["choices"])
     )
-    return Answer(row["answer_text"], row["finish_reason"], choices, row["body_json"])
+    return Answer(
+        row["answer_text"], row["finish_reason"], choices, row["body_json"], reasoning=row["reasoning"]
+    )
 
 
 def _percentiles(row: asyncpg.Record) -> Percentiles:

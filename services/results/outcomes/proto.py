@@ -1,7 +1,10 @@
 """Converts outcomes between messages and domain."""
 
+from dataclasses import replace
+
 from proctor.v1 import outcome_pb2, work_messages_pb2
 from proctor.values.outcome import FailureClass, Outcome
+from proctor.values.reasoning.answers import with_reasoning_apart
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.proofs import proved_samples
 from proctor.wire.values import OUTCOME
@@ -45,11 +48,12 @@ def _complete(failure: outcome_pb2.Failure) -> None:
 
 
 def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
+    """The answer is shown with its reasoning apart; it is stored as the model's server sent it."""
     sample, scored = listed.sample, listed.scored
     scores = scored.scores.items()
     recorded = outcome_pb2.RecordedOutcome(
         task=listed.task.task,
-        outcome=OUTCOME.to_proto(scored.outcome),
+        outcome=OUTCOME.to_proto(_with_reasoning_apart(scored.outcome)),
         status=number_of(scored.status),
         doc_id=sample.doc_id,
         prompt=sample.prompt.as_text,
@@ -66,6 +70,16 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
     if scored.recorded_at is not None:
         recorded.recorded_at.FromDatetime(scored.recorded_at)
     return recorded
+
+
+def _with_reasoning_apart(outcome: Outcome) -> Outcome:
+    if outcome.answer is None:
+        return outcome
+    apart = with_reasoning_apart(outcome.answer)
+    if apart is outcome.answer:
+        return outcome
+    failure = outcome.failure
+    return replace(outcome, result=replace(failure, answer=apart) if failure else apart)
 
 
 def brief_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:

@@ -35,8 +35,9 @@ WITH open_runs AS (
         -- All columns in their order: a test holds the list to the table.
         (
             run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text,
-            finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-            total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, body_json, is_reused, recorded_at
+            reasoning, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens,
+            reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, body_json, is_reused,
+            recorded_at
         ) = (
             -- A retry that brought no answer leaves the one that could not be scored, with the retry's shard, epoch and attempt.
             SELECT kept.*
@@ -266,12 +267,12 @@ WITH open_run AS (
 ), taken AS (
     INSERT INTO outcomes (
         run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_message,
-        answer_text, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
+        answer_text, reasoning, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens,
         cached_tokens, reasoning_tokens, total_seconds, is_reused, body_json
     )
     SELECT
         open_run.run_id, pairs.sample, o.rollout, :task_index, -1, open_run.epoch, 0, o.status, '',
-        o.answer_text, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
+        o.answer_text, o.reasoning, o.finish_reason, o.choices, o.prediction, o.scores, o.prompt_tokens, o.completion_tokens,
         o.cached_tokens, o.reasoning_tokens, 0, true, o.body_json
     FROM pairs
     CROSS JOIN open_run

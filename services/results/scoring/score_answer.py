@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from proctor.values.outcome import Answer
-from proctor.values.reasoning.separate import may_have_reasoning, separate_reasoning
+from proctor.values.reasoning.answers import CUT, with_reasoning_apart
 from proctor.values.scoring import OutputType, are_letters
 from services.results.scoring.answer_filters import FilterPipeline, read_answer
 from services.results.scoring.choice_metrics import (
@@ -65,7 +65,7 @@ def _read_text(pipeline: FilterPipeline, target: ScoringTarget, answer: Answer) 
 
 def _is_cut(answer: Answer) -> bool:
     """Whether the model had no more tokens: its conclusion may be missing."""
-    return answer.finish_reason == "length"
+    return answer.finish_reason == CUT
 
 
 def score_generated_choice(
@@ -120,11 +120,9 @@ def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer
 
 def without_reasoning(answer: Answer) -> Answer:
     """The one place where reasoning is left out, before any filter and metric."""
-    if not may_have_reasoning(answer.text):
-        return answer
-    separated = separate_reasoning(answer.text, is_cut=answer.finish_reason == "length")
+    apart = with_reasoning_apart(answer)
     # A text without reasoning is scored as it is, white space included.
-    return answer if separated.answer is answer.text else replace(answer, text=separated.answer.strip())
+    return answer if apart is answer else replace(apart, text=apart.text.strip())
 
 
 async def score_answers(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from proctor.values.outcome import Failure, FailureClass, Outcome
-from proctor.values.reasoning.separate import separate_reasoning
+from proctor.values.reasoning.answers import with_reasoning_apart
 from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import Clock
@@ -133,16 +133,15 @@ class ExecuteSample:
     ) -> EngineResponse | Failure:
         """The response with the result of its code, where it is code; a failure if it is too long."""
         answer = response.answer
-        if len(answer.text) + len(answer.body_json) > MAX_ANSWER_CHARACTERS:
+        if len(answer.text) + len(answer.reasoning) + len(answer.body_json) > MAX_ANSWER_CHARACTERS:
             message = f"The answer has more than {MAX_ANSWER_CHARACTERS:,} characters; lower max_tokens."
             return Failure(FailureClass.PROVIDER_ERROR, message)
         if sample.code_check is None:
             return response
         try:
             # No draft in the reasoning is executed.
-            separated = separate_reasoning(answer.text, is_cut=answer.finish_reason == "length")
-            code = answer.text if shard.keeps_reasoning else separated.answer
-            result = await self.check_code.check(sample.code_check, code)
+            shown = answer if shard.keeps_reasoning else with_reasoning_apart(answer)
+            result = await self.check_code.check(sample.code_check, shown.text)
         except SandboxError as error:
             return Failure(FailureClass.SANDBOX, str(error))
         return replace(response, answer=replace(answer, code_result=result))

@@ -112,5 +112,5 @@ def _characters(outcome: Outcome) -> int:
     result = outcome.result
     if isinstance(result, Failure):
         return len(result.message) + 30
-    texts = len(result.text) + len(result.finish_reason) + len(result.body_json)
+    texts = len(result.text) + len(result.reasoning) + len(result.finish_reason) + len(result.body_json)
     return texts + 16 * len(result.choices) + 60

@@ -59,6 +59,8 @@ async def test_rows_stand_side_by_side_page_by_page(harness: GatewayHarness) -> 
         "rollout": 0,
         "status": "answered",
         "text": "answer 1",
+        "reasoning": "",
+        "finish_reason": "stop",
         "prediction": "",
         "body": None,
         "error": None,

@@ -195,3 +195,19 @@ async def test_page_of_no_list_is_refused_in_the_words_of_the_option(
     harness.scheduler.refusal = refused(ErrorKind.INVALID, "INVALID_PAGE_TOKEN", sentence, page_token="x")
     shown = await proctor("runs", "--page", "x")
     assert (shown.code, shown.err) == (2, "--page is not one that this list gave. Start again without it.\n")
+
+
+async def test_reasoning_is_shown_before_the_answer(harness: GatewayHarness, proctor: CommandLine) -> None:
+    run = stored_run(harness)
+    answered, unended = recorded(0), recorded(1, status=outcome_pb2.OUTCOME_STATUS_UNPARSED)
+    answered.outcome.answer.reasoning = "Perhaps Oslo?"
+    unended.outcome.answer.CopyFrom(outcome_pb2.Answer(reasoning="Or Lima?", finish_reason="length"))
+    harness.results.outcomes[run.run_id] = [answered, unended]
+    shown = await proctor("results", run.run_id, "--outcomes")
+    assert shown.out.index("Perhaps Oslo?") < shown.out.index("answer 0")
+    assert "Or Lima?" in shown.out
+    assert "unparsed, ended by" in shown.out
+    harness.results.answers.rows = [shown_row(0, answered, unended)]
+    beside = await proctor("side-by-side", run.run_id, stored_run(harness).run_id)
+    assert "reasoning Perhaps Oslo?" in beside.out
+    assert "(unparsed, ended by length)" in beside.out

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from proctor.values.outcome import Answer
+from proctor.values.reasoning.answers import with_reasoning_apart
 from proctor.values.reasoning.separate import separate_reasoning
 from proctor.values.reasoning.separated_text import SeparatedText
 
@@ -196,3 +198,25 @@ def test_it_takes_time_by_length_however_often_a_mark_is_repeated(begin: str, pa
     separate_reasoning(text)
     # Quadratic steps would take minutes.
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("given", "apart"),
+    [
+        (Answer("<think>Red?</think>Blue", "stop"), Answer("Blue", "stop", reasoning="Red?")),
+        (
+            Answer("<think>Red?</think>Blue", reasoning="Green?"),
+            Answer("Blue", reasoning="Green?\n\nRed?"),
+        ),
+        (Answer("thought\nRed?\nIt is", "length"), Answer("", "length", reasoning="Red?\nIt is")),
+        (Answer("thought\nRed?\nBlue", "stop"), Answer("Blue", "stop", reasoning="Red?")),
+    ],
+)
+def test_the_reasoning_of_an_answer_is_apart_from_its_text(given: Answer, apart: Answer) -> None:
+    assert with_reasoning_apart(given) == apart
+
+
+@pytest.mark.parametrize("text", ["", "Blue", " Blue\n", "Write `</think>` at its end."])
+def test_an_answer_without_reasoning_is_as_it_was(text: str) -> None:
+    answer = Answer(text, reasoning="Red?")
+    assert with_reasoning_apart(answer) is answer

@@ -82,7 +82,8 @@ def _body(
         outcome = recorded.outcome
         completion_id = request_id(run.run_id, outcome.sample)
         head = CompletionHead(completion_id, recorded.recorded_at.seconds, run.order.model)
-        return completion(head, [choice(answer.text, answer.finish_reason)], USAGE.from_proto(outcome.usage))
+        given = choice(answer.text, answer.finish_reason, reasoning=answer.reasoning)
+        return completion(head, [given], USAGE.from_proto(outcome.usage))
     body: dict[str, Any] = json.loads(answer.body_json)
     for each in _objects(body.get("choices")):
         each.setdefault("message", message(each.get("text", "")))

@@ -12,7 +12,7 @@ from services.gateway.api.dataset_runs.schemas import AnswerShown
 from services.gateway.http.presentation import present
 from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.answers.filters import FAILURES, SORTS
-from services.gateway.pages.rows.answer_marks import mark_of, outcome_badge
+from services.gateway.pages.rows.answer_marks import mark_of, outcome_badge, silence
 from services.gateway.pages.rows.runs import RunRow, run_row
 
 # The model chooses in words, after an instruction.
@@ -33,7 +33,9 @@ class ChoiceRow:
 
 
 class AnswerRow(AnswerShown):
-    """All that is recorded of an answer or a failure. `text` is None for a failure without an answer.
+    """All that is recorded of an answer or a failure.
+
+    `text` has none of the reasoning; it is None for a failure without an answer.
 
     `css_class` and `word` are those of its badge; `name` is the key that marks it. `sent_prompt` is the
     prompt as the model read it.
@@ -47,6 +49,7 @@ class AnswerRow(AnswerShown):
     prompt: str
     sent_prompt: str
     text: str | None
+    reasoning: str
     target: str
     choices: list[ChoiceRow]
     body_json: str
@@ -76,7 +79,12 @@ class AnswerRow(AnswerShown):
         """The answer, or why there is none."""
         if self.text is None:
             return self.error.message if self.error else ""
-        return self.text or self.prediction
+        return self.text or self.prediction or self.silence
+
+    @property
+    def silence(self) -> str:
+        """Why the answer has no text, as far as that is known; empty where it has one."""
+        return silence(self.reasoning, self.finish_reason) if self.text == "" and not self.prediction else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

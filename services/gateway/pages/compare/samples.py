@@ -9,7 +9,7 @@ from proctor.v1 import outcome_pb2, summary_pb2
 from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.backends.calls import Results
 from services.gateway.pages.compare.address import CompareAddress
-from services.gateway.pages.rows.answer_marks import MarkView, mark_of, outcome_badge
+from services.gateway.pages.rows.answer_marks import MarkView, mark_of, outcome_badge, silence
 
 _WORD = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 # Texts with more differences than these are shown without highlights: they have little in common.
@@ -113,6 +113,8 @@ class AnswerBeside:
     text: str
     failure: str
     prediction: str
+    reasoning: str
+    silence: str
     marks: MarkView
 
 
@@ -206,6 +208,7 @@ def _answer(
     recorded: outcome_pb2.RecordedOutcome, run_id: str, index: int, beside: str, metric: str
 ) -> AnswerBeside:
     outcome, answer = recorded.outcome, _answer_text(recorded)
+    given = given_answer(outcome) or outcome_pb2.Answer()
     css_class, word = outcome_badge(recorded, [metric] if metric else ())
     return AnswerBeside(
         css_class=css_class,
@@ -214,11 +217,13 @@ def _answer(
         text=answer,
         failure=outcome.failure.message if outcome.HasField("failure") else "",
         prediction=recorded.prediction if recorded.prediction != answer else "",
+        reasoning=given.reasoning,
+        silence="" if answer else silence(given.reasoning, given.finish_reason),
         marks=MarkView(run_id, outcome.sample, outcome.rollout, mark_of(recorded), str(index + 1)),
     )
 
 
 def _answer_text(recorded: outcome_pb2.RecordedOutcome) -> str:
-    """The text of the answer, or the choice that is one."""
+    """The text of the answer without its reasoning, or the choice that is one."""
     answer = given_answer(recorded.outcome)
     return (answer.text if answer else "") or recorded.prediction

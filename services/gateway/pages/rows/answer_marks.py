@@ -33,6 +33,12 @@ def mark_of(answer: outcome_pb2.RecordedOutcome | AnswerShown) -> str:
     return GOLDEN if answer.is_golden else WRONG if answer.is_marked_wrong else ""
 
 
+def silence(reasoning: str, finish_reason: str) -> str:
+    """Words for an answer without a text."""
+    ended = f", ended by {finish_reason}" if finish_reason else ""
+    return f"nothing but reasoning{ended}" if reasoning else f"empty{ended}"
+
+
 def outcome_badge(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str]) -> tuple[str, str]:
     """The CSS class and the word of an outcome's badge; a score that is neither right nor wrong is shown."""
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:

@@ -47,9 +47,14 @@ def read_answer(document: Json) -> tuple[Answer, TokenUsage]:
         raise ProviderFailed("The server's answer holds no content.")
     blocks = objects_of(document.get("content"))
     text = "".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
-    answer, usage = Answer(text, _FINISH_REASONS.get(stop_reason, stop_reason)), anthropic_usage(document)
-    calls = [new_call(block, block.get("input")) for block in blocks if block.get("type") == "tool_use"]
     thoughts = [block for block in blocks if block.get("type") in _THOUGHTS]
+    answer = Answer(
+        text,
+        _FINISH_REASONS.get(stop_reason, stop_reason),
+        reasoning="".join(text_of(block.get("thinking")) for block in thoughts),
+    )
+    usage = anthropic_usage(document)
+    calls = [new_call(block, block.get("input")) for block in blocks if block.get("type") == "tool_use"]
     kept = {"thinking_blocks": thoughts} if thoughts else {}
     return with_calls(answer, usage, calls, text_of(document.get("model")), kept), usage
 
@@ -108,5 +113,6 @@ class AnthropicStream:
         self._usage |= {name: value for name, value in usage.items() if value is not None}
 
     def document(self) -> Json:
-        content = [{"type": "text", "text": self.text.whole}] if self.text.whole else []
-        return self._ending | {"content": content, "usage": self._usage}
+        thoughts = [{"type": "thinking", "thinking": self.text.reasoning}] if self.text.reasoning else []
+        said = [{"type": "text", "text": self.text.whole}] if self.text.whole else []
+        return self._ending | {"content": thoughts + said, "usage": self._usage}

@@ -81,7 +81,8 @@ def read_answer(document: Json, finish_reasons: Mapping[str, str] | None = None)
     if reason not in known:
         raise ProviderFailed(f"The provider broke off its answer ({reason}).")
     content = object_of(candidates[0].get("content"))
-    answer, usage = Answer(_text(content), known[reason]), gemini_usage(document)
+    text, thoughts = _text(content), _text(content, is_thought=True)
+    answer, usage = Answer(text, known[reason], reasoning=thoughts), gemini_usage(document)
     return with_calls(answer, usage, _calls(content), text_of(document.get("modelVersion"))), usage
 
 
@@ -102,8 +103,9 @@ def signature_of(extra: Json) -> str:
     return text_of(object_of(object_of(extra.get("extra_content")).get("google")).get("thought_signature"))
 
 
-def _text(content: Json) -> str:
-    parts = [part for part in objects_of(content.get("parts")) if part.get("thought") is not True]
+def _text(content: Json, *, is_thought: bool = False) -> str:
+    listed = objects_of(content.get("parts"))
+    parts = [part for part in listed if (part.get("thought") is True) is is_thought]
     return "".join(text_of(part.get("text")) for part in parts)
 
 
@@ -145,12 +147,13 @@ class GeminiStream:
         self._finish_reason = text_of(candidate.get("finishReason")) or self._finish_reason
         for part in objects_of(object_of(candidate.get("content")).get("parts")):
             if part.get("thought") is True:
-                self.text.add_reasoning(part)
+                self.text.add_reasoning(text_of(part.get("text")))
             else:
                 self.text.add(part.get("text"))
 
     def document(self) -> Json:
         candidate: Json = {"finishReason": self._finish_reason}
-        if self.text.whole:
-            candidate["content"] = {"parts": [{"text": self.text.whole}]}
+        thoughts = [{"text": self.text.reasoning, "thought": True}] if self.text.reasoning else []
+        said = [{"text": self.text.whole}] if self.text.whole else []
+        candidate["content"] = {"parts": thoughts + said}
         return self._latest | {"candidates": [candidate] if self._finish_reason else []}

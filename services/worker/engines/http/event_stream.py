@@ -110,14 +110,14 @@ def refuse_endless(buffered: int) -> None:
 
 
 class StreamedText:
-    """Collects text up to the longest answer allowed; a longer one is refused by its length afterwards.
+    """Collects text and reasoning up to the longest answer allowed; a longer one is refused afterwards.
 
     `has_begun`: whether anything generated has arrived, reasoning and tool calls included.
     """
 
     def __init__(self) -> None:
         self.has_begun = False
-        self.has_reasoning = False
+        self._reasoning: list[str] = []
         self._parts: list[str] = []
         self._length = 0
         self._has_parts = False
@@ -131,10 +131,17 @@ class StreamedText:
             self._parts.append(part)
             self._length += len(part)
 
-    def add_reasoning(self, part: object) -> None:
-        """Notes that reasoning arrived; its text is not kept."""
-        if part:
-            self.has_begun = self.has_reasoning = True
+    def add_reasoning(self, part: str) -> None:
+        if not part:
+            return
+        self.has_begun = True
+        if self._length <= MAX_ANSWER_CHARACTERS:
+            self._reasoning.append(part)
+            self._length += len(part)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(self._reasoning)
 
     @property
     def whole(self) -> str | None:

@@ -89,7 +89,7 @@ class StreamReading:
                 first = last_event - self._sent
         if not stream.is_whole:
             raise ProviderFailed("The server's answer was cut off: it ended without its end marker.")
-        return HttpResponse(stream.document(), last_event - self._sent, first, stream.text.has_reasoning)
+        return HttpResponse(stream.document(), last_event - self._sent, first, bool(stream.text.reasoning))
 
     @property
     def _is_over(self) -> bool:

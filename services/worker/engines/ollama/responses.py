@@ -84,9 +84,10 @@ def read_answer(document: Json, *, is_json: bool) -> tuple[Answer, TokenUsage]:
     text = holder.get("content" if "message" in document else "response")
     if not isinstance(text, str):
         raise ProviderFailed("The server's answer holds no text.")
-    answer = Answer(read_choice(text) if is_json else text, read_finish_reason(document.get("done_reason")))
-    usage = ollama_usage(document)
     thinking = text_of(holder.get("thinking"))
+    shown = read_choice(text) if is_json else text
+    answer = Answer(shown, read_finish_reason(document.get("done_reason")), reasoning=thinking)
+    usage = ollama_usage(document)
     kept = {"reasoning_content": thinking} if thinking else {}
     return with_calls(answer, usage, _calls(holder), text_of(document.get("model")), kept), usage
 
@@ -123,5 +124,6 @@ class OllamaStream:
 
     def document(self) -> Json:
         """The last line holds the token counts and the finish reason."""
-        text = self.text.whole
-        return self._last | ({"message": {"content": text}} if self._is_chat else {"response": text})
+        text, thinking = self.text.whole, self.text.reasoning
+        holder = {"content" if self._is_chat else "response": text, "thinking": thinking}
+        return self._last | ({"message": holder} if self._is_chat else holder)

@@ -42,16 +42,18 @@ _CREDIT_WORDS = frozenset(
 )
 # The log-probability of a nearly certain token may be rounded to a little above 0.
 _MAX_LOGPROB = 1e-3
-# The fields of a message that every answer keeps.
-_TEXT_FIELDS = frozenset({"role", "content"})
 # Usage comes in an event of its own, which is sent only on request.
 STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}
 _END = b"[DONE]"
-# Servers name reasoning differently.
+# Servers name reasoning differently; some send it by both names.
 _REASONING = ("reasoning_content", "reasoning")
 _REASONING_PARTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text"}
 )
+# In which a part has its text: each name may hold a text, a list of parts, or one.
+_REASONING_TEXTS = ("text", *_REASONING, "thinking", "summary", "content")
+# Parts in parts: no server nests them deeper.
+_MAX_DEPTH = 3
 # Fields that may replace the content.
 _INSTEAD = ("tool_calls", "refusal")
 
@@ -95,7 +97,8 @@ def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tupl
         raise ProviderFailed("The server's answer holds no text.")
     is_kept = is_kept and (len(choices) > 1 or _is_more_than_text(choice))
     body_json = orjson.dumps(document).decode() if is_kept else ""
-    return Answer(text, finish_reason, body_json=body_json), openai_usage(document)
+    reasoning = reasoning_text(object_of(choice.get("message"))) if is_chat else ""
+    return Answer(text, finish_reason, body_json=body_json, reasoning=reasoning), openai_usage(document)
 
 
 def _chat_text(choice: Json, finish_reason: str) -> object:
@@ -116,12 +119,38 @@ def content_text(content: object) -> object:
     return "".join(text_of(part.get("text")) for part in parts if part.get("type") not in _REASONING_PARTS)
 
 
+def reasoning_text(message: Json) -> str:
+    """The reasoning in a field of its own, else in the parts of the content."""
+    for name in _REASONING:
+        if (given := message.get(name)) and (text := _texts_in(given)):
+            return text
+    parts = objects_of(message.get("content"))
+    return "".join([_texts_in(part) for part in parts if part.get("type") in _REASONING_PARTS])
+
+
+def _texts_in(value: object, depth: int = 0) -> str:
+    if isinstance(value, str):
+        return value
+    if depth > _MAX_DEPTH:
+        return ""
+    if isinstance(value, list):
+        return "".join(_texts_in(part, depth + 1) for part in value)
+    fields = object_of(value)
+    found = (_texts_in(fields[name], depth + 1) for name in _REASONING_TEXTS if fields.get(name))
+    return next((text for text in found if text), "")
+
+
 def _is_more_than_text(choice: Json) -> bool:
-    """Tool calls, a refusal, reasoning or log-probabilities."""
+    """Tool calls, a refusal or log-probabilities; also reasoning that is more than a text, as a signature."""
     message = object_of(choice.get("message"))
-    return any(value for name, value in message.items() if name not in _TEXT_FIELDS) or bool(
+    return any(value for name, value in message.items() if not _is_text(name, value)) or bool(
         choice.get("logprobs") or choice.get("prompt_logprobs")
     )
+
+
+def _is_text(name: str, value: object) -> bool:
+    """Whether an answer keeps the field without its body."""
+    return name in {"role", "content"} or (name in _REASONING and isinstance(value, str))
 
 
 def read_choice_score(choice: Json, continuation: range) -> ChoiceScore:
@@ -191,7 +220,7 @@ class OpenAIStream:
             return
         delta = object_of(choice.get("delta"))
         self.text.add(content_text(delta.get("content")))
-        self.text.add_reasoning(any(text_of(delta.get(name)) for name in _REASONING))
+        self.text.add_reasoning(reasoning_text(delta))
         self._instead |= {name: delta[name] for name in _INSTEAD if delta.get(name)}
         self.text.has_begun |= bool(self._instead)
 
@@ -199,5 +228,8 @@ class OpenAIStream:
         if self._choice is None:
             return {"choices": []}
         text = self.text.whole
-        fields = {"message": {"content": text, **self._instead}} if self._is_chat else {"text": text}
-        return {"choices": [self._choice | fields], "usage": self._usage}
+        if not self._is_chat:
+            return {"choices": [self._choice | {"text": text}], "usage": self._usage}
+        reasoning = {"reasoning_content": self.text.reasoning} if self.text.reasoning else {}
+        message = {"content": text, **reasoning, **self._instead}
+        return {"choices": [self._choice | {"message": message}], "usage": self._usage}

@@ -179,3 +179,20 @@ async def test_a_run_that_answered_all_has_an_empty_error_file(harness: ResultsH
     assert await file_of(harness, plan, "ERRORS") == b""
     [line] = lines_of(await file_of(harness, plan, "OUTPUT"))
     assert line["response"]["body"]["choices"][0]["finish_reason"] is None
+
+
+async def test_reasoning_is_apart_from_the_content(harness: ResultsHarness) -> None:
+    said = Answer("Bergen", "stop", reasoning="Oslo?")
+    outcomes = [
+        completed(0, "<think>Oslo?</think>Bergen"),
+        replace(completed(1, ""), result=said),
+        replace(completed(2, ""), result=said),
+    ]
+    text = replace(chat(2, "c"), prompt=Prompt("The town is"))
+    plan = await ran(harness, [chat(0, "a"), chat(1, "b"), text], outcomes)
+    *chats, completion = (
+        line["response"]["body"]["choices"][0] for line in lines_of(await file_of(harness, plan, "OUTPUT"))
+    )
+    for choice in chats:
+        assert (choice["message"]["content"], choice["message"]["reasoning_content"]) == ("Bergen", "Oslo?")
+    assert (completion["text"], completion["reasoning_content"]) == ("Bergen", "Oslo?")

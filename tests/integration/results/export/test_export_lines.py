@@ -108,7 +108,7 @@ async def test_every_field_of_a_row_is_there_in_order(harness: ResultsHarness) -
     turns = (ChatMessage("system", "Be brief."), ChatMessage("user", 'a "b"', '{"name": "ann"}'))
     sample = asked(0, Prompt(None, turns), ScoringTarget(texts=("yes", "aye")), "row-7")
     body = {"choices": [{"message": {"tool_calls": [1]}}]}
-    said = Answer("Yes!\n", "stop", (), json.dumps(body, indent=1))
+    said = Answer("Yes!\n", "stop", (), json.dumps(body, indent=1), reasoning="No?\n")
     plan = await ran(harness, [sample], [outcome(0, said, Timing(0.25, 1.0, 1e-9, 0.1 + 0.2))])
     [record] = await records_of(harness, plan)
     assert list(record.items()) == [
@@ -122,6 +122,7 @@ async def test_every_field_of_a_row_is_there_in_order(harness: ResultsHarness) -
         ("target", "yes | aye"),
         ("prediction", ""),
         ("answer", "Yes!\n"),
+        ("reasoning", "No?\n"),
         ("finish_reason", "stop"),
         ("choice_logprobs", []),
         ("body", body),
@@ -290,3 +291,47 @@ async def test_a_run_that_is_opened_again_breaks_its_export_off(
     with pytest.raises(RunChanged):
         async for _ in chunks:
             pass
+
+
+async def test_reasoning_has_a_column_of_its_own_in_every_file(harness: ResultsHarness) -> None:
+    prompt = Prompt('Is "<think>" one?\n{"answer":"no","reasoning":"no"}')
+    marked = '<think>\nOslo? "No"\n\\</think>\n\nBergen "é"'
+    answers = [
+        Answer(marked, "stop"),
+        Answer(marked, "stop", reasoning="Hm."),
+        Answer("Bergen", "stop", reasoning="Oslo?"),
+        Answer("<think>Oslo?", "length"),
+        Answer("The answer is `</think>`.", "stop"),
+        Answer(
+            marked,
+            "stop",
+            body_json='{"choices": [{"answer":"<think>x</think>y"}], "big": 123456789012345678901}',
+        ),
+    ]
+    plan = await ran(
+        harness,
+        [asked(at, prompt) for at in range(6)],
+        [outcome(at, said) for at, said in enumerate(answers)],
+    )
+    apart = [
+        ('Bergen "é"', 'Oslo? "No"\n\\'),
+        ('Bergen "é"', 'Hm.\n\nOslo? "No"\n\\'),
+        ("Bergen", "Oslo?"),
+        ("", "Oslo?"),
+        ("The answer is `</think>`.", ""),
+        ('Bergen "é"', 'Oslo? "No"\n\\'),
+    ]
+    records = await records_of(harness, plan)
+    assert [(record["answer"], record["reasoning"]) for record in records] == apart
+    assert [record["finish_reason"] for record in records][2:4] == ["stop", "length"]
+    # The provider's own body stays as it is, with whatever numbers.
+    assert b'"answer":"<think>x</think>y"}], "big": 123456789012345678901}' in await file_of(
+        harness, plan, "JSONL"
+    )
+    assert json.loads(await file_of(harness, plan, "JSON"))["outcomes"] == json.loads(
+        f"[{(await file_of(harness, plan, 'JSONL')).decode().strip().replace(chr(10), ',')}]"
+    )
+    table = list(csv.DictReader(io.StringIO((await file_of(harness, plan, "CSV")).decode(), newline="")))
+    assert [(row["answer"], row["reasoning"]) for row in table] == apart
+    parquet = pq.read_table(io.BytesIO(await file_of(harness, plan, "PARQUET"))).to_pylist()
+    assert [(row["answer"], row["reasoning"]) for row in parquet] == apart

@@ -121,7 +121,12 @@ async def test_answer_that_is_one_text_is_kept_as_a_text(openai: HttpEngine) -> 
 
 @pytest.mark.parametrize(
     "message",
-    [{"tool_calls": [CALL]}, {"refusal": "No."}, {"reasoning_content": "Hm."}, {"audio": {"id": "a"}}],
+    [
+        {"tool_calls": [CALL]},
+        {"refusal": "No."},
+        {"reasoning_details": [{"data": "x"}]},
+        {"audio": {"id": "a"}},
+    ],
 )
 async def test_answer_with_more_than_text_is_kept_whole(
     openai: HttpEngine, state: ModelServer, message: dict[str, Any]
@@ -132,6 +137,13 @@ async def test_answer_with_more_than_text_is_kept_whole(
     assert json.loads(response.answer.body_json) == state.answer
     suite = await openai.generate(MODEL, chat("KEY=seven"), engine.Sampling(max_tokens=8))
     assert suite.answer.body_json == ""
+
+
+async def test_reasoning_of_a_text_is_kept_beside_it(openai: HttpEngine, state: ModelServer) -> None:
+    state.answer = answered(reasoning_content="Hm.")
+    for sampling in (OPEN, engine.Sampling(max_tokens=8)):
+        answer = (await openai.generate(MODEL, chat("KEY=seven"), sampling)).answer
+        assert (answer.text, answer.reasoning, answer.body_json) == ("The answer is seven.", "Hm.", "")
 
 
 async def test_several_choices_and_log_probabilities_are_kept_whole(
@@ -146,10 +158,11 @@ async def test_several_choices_and_log_probabilities_are_kept_whole(
 
 
 async def test_key_that_the_server_repeats_is_in_no_body(openai: HttpEngine, state: ModelServer) -> None:
-    state.answer = answered(reasoning_content=f"I was given {SECRET}.")
-    body = (await openai.generate(MODEL, chat("?"), OPEN)).answer.body_json
-    assert "I was given" in body
-    assert SECRET not in body
+    state.answer = answered(reasoning_content=f"I was given {SECRET}.", refusal="No.")
+    answer = (await openai.generate(MODEL, chat("?"), OPEN)).answer
+    for said in (answer.body_json, answer.reasoning):
+        assert "I was given" in said
+        assert SECRET not in said
 
 
 async def test_what_cannot_be_streamed_as_a_text_is_asked_unstreamed(

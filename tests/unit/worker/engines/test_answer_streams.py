@@ -180,7 +180,7 @@ def test_an_answer_begins_with_its_first_token_or_reasoning(name: str, *, stream
     assert begun[-1] is True
     first = events[begun.index(True) - 1].data.decode()
     assert (THOUGHT if streams_reasoning else SAID).split()[0] in first
-    assert added(protocol, events).text.has_reasoning is streams_reasoning
+    assert added(protocol, events).text.reasoning == (THOUGHT if streams_reasoning else "")
 
 
 @pytest.mark.parametrize(

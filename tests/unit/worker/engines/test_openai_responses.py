@@ -53,9 +53,30 @@ def test_a_content_of_parts_is_their_text_without_reasoning(parts: list[object])
     assert answer_in(chat_document({"content": parts}), is_chat=True).text == "Bergen"
 
 
-def test_fields_of_reasoning_are_no_part_of_the_answer() -> None:
-    message = {"content": "Bergen", "reasoning_content": "Oslo?", "reasoning": "Oslo?"}
-    assert answer_in(chat_document(message), is_chat=True).text == "Bergen"
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "Bergen", "reasoning_content": "Oslo?", "reasoning": "Oslo?"},
+        {"content": "Bergen", "reasoning_content": None, "reasoning": "Oslo?"},
+        {"content": "Bergen", "reasoning": {"summary": [{"type": "summary_text", "text": "Oslo?"}]}},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Oslo?"}]}, "Bergen"]},
+        {"content": [{"type": "reasoning_content", "reasoning_content": {"text": "Oslo?"}}, "Bergen"]},
+        {"content": [{"type": "thinking", "thinking": "Os"}, {"type": "thinking", "text": "lo?"}, "Bergen"]},
+    ],
+)
+def test_reasoning_is_apart_from_the_answer(message: dict[str, Any]) -> None:
+    answer = answer_in(chat_document(message), is_chat=True)
+    assert (answer.text, answer.reasoning) == ("Bergen", "Oslo?")
+
+
+@pytest.mark.parametrize("odd", [7, True, [None, 3], {"effort": "high"}, [[[[[["deep"]]]]]]])
+def test_odd_reasoning_is_none(odd: object) -> None:
+    assert answer_in(chat_document({"content": "Bergen", "reasoning": odd}), is_chat=True).reasoning == ""
+
+
+def test_reasoning_that_ran_out_leaves_an_empty_answer() -> None:
+    document = chat_document({"content": None, "reasoning": "Oslo?"}, "length")
+    assert answer_in(document, is_chat=True) == Answer("", "length", reasoning="Oslo?")
 
 
 def test_the_answer_is_the_choice_with_the_first_index() -> None:

@@ -302,3 +302,25 @@ async def test_run_leads_to_its_answers_and_its_data_set(harness: GatewayHarness
         for link in found:
             if link.startswith(RESULTS):
                 assert (await show(harness, link)).status == 200
+
+
+async def test_reasoning_stands_apart_from_the_answer(harness: GatewayHarness) -> None:
+    answered = outcome_pb2.Answer(text="Bergen", finish_reason="stop", reasoning="Perhaps Oslo?")
+    unended = outcome_pb2.Answer(finish_reason="length", reasoning="Perhaps Oslo?")
+    usage = outcome_pb2.TokenUsage(completion_tokens=9, reasoning_tokens=7)
+    with_outcomes(
+        harness,
+        recorded(0, outcome=outcome_pb2.Outcome(sample=0, answer=answered, usage=usage)),
+        recorded(
+            1,
+            outcome=outcome_pb2.Outcome(sample=1, answer=unended),
+            status=outcome_pb2.OUTCOME_STATUS_UNPARSED,
+        ),
+    )
+    whole = (await show(harness, f"{RESULTS}?row=0.0")).html
+    assert re.search(r"<details><summary>Reasoning</summary><pre[^>]*>Perhaps Oslo\?</pre></details>", whole)
+    assert re.search(r"<h3>Answer</h3><pre[^>]*>Bergen</pre>", whole)
+    assert "9 completion, 7 reasoning" in whole
+    cut = (await show(harness, f"{RESULTS}?row=1.0")).html
+    assert re.search(r"<details open><summary>Reasoning</summary><pre[^>]*>Perhaps Oslo\?</pre>", cut)
+    assert cut.count("nothing but reasoning, ended by length") == 2
