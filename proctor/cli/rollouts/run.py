@@ -16,12 +16,14 @@ from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
 from proctor.cli.render.words import JsonValue, duration
 from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
-from proctor.cli.rollouts.config import RolloutsConfig, read_config
+from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, read_config
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
+from proctor.cli.rollouts.gradable import GradeCheck, check_gradable
 from proctor.cli.rollouts.outcomes import recorded_outcomes
+from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
-from proctor.v1 import rollout_service_pb2, run_pb2
+from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
 
 _BAR_LENGTH = 20
 
@@ -31,6 +33,11 @@ DataOption = Annotated[Path, typer.Option("--data", help="Folder of results.")]
 Verbosity = Annotated[
     int, typer.Option("-v", count=True, help="A line for each rollout; -vv: what its tests printed too.")
 ]
+UncheckedOption = Annotated[
+    bool,
+    typer.Option("--no-check", help="Do not execute the tasks' own solutions before a model is asked."),
+]
+_WITHOUT_MODEL = (rollout_pb2.AGENT_KIND_ORACLE, rollout_pb2.AGENT_KIND_NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,11 @@ class StampOptions:
 
 
 async def run(
-    session: Session, config: ConfigArgument, verbose: Verbosity = 0, data: DataOption = Path("data")
+    session: Session,
+    config: ConfigArgument,
+    verbose: Verbosity = 0,
+    data: DataOption = Path("data"),
+    is_unchecked: UncheckedOption = False,
 ) -> ExitCode:
     """Order rollouts of tasks, follow them, and write a folder for each. Ctrl-C leaves them going."""
     read = read_config(config)
@@ -50,7 +61,10 @@ async def run(
     folders = RolloutFolders(data, read.name, stamp, read.document)
     for line in _opening_lines(config, read, folders, verbose):
         say(session.terminal.progress, line)
-    for order_id in await _order(session.client, read, folders):
+    groups = await _uploaded(session.client, read)
+    if not is_unchecked and read.agent.kind not in _WITHOUT_MODEL:
+        await _check(session, read, groups)
+    for order_id in await _order(session.client, read, groups, folders):
         print_page(session, f"rollouts/{order_id}")
     folders.save()
     ended = await _follow(session, folders, verbose)
@@ -98,19 +112,60 @@ def summarize(
     execute(terminal, work)
 
 
-async def _order(client: ProctorClient, config: RolloutsConfig, folders: RolloutFolders) -> Sequence[str]:
-    """The ids of the orders. All archives are made before the first is sent. Equal ones are sent once."""
-    space = str(uuid.uuid4())
-    groups = [(group, packed(group.entries)) for group in config.groups()]
+async def _uploaded(client: ProctorClient, config: RolloutsConfig) -> Sequence[tuple[OrderGroup, str]]:
+    """The groups with the digests of their tasks. All archives are made first; equal ones are sent once."""
     stored: list[tuple[PackedTasks, str]] = []
-    order_ids: list[str] = []
-    first = 0
-    for group, tasks in groups:
+    uploaded: list[tuple[OrderGroup, str]] = []
+    for group, tasks in [(group, packed(group.entries)) for group in config.groups()]:
         digest = next((known for other, known in stored if other == tasks), "")
         if not digest:
             header = rollout_service_pb2.TasksHeader(name=config.name, overrides_json=tasks.overrides_json)
             digest = (await client.upload_tasks(header, tasks.archive)).tasks_digest
             stored.append((tasks, digest))
+        uploaded.append((group, digest))
+    return uploaded
+
+
+async def _check(session: Session, config: RolloutsConfig, groups: Sequence[tuple[OrderGroup, str]]) -> None:
+    """Raises Refused where workers cannot grade a task."""
+    sets = {digest: group for group, digest in groups}
+    count = sum(len(group.entries) for group in sets.values())
+    with session.terminal.progress.status(f"Checking {count} tasks by their solutions..."):
+        checks = await asyncio.gather(
+            *(_check_group(session.client, config, group, digest) for digest, group in sets.items())
+        )
+    problems = {name: problem for each in checks for name, problem in each.problems.items()}
+    if any(each.is_new for each in checks) and not problems:
+        proved = count - sum(len(each.unproved) for each in checks)
+        line = f"[rollouts] checked: the solutions of {proved} of {count} tasks score 1.0"
+        say(session.terminal.progress, line)
+    for task_id, problem in problems.items():
+        say(session.terminal.err, f"{task_id} cannot be graded here: {problem}", style="red")
+    if problems:
+        which = f"{len(problems)} task{'s' * (len(problems) != 1)}"
+        raise Refused(
+            f"No model was asked, since {which} cannot be graded. Leave them out, or order with --no-check."
+        )
+
+
+async def _check_group(
+    client: ProctorClient, config: RolloutsConfig, group: OrderGroup, digest: str
+) -> GradeCheck:
+    folders = [entry.folder for entry in group.entries]
+    return await check_gradable(client, digest, folders, group.models[0], config.project_id)
+
+
+async def _order(
+    client: ProctorClient,
+    config: RolloutsConfig,
+    groups: Sequence[tuple[OrderGroup, str]],
+    folders: RolloutFolders,
+) -> Sequence[str]:
+    """The ids of the orders."""
+    space = str(uuid.uuid4())
+    order_ids: list[str] = []
+    first = 0
+    for group, digest in groups:
         order = order_of(config, group, digest, space)
         ordered = await client.rollouts.SubmitRollouts(order)
         order_ids.append(ordered.order_id)
