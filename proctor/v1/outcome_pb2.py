@@ -23,39 +23,42 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from proctor.v1 import limits_pb2 as proctor_dot_v1_dot_limits__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18proctor/v1/outcome.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"o\n\nTokenUsage\x12\x15\n\rprompt_tokens\x18\x01 \x01(\x03\x12\x19\n\x11\x63ompletion_tokens\x18\x02 \x01(\x03\x12\x15\n\rcached_tokens\x18\x03 \x01(\x03\x12\x18\n\x10reasoning_tokens\x18\x04 \x01(\x03\"\xc7\x01\n\x06Timing\x12\x1a\n\rqueue_seconds\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12 \n\x13\x66irst_token_seconds\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x15\n\rtotal_seconds\x18\x03 \x01(\x01\x12#\n\x16\x62\x65tween_tokens_seconds\x18\x04 \x01(\x01H\x02\x88\x01\x01\x42\x10\n\x0e_queue_secondsB\x16\n\x14_first_token_secondsB\x19\n\x17_between_tokens_seconds\"F\n\x0b\x43hoiceScore\x12\x0f\n\x07logprob\x18\x01 \x01(\x01\x12\x11\n\tis_greedy\x18\x02 \x01(\x08\x12\x13\n\x0btoken_count\x18\x03 \x01(\x05\"/\n\nCodeResult\x12\x11\n\tis_passed\x18\x01 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"/\n\x0eRolloutVerdict\x12\r\n\x05score\x18\x01 \x01(\x01\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xd7\x01\n\x06\x41nswer\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x15\n\rfinish_reason\x18\x02 \x01(\t\x12(\n\x07\x63hoices\x18\x03 \x03(\x0b\x32\x17.proctor.v1.ChoiceScore\x12\x11\n\tbody_json\x18\x04 \x01(\t\x12+\n\x0b\x63ode_result\x18\x05 \x01(\x0b\x32\x16.proctor.v1.CodeResult\x12+\n\x07verdict\x18\x06 \x01(\x0b\x32\x1a.proctor.v1.RolloutVerdict\x12\x11\n\treasoning\x18\x07 \x01(\t\"o\n\x07\x46\x61ilure\x12/\n\rfailure_class\x18\x01 \x01(\x0e\x32\x18.proctor.v1.FailureClass\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\"\n\x06\x61nswer\x18\x03 \x01(\x0b\x32\x12.proctor.v1.Answer\"\x82\x02\n\x07Outcome\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\x12\r\n\x05shard\x18\x03 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12$\n\x06\x61nswer\x18\x05 \x01(\x0b\x32\x12.proctor.v1.AnswerH\x00\x12&\n\x07\x66\x61ilure\x18\x06 \x01(\x0b\x32\x13.proctor.v1.FailureH\x00\x12%\n\x05usage\x18\x07 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x12\"\n\x06timing\x18\x08 \x01(\x0b\x32\x12.proctor.v1.Timing\x12\x13\n\x0bgpu_seconds\x18\t \x01(\x01\x42\x08\n\x06result\"\xbd\x03\n\x0fRecordedOutcome\x12\x0c\n\x04task\x18\x01 \x01(\t\x12$\n\x07outcome\x18\x02 \x01(\x0b\x32\x13.proctor.v1.Outcome\x12)\n\x06status\x18\x03 \x01(\x0e\x32\x19.proctor.v1.OutcomeStatus\x12\x0e\n\x06\x64oc_id\x18\x04 \x01(\x03\x12\x0e\n\x06prompt\x18\x05 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x06 \x03(\t\x12\x0e\n\x06target\x18\x07 \x01(\t\x12\x12\n\nprediction\x18\x08 \x01(\t\x12\x37\n\x06scores\x18\t \x03(\x0b\x32\'.proctor.v1.RecordedOutcome.ScoresEntry\x12\x0e\n\x06\x64igest\x18\n \x01(\x0c\x12\x11\n\tis_reused\x18\x0b \x01(\x08\x12\x0e\n\x06row_id\x18\x0c \x01(\t\x12\x11\n\tis_golden\x18\r \x01(\x08\x12\x17\n\x0fis_marked_wrong\x18\x0e \x01(\x08\x12/\n\x0brecorded_at\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a-\n\x0bScoresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01*\xb2\x02\n\x0c\x46\x61ilureClass\x12\x1d\n\x19\x46\x41ILURE_CLASS_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x46\x41ILURE_CLASS_RATE_LIMIT\x10\x01\x12\x19\n\x15\x46\x41ILURE_CLASS_TIMEOUT\x10\x02\x12 \n\x1c\x46\x41ILURE_CLASS_PROVIDER_ERROR\x10\x03\x12\x19\n\x15\x46\x41ILURE_CLASS_REFUSED\x10\x04\x12!\n\x1d\x46\x41ILURE_CLASS_PROMPT_TOO_LONG\x10\x05\x12\x18\n\x14\x46\x41ILURE_CLASS_ENGINE\x10\x06\x12\x19\n\x15\x46\x41ILURE_CLASS_SCORING\x10\x07\x12\x19\n\x15\x46\x41ILURE_CLASS_SANDBOX\x10\x08\x12\x1a\n\x16\x46\x41ILURE_CLASS_VERIFIER\x10\t*\x82\x01\n\rOutcomeStatus\x12\x1e\n\x1aOUTCOME_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15OUTCOME_STATUS_SCORED\x10\x01\x12\x1b\n\x17OUTCOME_STATUS_UNPARSED\x10\x02\x12\x19\n\x15OUTCOME_STATUS_FAILED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18proctor/v1/outcome.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17proctor/v1/limits.proto\"o\n\nTokenUsage\x12\x15\n\rprompt_tokens\x18\x01 \x01(\x03\x12\x19\n\x11\x63ompletion_tokens\x18\x02 \x01(\x03\x12\x15\n\rcached_tokens\x18\x03 \x01(\x03\x12\x18\n\x10reasoning_tokens\x18\x04 \x01(\x03\"\xc7\x01\n\x06Timing\x12\x1a\n\rqueue_seconds\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12 \n\x13\x66irst_token_seconds\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x15\n\rtotal_seconds\x18\x03 \x01(\x01\x12#\n\x16\x62\x65tween_tokens_seconds\x18\x04 \x01(\x01H\x02\x88\x01\x01\x42\x10\n\x0e_queue_secondsB\x16\n\x14_first_token_secondsB\x19\n\x17_between_tokens_seconds\"F\n\x0b\x43hoiceScore\x12\x0f\n\x07logprob\x18\x01 \x01(\x01\x12\x11\n\tis_greedy\x18\x02 \x01(\x08\x12\x13\n\x0btoken_count\x18\x03 \x01(\x05\"/\n\nCodeResult\x12\x11\n\tis_passed\x18\x01 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"/\n\x0eRolloutVerdict\x12\r\n\x05score\x18\x01 \x01(\x01\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xde\x01\n\x06\x41nswer\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x15\n\rfinish_reason\x18\x02 \x01(\t\x12/\n\x07\x63hoices\x18\x03 \x03(\x0b\x32\x17.proctor.v1.ChoiceScoreB\x05\x88\xb5\x18\x90N\x12\x11\n\tbody_json\x18\x04 \x01(\t\x12+\n\x0b\x63ode_result\x18\x05 \x01(\x0b\x32\x16.proctor.v1.CodeResult\x12+\n\x07verdict\x18\x06 \x01(\x0b\x32\x1a.proctor.v1.RolloutVerdict\x12\x11\n\treasoning\x18\x07 \x01(\t\"o\n\x07\x46\x61ilure\x12/\n\rfailure_class\x18\x01 \x01(\x0e\x32\x18.proctor.v1.FailureClass\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\"\n\x06\x61nswer\x18\x03 \x01(\x0b\x32\x12.proctor.v1.Answer\"\x82\x02\n\x07Outcome\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\x12\r\n\x05shard\x18\x03 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12$\n\x06\x61nswer\x18\x05 \x01(\x0b\x32\x12.proctor.v1.AnswerH\x00\x12&\n\x07\x66\x61ilure\x18\x06 \x01(\x0b\x32\x13.proctor.v1.FailureH\x00\x12%\n\x05usage\x18\x07 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x12\"\n\x06timing\x18\x08 \x01(\x0b\x32\x12.proctor.v1.Timing\x12\x13\n\x0bgpu_seconds\x18\t \x01(\x01\x42\x08\n\x06result\"\xbd\x03\n\x0fRecordedOutcome\x12\x0c\n\x04task\x18\x01 \x01(\t\x12$\n\x07outcome\x18\x02 \x01(\x0b\x32\x13.proctor.v1.Outcome\x12)\n\x06status\x18\x03 \x01(\x0e\x32\x19.proctor.v1.OutcomeStatus\x12\x0e\n\x06\x64oc_id\x18\x04 \x01(\x03\x12\x0e\n\x06prompt\x18\x05 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x06 \x03(\t\x12\x0e\n\x06target\x18\x07 \x01(\t\x12\x12\n\nprediction\x18\x08 \x01(\t\x12\x37\n\x06scores\x18\t \x03(\x0b\x32\'.proctor.v1.RecordedOutcome.ScoresEntry\x12\x0e\n\x06\x64igest\x18\n \x01(\x0c\x12\x11\n\tis_reused\x18\x0b \x01(\x08\x12\x0e\n\x06row_id\x18\x0c \x01(\t\x12\x11\n\tis_golden\x18\r \x01(\x08\x12\x17\n\x0fis_marked_wrong\x18\x0e \x01(\x08\x12/\n\x0brecorded_at\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a-\n\x0bScoresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01*\xb2\x02\n\x0c\x46\x61ilureClass\x12\x1d\n\x19\x46\x41ILURE_CLASS_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x46\x41ILURE_CLASS_RATE_LIMIT\x10\x01\x12\x19\n\x15\x46\x41ILURE_CLASS_TIMEOUT\x10\x02\x12 \n\x1c\x46\x41ILURE_CLASS_PROVIDER_ERROR\x10\x03\x12\x19\n\x15\x46\x41ILURE_CLASS_REFUSED\x10\x04\x12!\n\x1d\x46\x41ILURE_CLASS_PROMPT_TOO_LONG\x10\x05\x12\x18\n\x14\x46\x41ILURE_CLASS_ENGINE\x10\x06\x12\x19\n\x15\x46\x41ILURE_CLASS_SCORING\x10\x07\x12\x19\n\x15\x46\x41ILURE_CLASS_SANDBOX\x10\x08\x12\x1a\n\x16\x46\x41ILURE_CLASS_VERIFIER\x10\t*\x82\x01\n\rOutcomeStatus\x12\x1e\n\x1aOUTCOME_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15OUTCOME_STATUS_SCORED\x10\x01\x12\x1b\n\x17OUTCOME_STATUS_UNPARSED\x10\x02\x12\x19\n\x15OUTCOME_STATUS_FAILED\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.outcome_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ANSWER'].fields_by_name['choices']._loaded_options = None
+  _globals['_ANSWER'].fields_by_name['choices']._serialized_options = b'\210\265\030\220N'
   _globals['_RECORDEDOUTCOME_SCORESENTRY']._loaded_options = None
   _globals['_RECORDEDOUTCOME_SCORESENTRY']._serialized_options = b'8\001'
-  _globals['_FAILURECLASS']._serialized_start=1599
-  _globals['_FAILURECLASS']._serialized_end=1905
-  _globals['_OUTCOMESTATUS']._serialized_start=1908
-  _globals['_OUTCOMESTATUS']._serialized_end=2038
-  _globals['_TOKENUSAGE']._serialized_start=73
-  _globals['_TOKENUSAGE']._serialized_end=184
-  _globals['_TIMING']._serialized_start=187
-  _globals['_TIMING']._serialized_end=386
-  _globals['_CHOICESCORE']._serialized_start=388
-  _globals['_CHOICESCORE']._serialized_end=458
-  _globals['_CODERESULT']._serialized_start=460
-  _globals['_CODERESULT']._serialized_end=507
-  _globals['_ROLLOUTVERDICT']._serialized_start=509
-  _globals['_ROLLOUTVERDICT']._serialized_end=556
-  _globals['_ANSWER']._serialized_start=559
-  _globals['_ANSWER']._serialized_end=774
-  _globals['_FAILURE']._serialized_start=776
-  _globals['_FAILURE']._serialized_end=887
-  _globals['_OUTCOME']._serialized_start=890
-  _globals['_OUTCOME']._serialized_end=1148
-  _globals['_RECORDEDOUTCOME']._serialized_start=1151
-  _globals['_RECORDEDOUTCOME']._serialized_end=1596
-  _globals['_RECORDEDOUTCOME_SCORESENTRY']._serialized_start=1551
-  _globals['_RECORDEDOUTCOME_SCORESENTRY']._serialized_end=1596
+  _globals['_FAILURECLASS']._serialized_start=1631
+  _globals['_FAILURECLASS']._serialized_end=1937
+  _globals['_OUTCOMESTATUS']._serialized_start=1940
+  _globals['_OUTCOMESTATUS']._serialized_end=2070
+  _globals['_TOKENUSAGE']._serialized_start=98
+  _globals['_TOKENUSAGE']._serialized_end=209
+  _globals['_TIMING']._serialized_start=212
+  _globals['_TIMING']._serialized_end=411
+  _globals['_CHOICESCORE']._serialized_start=413
+  _globals['_CHOICESCORE']._serialized_end=483
+  _globals['_CODERESULT']._serialized_start=485
+  _globals['_CODERESULT']._serialized_end=532
+  _globals['_ROLLOUTVERDICT']._serialized_start=534
+  _globals['_ROLLOUTVERDICT']._serialized_end=581
+  _globals['_ANSWER']._serialized_start=584
+  _globals['_ANSWER']._serialized_end=806
+  _globals['_FAILURE']._serialized_start=808
+  _globals['_FAILURE']._serialized_end=919
+  _globals['_OUTCOME']._serialized_start=922
+  _globals['_OUTCOME']._serialized_end=1180
+  _globals['_RECORDEDOUTCOME']._serialized_start=1183
+  _globals['_RECORDEDOUTCOME']._serialized_end=1628
+  _globals['_RECORDEDOUTCOME_SCORESENTRY']._serialized_start=1583
+  _globals['_RECORDEDOUTCOME_SCORESENTRY']._serialized_end=1628
 # @@protoc_insertion_point(module_scope)

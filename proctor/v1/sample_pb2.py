@@ -22,37 +22,50 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from proctor.v1 import limits_pb2 as proctor_dot_v1_dot_limits__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17proctor/v1/sample.proto\x12\nproctor.v1\"A\n\x0b\x43hatMessage\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12\x13\n\x0b\x66ields_json\x18\x03 \x01(\t\"O\n\x06Prompt\x12\x11\n\x04text\x18\x01 \x01(\tH\x00\x88\x01\x01\x12)\n\x08messages\x18\x02 \x03(\x0b\x32\x17.proctor.v1.ChatMessageB\x07\n\x05_text\"y\n\x06Target\x12\x13\n\x06\x63hoice\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\r\n\x05texts\x18\x02 \x03(\t\x12\x15\n\rright_choices\x18\x03 \x03(\x05\x12\x13\n\x0bwrong_texts\x18\x04 \x03(\t\x12\x14\n\x0c\x63hoice_texts\x18\x05 \x03(\tB\t\n\x07_choice\"k\n\tCodeCheck\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\r\n\x05tests\x18\x02 \x01(\t\x12&\n\x06\x61nswer\x18\x03 \x01(\x0e\x32\x16.proctor.v1.CodeAnswer\x12\x17\n\x0ftimeout_seconds\x18\x04 \x01(\x01\"\x9c\x02\n\x06Sample\x12\x10\n\x08position\x18\x01 \x01(\x05\x12\x0e\n\x06\x64oc_id\x18\x02 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\x12\"\n\x06prompt\x18\x04 \x01(\x0b\x32\x12.proctor.v1.Prompt\x12\x0f\n\x07\x63hoices\x18\x05 \x03(\t\x12\"\n\x06target\x18\x06 \x01(\x0b\x32\x12.proctor.v1.Target\x12\x0f\n\x07\x63luster\x18\x07 \x01(\t\x12\x10\n\x08\x64oc_json\x18\x08 \x01(\t\x12\x0e\n\x06row_id\x18\t \x01(\t\x12\x13\n\x0bparams_json\x18\n \x01(\t\x12)\n\ncode_check\x18\x0b \x01(\x0b\x32\x15.proctor.v1.CodeCheck\x12\x14\n\x0crollout_spec\x18\x0c \x01(\x0c\"/\n\tMetricUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0coptions_json\x18\x02 \x01(\t\"\xab\x01\n\x0bTaskScoring\x12+\n\x0boutput_type\x18\x01 \x01(\x0e\x32\x16.proctor.v1.OutputType\x12&\n\x07metrics\x18\x02 \x03(\x0b\x32\x15.proctor.v1.MetricUse\x12\x14\n\x0c\x66ilters_json\x18\x03 \x01(\t\x12\x18\n\x10target_delimiter\x18\x04 \x01(\t\x12\x17\n\x0fkeeps_reasoning\x18\x05 \x01(\x08\"S\n\tTaskGroup\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05tasks\x18\x02 \x03(\t\x12(\n\x07metrics\x18\x03 \x03(\x0b\x32\x17.proctor.v1.GroupMetric\":\n\x0bGroupMetric\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x1b\n\x13is_weighted_by_size\x18\x02 \x01(\x08\"\xa1\x03\n\x0bPlannedTask\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x15\n\rsample_set_id\x18\x03 \x01(\t\x12\x14\n\x0c\x66irst_sample\x18\x04 \x01(\x03\x12\x14\n\x0csample_count\x18\x05 \x01(\x05\x12(\n\x07scoring\x18\x06 \x01(\x0b\x32\x17.proctor.v1.TaskScoring\x12\x13\n\x0bnum_fewshot\x18\x07 \x01(\x05\x12\x13\n\x0bis_stand_in\x18\x08 \x01(\x08\x12\x12\n\nrow_source\x18\t \x01(\t\x12\x1b\n\x13row_source_revision\x18\n \x01(\t\x12\x0c\n\x04stop\x18\x0b \x03(\t\x12\x12\n\nmax_tokens\x18\x0c \x01(\x05\x12\x18\n\x0btemperature\x18\r \x01(\x01H\x00\x88\x01\x01\x12\x16\n\x0erequest_digest\x18\x0e \x01(\x0c\x12\x19\n\x11\x64\x65\x66inition_digest\x18\x0f \x01(\t\x12\x16\n\x0esamples_digest\x18\x10 \x01(\t\x12\x14\n\x0crequest_json\x18\x11 \x01(\tB\x0e\n\x0c_temperature*z\n\nCodeAnswer\x12\x1b\n\x17\x43ODE_ANSWER_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ODE_ANSWER_WHOLE\x10\x01\x12\x1b\n\x17\x43ODE_ANSWER_UNTIL_FENCE\x10\x02\x12\x1b\n\x17\x43ODE_ANSWER_FIRST_BLOCK\x10\x03*j\n\nOutputType\x12\x1b\n\x17OUTPUT_TYPE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bOUTPUT_TYPE_MULTIPLE_CHOICE\x10\x01\x12\x1e\n\x1aOUTPUT_TYPE_GENERATE_UNTIL\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17proctor/v1/sample.proto\x12\nproctor.v1\x1a\x17proctor/v1/limits.proto\"A\n\x0b\x43hatMessage\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12\x13\n\x0b\x66ields_json\x18\x03 \x01(\t\"V\n\x06Prompt\x12\x11\n\x04text\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x30\n\x08messages\x18\x02 \x03(\x0b\x32\x17.proctor.v1.ChatMessageB\x05\x88\xb5\x18\x80\x10\x42\x07\n\x05_text\"\x95\x01\n\x06Target\x12\x13\n\x06\x63hoice\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x14\n\x05texts\x18\x02 \x03(\tB\x05\x88\xb5\x18\x90N\x12\x1c\n\rright_choices\x18\x03 \x03(\x05\x42\x05\x88\xb5\x18\x90N\x12\x1a\n\x0bwrong_texts\x18\x04 \x03(\tB\x05\x88\xb5\x18\x90N\x12\x1b\n\x0c\x63hoice_texts\x18\x05 \x03(\tB\x05\x88\xb5\x18\x90NB\t\n\x07_choice\"k\n\tCodeCheck\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\r\n\x05tests\x18\x02 \x01(\t\x12&\n\x06\x61nswer\x18\x03 \x01(\x0e\x32\x16.proctor.v1.CodeAnswer\x12\x17\n\x0ftimeout_seconds\x18\x04 \x01(\x01\"\xa3\x02\n\x06Sample\x12\x10\n\x08position\x18\x01 \x01(\x05\x12\x0e\n\x06\x64oc_id\x18\x02 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\x12\"\n\x06prompt\x18\x04 \x01(\x0b\x32\x12.proctor.v1.Prompt\x12\x16\n\x07\x63hoices\x18\x05 \x03(\tB\x05\x88\xb5\x18\x90N\x12\"\n\x06target\x18\x06 \x01(\x0b\x32\x12.proctor.v1.Target\x12\x0f\n\x07\x63luster\x18\x07 \x01(\t\x12\x10\n\x08\x64oc_json\x18\x08 \x01(\t\x12\x0e\n\x06row_id\x18\t \x01(\t\x12\x13\n\x0bparams_json\x18\n \x01(\t\x12)\n\ncode_check\x18\x0b \x01(\x0b\x32\x15.proctor.v1.CodeCheck\x12\x14\n\x0crollout_spec\x18\x0c \x01(\x0c\"/\n\tMetricUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0coptions_json\x18\x02 \x01(\t\"\xab\x01\n\x0bTaskScoring\x12+\n\x0boutput_type\x18\x01 \x01(\x0e\x32\x16.proctor.v1.OutputType\x12&\n\x07metrics\x18\x02 \x03(\x0b\x32\x15.proctor.v1.MetricUse\x12\x14\n\x0c\x66ilters_json\x18\x03 \x01(\t\x12\x18\n\x10target_delimiter\x18\x04 \x01(\t\x12\x17\n\x0fkeeps_reasoning\x18\x05 \x01(\x08\"S\n\tTaskGroup\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05tasks\x18\x02 \x03(\t\x12(\n\x07metrics\x18\x03 \x03(\x0b\x32\x17.proctor.v1.GroupMetric\":\n\x0bGroupMetric\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x1b\n\x13is_weighted_by_size\x18\x02 \x01(\x08\"\xa1\x03\n\x0bPlannedTask\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x15\n\rsample_set_id\x18\x03 \x01(\t\x12\x14\n\x0c\x66irst_sample\x18\x04 \x01(\x03\x12\x14\n\x0csample_count\x18\x05 \x01(\x05\x12(\n\x07scoring\x18\x06 \x01(\x0b\x32\x17.proctor.v1.TaskScoring\x12\x13\n\x0bnum_fewshot\x18\x07 \x01(\x05\x12\x13\n\x0bis_stand_in\x18\x08 \x01(\x08\x12\x12\n\nrow_source\x18\t \x01(\t\x12\x1b\n\x13row_source_revision\x18\n \x01(\t\x12\x0c\n\x04stop\x18\x0b \x03(\t\x12\x12\n\nmax_tokens\x18\x0c \x01(\x05\x12\x18\n\x0btemperature\x18\r \x01(\x01H\x00\x88\x01\x01\x12\x16\n\x0erequest_digest\x18\x0e \x01(\x0c\x12\x19\n\x11\x64\x65\x66inition_digest\x18\x0f \x01(\t\x12\x16\n\x0esamples_digest\x18\x10 \x01(\t\x12\x14\n\x0crequest_json\x18\x11 \x01(\tB\x0e\n\x0c_temperature*z\n\nCodeAnswer\x12\x1b\n\x17\x43ODE_ANSWER_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ODE_ANSWER_WHOLE\x10\x01\x12\x1b\n\x17\x43ODE_ANSWER_UNTIL_FENCE\x10\x02\x12\x1b\n\x17\x43ODE_ANSWER_FIRST_BLOCK\x10\x03*j\n\nOutputType\x12\x1b\n\x17OUTPUT_TYPE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bOUTPUT_TYPE_MULTIPLE_CHOICE\x10\x01\x12\x1e\n\x1aOUTPUT_TYPE_GENERATE_UNTIL\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.sample_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CODEANSWER']._serialized_start=1494
-  _globals['_CODEANSWER']._serialized_end=1616
-  _globals['_OUTPUTTYPE']._serialized_start=1618
-  _globals['_OUTPUTTYPE']._serialized_end=1724
-  _globals['_CHATMESSAGE']._serialized_start=39
-  _globals['_CHATMESSAGE']._serialized_end=104
-  _globals['_PROMPT']._serialized_start=106
-  _globals['_PROMPT']._serialized_end=185
-  _globals['_TARGET']._serialized_start=187
-  _globals['_TARGET']._serialized_end=308
-  _globals['_CODECHECK']._serialized_start=310
-  _globals['_CODECHECK']._serialized_end=417
-  _globals['_SAMPLE']._serialized_start=420
-  _globals['_SAMPLE']._serialized_end=704
-  _globals['_METRICUSE']._serialized_start=706
-  _globals['_METRICUSE']._serialized_end=753
-  _globals['_TASKSCORING']._serialized_start=756
-  _globals['_TASKSCORING']._serialized_end=927
-  _globals['_TASKGROUP']._serialized_start=929
-  _globals['_TASKGROUP']._serialized_end=1012
-  _globals['_GROUPMETRIC']._serialized_start=1014
-  _globals['_GROUPMETRIC']._serialized_end=1072
-  _globals['_PLANNEDTASK']._serialized_start=1075
-  _globals['_PLANNEDTASK']._serialized_end=1492
+  _globals['_PROMPT'].fields_by_name['messages']._loaded_options = None
+  _globals['_PROMPT'].fields_by_name['messages']._serialized_options = b'\210\265\030\200\020'
+  _globals['_TARGET'].fields_by_name['texts']._loaded_options = None
+  _globals['_TARGET'].fields_by_name['texts']._serialized_options = b'\210\265\030\220N'
+  _globals['_TARGET'].fields_by_name['right_choices']._loaded_options = None
+  _globals['_TARGET'].fields_by_name['right_choices']._serialized_options = b'\210\265\030\220N'
+  _globals['_TARGET'].fields_by_name['wrong_texts']._loaded_options = None
+  _globals['_TARGET'].fields_by_name['wrong_texts']._serialized_options = b'\210\265\030\220N'
+  _globals['_TARGET'].fields_by_name['choice_texts']._loaded_options = None
+  _globals['_TARGET'].fields_by_name['choice_texts']._serialized_options = b'\210\265\030\220N'
+  _globals['_SAMPLE'].fields_by_name['choices']._loaded_options = None
+  _globals['_SAMPLE'].fields_by_name['choices']._serialized_options = b'\210\265\030\220N'
+  _globals['_CODEANSWER']._serialized_start=1562
+  _globals['_CODEANSWER']._serialized_end=1684
+  _globals['_OUTPUTTYPE']._serialized_start=1686
+  _globals['_OUTPUTTYPE']._serialized_end=1792
+  _globals['_CHATMESSAGE']._serialized_start=64
+  _globals['_CHATMESSAGE']._serialized_end=129
+  _globals['_PROMPT']._serialized_start=131
+  _globals['_PROMPT']._serialized_end=217
+  _globals['_TARGET']._serialized_start=220
+  _globals['_TARGET']._serialized_end=369
+  _globals['_CODECHECK']._serialized_start=371
+  _globals['_CODECHECK']._serialized_end=478
+  _globals['_SAMPLE']._serialized_start=481
+  _globals['_SAMPLE']._serialized_end=772
+  _globals['_METRICUSE']._serialized_start=774
+  _globals['_METRICUSE']._serialized_end=821
+  _globals['_TASKSCORING']._serialized_start=824
+  _globals['_TASKSCORING']._serialized_end=995
+  _globals['_TASKGROUP']._serialized_start=997
+  _globals['_TASKGROUP']._serialized_end=1080
+  _globals['_GROUPMETRIC']._serialized_start=1082
+  _globals['_GROUPMETRIC']._serialized_end=1140
+  _globals['_PLANNEDTASK']._serialized_start=1143
+  _globals['_PLANNEDTASK']._serialized_end=1560
 # @@protoc_insertion_point(module_scope)

@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from proctor.v1 import limits_pb2 as proctor_dot_v1_dot_limits__pb2
 from proctor.v1 import model_pb2 as proctor_dot_v1_dot_model__pb2
 from proctor.v1 import outcome_pb2 as proctor_dot_v1_dot_outcome__pb2
 from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 from proctor.v1 import sample_pb2 as proctor_dot_v1_dot_sample__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/work_messages.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16proctor/v1/model.proto\x1a\x18proctor/v1/outcome.proto\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\"\xa7\x01\n\nWorkSample\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\"\n\x06prompt\x18\x02 \x01(\x0b\x32\x12.proctor.v1.Prompt\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x13\n\x0bparams_json\x18\x04 \x01(\t\x12)\n\ncode_check\x18\x05 \x01(\x0b\x32\x15.proctor.v1.CodeCheck\x12\x14\n\x0crollout_spec\x18\x06 \x01(\x0c\"+\n\x0bSampleRange\x12\r\n\x05\x66irst\x18\x01 \x01(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\xdf\x04\n\tWorkShard\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05shard\x18\x02 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\r\n\x05\x65poch\x18\x04 \x01(\x05\x12\r\n\x05model\x18\x05 \x01(\t\x12\x0c\n\x04task\x18\x06 \x01(\t\x12\x0f\n\x07rollout\x18\x07 \x01(\x05\x12\'\n\x07samples\x18\x08 \x03(\x0b\x32\x16.proctor.v1.WorkSample\x12\x31\n\x0escoring_method\x18\t \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12,\n\x06params\x18\n \x01(\x0b\x32\x1c.proctor.v1.GenerationParams\x12\x0c\n\x04stop\x18\x0b \x03(\t\x12+\n\x0bprompt_form\x18\x0c \x01(\x0e\x32\x16.proctor.v1.PromptForm\x12*\n\ntruncation\x18\r \x01(\x0e\x32\x16.proctor.v1.Truncation\x12\x16\n\x0estream_answers\x18\x0e \x01(\x08\x12\x10\n\x08\x62\x61se_url\x18\x0f \x01(\t\x12\x1b\n\x13use_engine_defaults\x18\x10 \x01(\x08\x12\x19\n\x11\x66\x61iled_deliveries\x18\x11 \x01(\x05\x12,\n\ttime_left\x18\x12 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0e\x64ispatch_proof\x18\x13 \x01(\x0c\x12\x33\n\x12\x64ispatched_samples\x18\x14 \x03(\x0b\x32\x17.proctor.v1.SampleRange\x12\x17\n\x0fkeeps_reasoning\x18\x15 \x01(\x08\"\x82\x01\n\rDispatchProof\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x16\n\x0e\x64ispatch_proof\x18\x03 \x01(\x0c\x12\x0f\n\x07rollout\x18\x04 \x01(\x05\x12(\n\x07samples\x18\x05 \x03(\x0b\x32\x17.proctor.v1.SampleRange\"\x8f\x02\n\x0cOutcomeBatch\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x11\n\tworker_id\x18\x03 \x01(\t\x12%\n\x08outcomes\x18\x04 \x03(\x0b\x32\x13.proctor.v1.Outcome\x12>\n\x0b\x65nvironment\x18\x05 \x03(\x0b\x32).proctor.v1.OutcomeBatch.EnvironmentEntry\x12\x32\n\x0f\x64ispatch_proofs\x18\x06 \x03(\x0b\x32\x19.proctor.v1.DispatchProof\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\nTaskCounts\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x10\n\x08recorded\x18\x02 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x03\x12\x10\n\x08unparsed\x18\x04 \x01(\x03\"-\n\nShardCount\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x10\n\x08recorded\x18\x02 \x01(\x05\"\x88\x03\n\x0eProgressReport\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12%\n\x05tasks\x18\x03 \x03(\x0b\x32\x16.proctor.v1.TaskCounts\x12&\n\x06shards\x18\x04 \x03(\x0b\x32\x16.proctor.v1.ShardCount\x12:\n\x08\x66\x61ilures\x18\x05 \x03(\x0b\x32(.proctor.v1.ProgressReport.FailuresEntry\x12@\n\x0b\x65nvironment\x18\x06 \x03(\x0b\x32+.proctor.v1.ProgressReport.EnvironmentEntry\x12%\n\x05usage\x18\x07 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x1a/\n\rFailuresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x95\x01\n\nRunControl\x12#\n\x05state\x18\x01 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12%\n\x1dis_request_retry_budget_spent\x18\x03 \x01(\x08\x12,\n\ttime_left\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xcd\x06\n\x0cWorkerStatus\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x10\n\x08provider\x18\x04 \x01(\t\x12\x0e\n\x06models\x18\x05 \x03(\t\x12\x14\n\x0cloaded_model\x18\x06 \x01(\t\x12\x19\n\x11samples_in_flight\x18\x07 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x08 \x01(\x05\x12+\n\x07sent_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12=\n\x0b\x63\x61nnot_load\x18\n \x03(\x0b\x32(.proctor.v1.WorkerStatus.CannotLoadEntry\x12$\n\x04load\x18\x0b \x01(\x0b\x32\x16.proctor.v1.EngineLoad\x12>\n\x0b\x65nvironment\x18\x0c \x03(\x0b\x32).proctor.v1.WorkerStatus.EnvironmentEntry\x12\x15\n\rloading_model\x18\r \x01(\t\x12\x14\n\x0cready_models\x18\x0e \x03(\t\x12I\n\x11throttled_servers\x18\x0f \x03(\x0b\x32..proctor.v1.WorkerStatus.ThrottledServersEntry\x12\x0b\n\x03pod\x18\x10 \x01(\t\x12&\n\x05state\x18\x11 \x01(\x0e\x32\x17.proctor.v1.WorkerState\x12\x0c\n\x04note\x18\x12 \x01(\t\x12(\n\x08refusals\x18\x13 \x03(\x0b\x32\x16.proctor.v1.RefusedRun\x12\x1a\n\x12rollouts_in_flight\x18\x14 \x01(\x05\x12\x15\n\rrollout_slots\x18\x15 \x01(\x05\x1a\x31\n\x0f\x43\x61nnotLoadEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aS\n\x15ThrottledServersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12)\n\x05value\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp:\x02\x38\x01\";\n\nRefusedRun\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xba\x03\n\nRateReport\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x16\n\x0erate_limit_key\x18\x02 \x01(\t\x12\x0c\n\x04sent\x18\x03 \x01(\x03\x12\x14\n\x0crate_limited\x18\x04 \x01(\x03\x12\"\n\x1arequests_waiting_for_quota\x18\x05 \x01(\x05\x12-\n\tresume_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x1b\x61llowed_requests_per_second\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12&\n\x19\x61llowed_tokens_per_second\x18\x08 \x01(\x01H\x01\x88\x01\x01\x12\x43\n\x0frequest_retries\x18\t \x03(\x0b\x32*.proctor.v1.RateReport.RequestRetriesEntry\x1a\x35\n\x13RequestRetriesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x1e\n\x1c_allowed_requests_per_secondB\x1c\n\x1a_allowed_tokens_per_second\"\xa4\x02\n\tRateQuota\x12\x16\n\x0erate_limit_key\x18\x01 \x01(\t\x12 \n\x13requests_per_second\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x1e\n\x11tokens_per_second\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x31\n\x06shares\x18\x04 \x03(\x0b\x32!.proctor.v1.RateQuota.SharesEntry\x12-\n\tresume_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x16\n\x14_requests_per_secondB\x14\n\x12_tokens_per_second\"\x17\n\x15ListPoolModelsRequest\"a\n\x16ListPoolModelsResponse\x12%\n\x06models\x18\x01 \x03(\x0b\x32\x15.proctor.v1.ModelInfo\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0f\n\x07has_key\x18\x03 \x01(\x08\"7\n\x11ReadBundleRequest\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x12\n\nfirst_byte\x18\x02 \x01(\x03\"J\n\x12ReadBundleResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x12\n\nis_missing\x18\x03 \x01(\x08\"X\n\tBudgetUse\x12\x13\n\x0b\x61gent_steps\x18\x01 \x01(\x05\x12%\n\x05usage\x18\x02 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x12\x0f\n\x07seconds\x18\x03 \x01(\x01\"\xa9\x01\n\x16ReportBudgetUseRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12(\n\x05proof\x18\x03 \x01(\x0b\x32\x19.proctor.v1.DispatchProof\x12\x0e\n\x06sample\x18\x04 \x01(\x03\x12\x11\n\texecution\x18\x05 \x01(\t\x12#\n\x04used\x18\x06 \x01(\x0b\x32\x15.proctor.v1.BudgetUse\"\xa9\x01\n\x17ReportBudgetUseResponse\x12\x0f\n\x07problem\x18\x01 \x01(\t\x12\x12\n\nis_refused\x18\x02 \x01(\x08\x12&\n\x07\x65\x61rlier\x18\x03 \x01(\x0b\x32\x15.proctor.v1.BudgetUse\x12\x1a\n\x12\x65\x61rlier_executions\x18\x04 \x01(\x05\x12%\n\x05price\x18\x05 \x01(\x0b\x32\x16.proctor.v1.ModelPrice\"\xad\x01\n\x12PutArtifactRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12(\n\x05proof\x18\x03 \x01(\x0b\x32\x19.proctor.v1.DispatchProof\x12\x0e\n\x06sample\x18\x04 \x01(\x03\x12\x11\n\texecution\x18\x05 \x01(\t\x12\x0c\n\x04name\x18\x06 \x01(\t\x12\x0c\n\x04part\x18\x07 \x01(\x05\x12\x0f\n\x07\x63ontent\x18\x08 \x01(\x0c\":\n\x13PutArtifactResponse\x12\x0f\n\x07problem\x18\x01 \x01(\t\x12\x12\n\nis_refused\x18\x02 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/work_messages.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17proctor/v1/limits.proto\x1a\x16proctor/v1/model.proto\x1a\x18proctor/v1/outcome.proto\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\"\xa7\x01\n\nWorkSample\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\"\n\x06prompt\x18\x02 \x01(\x0b\x32\x12.proctor.v1.Prompt\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x13\n\x0bparams_json\x18\x04 \x01(\t\x12)\n\ncode_check\x18\x05 \x01(\x0b\x32\x15.proctor.v1.CodeCheck\x12\x14\n\x0crollout_spec\x18\x06 \x01(\x0c\"+\n\x0bSampleRange\x12\r\n\x05\x66irst\x18\x01 \x01(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"\xc5\x04\n\tWorkShard\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05shard\x18\x02 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\r\n\x05\x65poch\x18\x04 \x01(\x05\x12\r\n\x05model\x18\x05 \x01(\t\x12\x0c\n\x04task\x18\x06 \x01(\t\x12\x0f\n\x07rollout\x18\x07 \x01(\x05\x12\'\n\x07samples\x18\x08 \x03(\x0b\x32\x16.proctor.v1.WorkSample\x12\x31\n\x0escoring_method\x18\t \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12,\n\x06params\x18\n \x01(\x0b\x32\x1c.proctor.v1.GenerationParams\x12\x0c\n\x04stop\x18\x0b \x03(\t\x12+\n\x0bprompt_form\x18\x0c \x01(\x0e\x32\x16.proctor.v1.PromptForm\x12*\n\ntruncation\x18\r \x01(\x0e\x32\x16.proctor.v1.Truncation\x12\x16\n\x0estream_answers\x18\x0e \x01(\x08\x12\x10\n\x08\x62\x61se_url\x18\x0f \x01(\t\x12\x1b\n\x13use_engine_defaults\x18\x10 \x01(\x08\x12\x19\n\x11\x66\x61iled_deliveries\x18\x11 \x01(\x05\x12,\n\ttime_left\x18\x12 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\x0e\x64ispatch_proof\x18\x13 \x01(\x0b\x32\x19.proctor.v1.DispatchProof\x12\x17\n\x0fkeeps_reasoning\x18\x14 \x01(\x08\"\x8b\x01\n\x0f\x44ispatchedShard\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\r\n\x05shard\x18\x03 \x01(\x05\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12\x0f\n\x07rollout\x18\x05 \x01(\x05\x12(\n\x07samples\x18\x06 \x03(\x0b\x32\x17.proctor.v1.SampleRange\"1\n\rDispatchProof\x12\x12\n\ndispatched\x18\x01 \x01(\x0c\x12\x0c\n\x04hmac\x18\x02 \x01(\x0c\"\x9d\x02\n\x0cOutcomeBatch\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x11\n\tworker_id\x18\x03 \x01(\t\x12,\n\x08outcomes\x18\x04 \x03(\x0b\x32\x13.proctor.v1.OutcomeB\x05\x88\xb5\x18\xfa\x01\x12>\n\x0b\x65nvironment\x18\x05 \x03(\x0b\x32).proctor.v1.OutcomeBatch.EnvironmentEntry\x12\x39\n\x0f\x64ispatch_proofs\x18\x06 \x03(\x0b\x32\x19.proctor.v1.DispatchProofB\x05\x88\xb5\x18\xfa\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\nTaskCounts\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x10\n\x08recorded\x18\x02 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x03\x12\x10\n\x08unparsed\x18\x04 \x01(\x03\"-\n\nShardCount\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x10\n\x08recorded\x18\x02 \x01(\x05\"\x90\x03\n\x0eProgressReport\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12%\n\x05tasks\x18\x03 \x03(\x0b\x32\x16.proctor.v1.TaskCounts\x12.\n\x06shards\x18\x04 \x03(\x0b\x32\x16.proctor.v1.ShardCountB\x06\x88\xb5\x18\xc0\x84=\x12:\n\x08\x66\x61ilures\x18\x05 \x03(\x0b\x32(.proctor.v1.ProgressReport.FailuresEntry\x12@\n\x0b\x65nvironment\x18\x06 \x03(\x0b\x32+.proctor.v1.ProgressReport.EnvironmentEntry\x12%\n\x05usage\x18\x07 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x1a/\n\rFailuresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x95\x01\n\nRunControl\x12#\n\x05state\x18\x01 \x01(\x0e\x32\x14.proctor.v1.RunState\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12%\n\x1dis_request_retry_budget_spent\x18\x03 \x01(\x08\x12,\n\ttime_left\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xdb\x06\n\x0cWorkerStatus\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x10\n\x08provider\x18\x04 \x01(\t\x12\x15\n\x06models\x18\x05 \x03(\tB\x05\x88\xb5\x18\xd0\x0f\x12\x14\n\x0cloaded_model\x18\x06 \x01(\t\x12\x19\n\x11samples_in_flight\x18\x07 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x08 \x01(\x05\x12+\n\x07sent_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12=\n\x0b\x63\x61nnot_load\x18\n \x03(\x0b\x32(.proctor.v1.WorkerStatus.CannotLoadEntry\x12$\n\x04load\x18\x0b \x01(\x0b\x32\x16.proctor.v1.EngineLoad\x12>\n\x0b\x65nvironment\x18\x0c \x03(\x0b\x32).proctor.v1.WorkerStatus.EnvironmentEntry\x12\x15\n\rloading_model\x18\r \x01(\t\x12\x1b\n\x0cready_models\x18\x0e \x03(\tB\x05\x88\xb5\x18\xd0\x0f\x12I\n\x11throttled_servers\x18\x0f \x03(\x0b\x32..proctor.v1.WorkerStatus.ThrottledServersEntry\x12\x0b\n\x03pod\x18\x10 \x01(\t\x12&\n\x05state\x18\x11 \x01(\x0e\x32\x17.proctor.v1.WorkerState\x12\x0c\n\x04note\x18\x12 \x01(\t\x12(\n\x08refusals\x18\x13 \x03(\x0b\x32\x16.proctor.v1.RefusedRun\x12\x1a\n\x12rollouts_in_flight\x18\x14 \x01(\x05\x12\x15\n\rrollout_slots\x18\x15 \x01(\x05\x1a\x31\n\x0f\x43\x61nnotLoadEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aS\n\x15ThrottledServersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12)\n\x05value\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp:\x02\x38\x01\";\n\nRefusedRun\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xba\x03\n\nRateReport\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x16\n\x0erate_limit_key\x18\x02 \x01(\t\x12\x0c\n\x04sent\x18\x03 \x01(\x03\x12\x14\n\x0crate_limited\x18\x04 \x01(\x03\x12\"\n\x1arequests_waiting_for_quota\x18\x05 \x01(\x05\x12-\n\tresume_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x1b\x61llowed_requests_per_second\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12&\n\x19\x61llowed_tokens_per_second\x18\x08 \x01(\x01H\x01\x88\x01\x01\x12\x43\n\x0frequest_retries\x18\t \x03(\x0b\x32*.proctor.v1.RateReport.RequestRetriesEntry\x1a\x35\n\x13RequestRetriesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x1e\n\x1c_allowed_requests_per_secondB\x1c\n\x1a_allowed_tokens_per_second\"\xa4\x02\n\tRateQuota\x12\x16\n\x0erate_limit_key\x18\x01 \x01(\t\x12 \n\x13requests_per_second\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x1e\n\x11tokens_per_second\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x31\n\x06shares\x18\x04 \x03(\x0b\x32!.proctor.v1.RateQuota.SharesEntry\x12-\n\tresume_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x16\n\x14_requests_per_secondB\x14\n\x12_tokens_per_second\"\x17\n\x15ListPoolModelsRequest\"h\n\x16ListPoolModelsResponse\x12,\n\x06models\x18\x01 \x03(\x0b\x32\x15.proctor.v1.ModelInfoB\x05\x88\xb5\x18\xd0\x0f\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0f\n\x07has_key\x18\x03 \x01(\x08\"7\n\x11ReadBundleRequest\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x12\n\nfirst_byte\x18\x02 \x01(\x03\"J\n\x12ReadBundleResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x12\n\nis_missing\x18\x03 \x01(\x08\"X\n\tBudgetUse\x12\x13\n\x0b\x61gent_steps\x18\x01 \x01(\x05\x12%\n\x05usage\x18\x02 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x12\x0f\n\x07seconds\x18\x03 \x01(\x01\"\xa9\x01\n\x16ReportBudgetUseRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12(\n\x05proof\x18\x03 \x01(\x0b\x32\x19.proctor.v1.DispatchProof\x12\x0e\n\x06sample\x18\x04 \x01(\x03\x12\x11\n\texecution\x18\x05 \x01(\t\x12#\n\x04used\x18\x06 \x01(\x0b\x32\x15.proctor.v1.BudgetUse\"\xa9\x01\n\x17ReportBudgetUseResponse\x12\x0f\n\x07problem\x18\x01 \x01(\t\x12\x12\n\nis_refused\x18\x02 \x01(\x08\x12&\n\x07\x65\x61rlier\x18\x03 \x01(\x0b\x32\x15.proctor.v1.BudgetUse\x12\x1a\n\x12\x65\x61rlier_executions\x18\x04 \x01(\x05\x12%\n\x05price\x18\x05 \x01(\x0b\x32\x16.proctor.v1.ModelPrice\"\xad\x01\n\x12PutArtifactRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12(\n\x05proof\x18\x03 \x01(\x0b\x32\x19.proctor.v1.DispatchProof\x12\x0e\n\x06sample\x18\x04 \x01(\x03\x12\x11\n\texecution\x18\x05 \x01(\t\x12\x0c\n\x04name\x18\x06 \x01(\t\x12\x0c\n\x04part\x18\x07 \x01(\x05\x12\x0f\n\x07\x63ontent\x18\x08 \x01(\x0c\":\n\x13PutArtifactResponse\x12\x0f\n\x07problem\x18\x01 \x01(\t\x12\x12\n\nis_refused\x18\x02 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,78 +40,92 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_options = b'8\001'
+  _globals['_OUTCOMEBATCH'].fields_by_name['outcomes']._loaded_options = None
+  _globals['_OUTCOMEBATCH'].fields_by_name['outcomes']._serialized_options = b'\210\265\030\372\001'
+  _globals['_OUTCOMEBATCH'].fields_by_name['dispatch_proofs']._loaded_options = None
+  _globals['_OUTCOMEBATCH'].fields_by_name['dispatch_proofs']._serialized_options = b'\210\265\030\372\001'
   _globals['_PROGRESSREPORT_FAILURESENTRY']._loaded_options = None
   _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_options = b'8\001'
   _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_options = b'8\001'
+  _globals['_PROGRESSREPORT'].fields_by_name['shards']._loaded_options = None
+  _globals['_PROGRESSREPORT'].fields_by_name['shards']._serialized_options = b'\210\265\030\300\204='
   _globals['_WORKERSTATUS_CANNOTLOADENTRY']._loaded_options = None
   _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_options = b'8\001'
   _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_options = b'8\001'
   _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._loaded_options = None
   _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_options = b'8\001'
+  _globals['_WORKERSTATUS'].fields_by_name['models']._loaded_options = None
+  _globals['_WORKERSTATUS'].fields_by_name['models']._serialized_options = b'\210\265\030\320\017'
+  _globals['_WORKERSTATUS'].fields_by_name['ready_models']._loaded_options = None
+  _globals['_WORKERSTATUS'].fields_by_name['ready_models']._serialized_options = b'\210\265\030\320\017'
   _globals['_RATEREPORT_REQUESTRETRIESENTRY']._loaded_options = None
   _globals['_RATEREPORT_REQUESTRETRIESENTRY']._serialized_options = b'8\001'
   _globals['_RATEQUOTA_SHARESENTRY']._loaded_options = None
   _globals['_RATEQUOTA_SHARESENTRY']._serialized_options = b'8\001'
-  _globals['_WORKSAMPLE']._serialized_start=209
-  _globals['_WORKSAMPLE']._serialized_end=376
-  _globals['_SAMPLERANGE']._serialized_start=378
-  _globals['_SAMPLERANGE']._serialized_end=421
-  _globals['_WORKSHARD']._serialized_start=424
-  _globals['_WORKSHARD']._serialized_end=1031
-  _globals['_DISPATCHPROOF']._serialized_start=1034
-  _globals['_DISPATCHPROOF']._serialized_end=1164
-  _globals['_OUTCOMEBATCH']._serialized_start=1167
-  _globals['_OUTCOMEBATCH']._serialized_end=1438
-  _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_start=1388
-  _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_end=1438
-  _globals['_TASKCOUNTS']._serialized_start=1440
-  _globals['_TASKCOUNTS']._serialized_end=1518
-  _globals['_SHARDCOUNT']._serialized_start=1520
-  _globals['_SHARDCOUNT']._serialized_end=1565
-  _globals['_PROGRESSREPORT']._serialized_start=1568
-  _globals['_PROGRESSREPORT']._serialized_end=1960
-  _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_start=1861
-  _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_end=1908
-  _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_start=1388
-  _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_end=1438
-  _globals['_RUNCONTROL']._serialized_start=1963
-  _globals['_RUNCONTROL']._serialized_end=2112
-  _globals['_WORKERSTATUS']._serialized_start=2115
-  _globals['_WORKERSTATUS']._serialized_end=2960
-  _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_start=2774
-  _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_end=2823
-  _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_start=1388
-  _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_end=1438
-  _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_start=2877
-  _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_end=2960
-  _globals['_REFUSEDRUN']._serialized_start=2962
-  _globals['_REFUSEDRUN']._serialized_end=3021
-  _globals['_RATEREPORT']._serialized_start=3024
-  _globals['_RATEREPORT']._serialized_end=3466
-  _globals['_RATEREPORT_REQUESTRETRIESENTRY']._serialized_start=3351
-  _globals['_RATEREPORT_REQUESTRETRIESENTRY']._serialized_end=3404
-  _globals['_RATEQUOTA']._serialized_start=3469
-  _globals['_RATEQUOTA']._serialized_end=3761
-  _globals['_RATEQUOTA_SHARESENTRY']._serialized_start=3670
-  _globals['_RATEQUOTA_SHARESENTRY']._serialized_end=3715
-  _globals['_LISTPOOLMODELSREQUEST']._serialized_start=3763
-  _globals['_LISTPOOLMODELSREQUEST']._serialized_end=3786
-  _globals['_LISTPOOLMODELSRESPONSE']._serialized_start=3788
-  _globals['_LISTPOOLMODELSRESPONSE']._serialized_end=3885
-  _globals['_READBUNDLEREQUEST']._serialized_start=3887
-  _globals['_READBUNDLEREQUEST']._serialized_end=3942
-  _globals['_READBUNDLERESPONSE']._serialized_start=3944
-  _globals['_READBUNDLERESPONSE']._serialized_end=4018
-  _globals['_BUDGETUSE']._serialized_start=4020
-  _globals['_BUDGETUSE']._serialized_end=4108
-  _globals['_REPORTBUDGETUSEREQUEST']._serialized_start=4111
-  _globals['_REPORTBUDGETUSEREQUEST']._serialized_end=4280
-  _globals['_REPORTBUDGETUSERESPONSE']._serialized_start=4283
-  _globals['_REPORTBUDGETUSERESPONSE']._serialized_end=4452
-  _globals['_PUTARTIFACTREQUEST']._serialized_start=4455
-  _globals['_PUTARTIFACTREQUEST']._serialized_end=4628
-  _globals['_PUTARTIFACTRESPONSE']._serialized_start=4630
-  _globals['_PUTARTIFACTRESPONSE']._serialized_end=4688
+  _globals['_LISTPOOLMODELSRESPONSE'].fields_by_name['models']._loaded_options = None
+  _globals['_LISTPOOLMODELSRESPONSE'].fields_by_name['models']._serialized_options = b'\210\265\030\320\017'
+  _globals['_WORKSAMPLE']._serialized_start=234
+  _globals['_WORKSAMPLE']._serialized_end=401
+  _globals['_SAMPLERANGE']._serialized_start=403
+  _globals['_SAMPLERANGE']._serialized_end=446
+  _globals['_WORKSHARD']._serialized_start=449
+  _globals['_WORKSHARD']._serialized_end=1030
+  _globals['_DISPATCHEDSHARD']._serialized_start=1033
+  _globals['_DISPATCHEDSHARD']._serialized_end=1172
+  _globals['_DISPATCHPROOF']._serialized_start=1174
+  _globals['_DISPATCHPROOF']._serialized_end=1223
+  _globals['_OUTCOMEBATCH']._serialized_start=1226
+  _globals['_OUTCOMEBATCH']._serialized_end=1511
+  _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_start=1461
+  _globals['_OUTCOMEBATCH_ENVIRONMENTENTRY']._serialized_end=1511
+  _globals['_TASKCOUNTS']._serialized_start=1513
+  _globals['_TASKCOUNTS']._serialized_end=1591
+  _globals['_SHARDCOUNT']._serialized_start=1593
+  _globals['_SHARDCOUNT']._serialized_end=1638
+  _globals['_PROGRESSREPORT']._serialized_start=1641
+  _globals['_PROGRESSREPORT']._serialized_end=2041
+  _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_start=1942
+  _globals['_PROGRESSREPORT_FAILURESENTRY']._serialized_end=1989
+  _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_start=1461
+  _globals['_PROGRESSREPORT_ENVIRONMENTENTRY']._serialized_end=1511
+  _globals['_RUNCONTROL']._serialized_start=2044
+  _globals['_RUNCONTROL']._serialized_end=2193
+  _globals['_WORKERSTATUS']._serialized_start=2196
+  _globals['_WORKERSTATUS']._serialized_end=3055
+  _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_start=2869
+  _globals['_WORKERSTATUS_CANNOTLOADENTRY']._serialized_end=2918
+  _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_start=1461
+  _globals['_WORKERSTATUS_ENVIRONMENTENTRY']._serialized_end=1511
+  _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_start=2972
+  _globals['_WORKERSTATUS_THROTTLEDSERVERSENTRY']._serialized_end=3055
+  _globals['_REFUSEDRUN']._serialized_start=3057
+  _globals['_REFUSEDRUN']._serialized_end=3116
+  _globals['_RATEREPORT']._serialized_start=3119
+  _globals['_RATEREPORT']._serialized_end=3561
+  _globals['_RATEREPORT_REQUESTRETRIESENTRY']._serialized_start=3446
+  _globals['_RATEREPORT_REQUESTRETRIESENTRY']._serialized_end=3499
+  _globals['_RATEQUOTA']._serialized_start=3564
+  _globals['_RATEQUOTA']._serialized_end=3856
+  _globals['_RATEQUOTA_SHARESENTRY']._serialized_start=3765
+  _globals['_RATEQUOTA_SHARESENTRY']._serialized_end=3810
+  _globals['_LISTPOOLMODELSREQUEST']._serialized_start=3858
+  _globals['_LISTPOOLMODELSREQUEST']._serialized_end=3881
+  _globals['_LISTPOOLMODELSRESPONSE']._serialized_start=3883
+  _globals['_LISTPOOLMODELSRESPONSE']._serialized_end=3987
+  _globals['_READBUNDLEREQUEST']._serialized_start=3989
+  _globals['_READBUNDLEREQUEST']._serialized_end=4044
+  _globals['_READBUNDLERESPONSE']._serialized_start=4046
+  _globals['_READBUNDLERESPONSE']._serialized_end=4120
+  _globals['_BUDGETUSE']._serialized_start=4122
+  _globals['_BUDGETUSE']._serialized_end=4210
+  _globals['_REPORTBUDGETUSEREQUEST']._serialized_start=4213
+  _globals['_REPORTBUDGETUSEREQUEST']._serialized_end=4382
+  _globals['_REPORTBUDGETUSERESPONSE']._serialized_start=4385
+  _globals['_REPORTBUDGETUSERESPONSE']._serialized_end=4554
+  _globals['_PUTARTIFACTREQUEST']._serialized_start=4557
+  _globals['_PUTARTIFACTREQUEST']._serialized_end=4730
+  _globals['_PUTARTIFACTRESPONSE']._serialized_start=4732
+  _globals['_PUTARTIFACTRESPONSE']._serialized_end=4790
 # @@protoc_insertion_point(module_scope)

@@ -128,7 +128,6 @@ class WorkShard(_message.Message):
     FAILED_DELIVERIES_FIELD_NUMBER: _builtins.int
     TIME_LEFT_FIELD_NUMBER: _builtins.int
     DISPATCH_PROOF_FIELD_NUMBER: _builtins.int
-    DISPATCHED_SAMPLES_FIELD_NUMBER: _builtins.int
     KEEPS_REASONING_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
@@ -160,10 +159,6 @@ class WorkShard(_message.Message):
     """
     failed_deliveries: _builtins.int
     """Failed deliveries of these samples in earlier messages; 0 in messages of the scheduler."""
-    dispatch_proof: _builtins.bytes
-    """Proves which samples the scheduler dispatched: HMAC-SHA-256 over run, epoch, shard, attempt, rollout and
-    dispatched_samples. Empty without a key.
-    """
     keeps_reasoning: _builtins.bool
     """Take code from the whole text of the model, its reasoning included."""
     @_builtins.property
@@ -183,10 +178,8 @@ class WorkShard(_message.Message):
         """From when this message was sent until no more requests start. RunControl.time_left overrides it. Unset means for ever."""
 
     @_builtins.property
-    def dispatched_samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___SampleRange]:
-        """Samples that `dispatch_proof` covers, in ascending order: those of the message that the scheduler sent. A message that
-        a worker cut holds a part of them.
-        """
+    def dispatch_proof(self) -> Global___DispatchProof:
+        """Proves which samples the scheduler dispatched. A message that a worker cut holds a part of them."""
 
     def __init__(
         self,
@@ -209,53 +202,82 @@ class WorkShard(_message.Message):
         use_engine_defaults: _builtins.bool = ...,
         failed_deliveries: _builtins.int = ...,
         time_left: _duration_pb2.Duration | None = ...,
-        dispatch_proof: _builtins.bytes = ...,
-        dispatched_samples: _abc.Iterable[Global___SampleRange] | None = ...,
+        dispatch_proof: Global___DispatchProof | None = ...,
         keeps_reasoning: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["params", b"params", "time_left", b"time_left"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dispatch_proof", b"dispatch_proof", "params", b"params", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "dispatch_proof", b"dispatch_proof", "dispatched_samples", b"dispatched_samples", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "keeps_reasoning", b"keeps_reasoning", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "base_url", b"base_url", "dispatch_proof", b"dispatch_proof", "epoch", b"epoch", "failed_deliveries", b"failed_deliveries", "keeps_reasoning", b"keeps_reasoning", "model", b"model", "params", b"params", "prompt_form", b"prompt_form", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "scoring_method", b"scoring_method", "shard", b"shard", "stop", b"stop", "stream_answers", b"stream_answers", "task", b"task", "time_left", b"time_left", "truncation", b"truncation", "use_engine_defaults", b"use_engine_defaults"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WorkShard: _TypeAlias = WorkShard  # noqa: Y015
 
 @_typing.final
-class DispatchProof(_message.Message):
-    """What a shard came with, for results to check."""
+class DispatchedShard(_message.Message):
+    """What the scheduler dispatched in one message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
     SHARD_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
-    DISPATCH_PROOF_FIELD_NUMBER: _builtins.int
     ROLLOUT_FIELD_NUMBER: _builtins.int
     SAMPLES_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    epoch: _builtins.int
+    """Epoch of the run."""
     shard: _builtins.int
     """Number of the shard in the run."""
     attempt: _builtins.int
     """Number of the dispatch."""
-    dispatch_proof: _builtins.bytes
-    """WorkShard.dispatch_proof."""
     rollout: _builtins.int
-    """WorkShard.rollout."""
+    """0-based repetition."""
     @_builtins.property
     def samples(self) -> _containers.RepeatedCompositeFieldContainer[Global___SampleRange]:
-        """WorkShard.dispatched_samples."""
+        """Samples of the message, in ascending order."""
 
     def __init__(
         self,
         *,
+        run_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
         shard: _builtins.int = ...,
         attempt: _builtins.int = ...,
-        dispatch_proof: _builtins.bytes = ...,
         rollout: _builtins.int = ...,
         samples: _abc.Iterable[Global___SampleRange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "dispatch_proof", b"dispatch_proof", "rollout", b"rollout", "samples", b"samples", "shard", b"shard"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "epoch", b"epoch", "rollout", b"rollout", "run_id", b"run_id", "samples", b"samples", "shard", b"shard"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DispatchedShard: _TypeAlias = DispatchedShard  # noqa: Y015
+
+@_typing.final
+class DispatchProof(_message.Message):
+    """What a shard came with. A worker returns it as it is, for scheduler and results to check."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DISPATCHED_FIELD_NUMBER: _builtins.int
+    HMAC_FIELD_NUMBER: _builtins.int
+    dispatched: _builtins.bytes
+    """A serialized DispatchedShard: these bytes are signed, so that they are parsed only where the signature is right."""
+    hmac: _builtins.bytes
+    """HMAC-SHA-256 over `dispatched`."""
+    def __init__(
+        self,
+        *,
+        dispatched: _builtins.bytes = ...,
+        hmac: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dispatched", b"dispatched", "hmac", b"hmac"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

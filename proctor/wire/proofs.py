@@ -31,13 +31,17 @@ class DispatchedShard:
     rollout: int
     samples: tuple[range, ...]
 
-    def dispatch_proof(self, key: str) -> bytes:
-        """The HMAC-SHA-256 over all fields, of 32 bytes. Raises ValueError without a key."""
-        if not key:
-            raise ValueError("a dispatch proof needs a key")
-        samples = ",".join([f"{each.start}-{each.stop}" for each in self.samples])
-        dispatched = f"{self.run_id}/{self.epoch}/{self.shard}/{self.attempt}/{self.rollout}/{samples}"
-        return hmac.digest(key.encode(), dispatched.encode(), "sha256")
+    def proof(self, key: str) -> work_messages_pb2.DispatchProof:
+        """Raises ValueError without a key."""
+        dispatched = work_messages_pb2.DispatchedShard(
+            run_id=self.run_id,
+            epoch=self.epoch,
+            shard=self.shard,
+            attempt=self.attempt,
+            rollout=self.rollout,
+            samples=_ranges_to_proto(self.samples),
+        ).SerializeToString()
+        return work_messages_pb2.DispatchProof(dispatched=dispatched, hmac=_dispatch_hmac(dispatched, key))
 
 
 def as_ranges(samples: Iterable[int]) -> tuple[range, ...]:
@@ -55,24 +59,25 @@ def prove_dispatch(work: work_messages_pb2.WorkShard, key: str) -> None:
     """Fills the dispatch proof of a complete message with samples."""
     samples = as_ranges(sample.sample for sample in work.samples)
     dispatched = DispatchedShard(work.run_id, work.epoch, work.shard, work.attempt, work.rollout, samples)
-    work.dispatch_proof = dispatched.dispatch_proof(key)
-    work.dispatched_samples.extend(ranges_to_proto(samples))
+    work.dispatch_proof.CopyFrom(dispatched.proof(key))
 
 
-def ranges_to_proto(ranges: Iterable[range]) -> Sequence[work_messages_pb2.SampleRange]:
-    return [work_messages_pb2.SampleRange(first=each.start, count=len(each)) for each in ranges]
+def proved_shard(proof: work_messages_pb2.DispatchProof, key: str) -> DispatchedShard | None:
+    """What the scheduler dispatched with this proof; None for a proof that it did not make."""
+    # Nothing is parsed before: a forged proof may have any content.
+    if not hmac.compare_digest(proof.hmac, _dispatch_hmac(proof.dispatched, key)):
+        return None
+    shard = work_messages_pb2.DispatchedShard.FromString(proof.dispatched)
+    samples = tuple([range(each.first, each.first + each.count) for each in shard.samples])
+    return DispatchedShard(shard.run_id, shard.epoch, shard.shard, shard.attempt, shard.rollout, samples)
 
 
-def ranges_from_proto(ranges: Iterable[work_messages_pb2.SampleRange]) -> tuple[range, ...]:
-    return tuple([range(each.first, each.first + each.count) for each in ranges])
-
-
-def is_dispatched(sent: RolloutMessage, key: str) -> bool:
-    """Whether the message of a worker proves that the worker was sent its sample."""
-    proof, ranges = sent.proof, ranges_from_proto(sent.proof.samples)
-    dispatched = DispatchedShard(sent.run_id, sent.epoch, proof.shard, proof.attempt, proof.rollout, ranges)
-    is_proved = hmac.compare_digest(proof.dispatch_proof, dispatched.dispatch_proof(key))
-    return is_proved and any(sent.sample in samples for samples in ranges)
+def dispatch_of(sent: RolloutMessage, key: str) -> DispatchedShard | None:
+    """The shard of the rollout; None where the message does not prove that its worker was sent the sample."""
+    shard = proved_shard(sent.proof, key)
+    if shard is None or (shard.run_id, shard.epoch) != (sent.run_id, sent.epoch):
+        return None
+    return shard if any(sent.sample in samples for samples in shard.samples) else None
 
 
 def run_of(sent: RolloutMessage) -> RunId:
@@ -88,16 +93,24 @@ def proved_samples(
 ) -> dict[tuple[int, int, int], frozenset[int]]:
     """Samples by shard, attempt and rollout for which the batch has a valid dispatch proof."""
     proved: dict[tuple[int, int, int], frozenset[int]] = {}
-    for given in batch.dispatch_proofs:
-        ranges = ranges_from_proto(given.samples)
-        dispatched = DispatchedShard(
-            batch.run_id, batch.epoch, given.shard, given.attempt, given.rollout, ranges
-        )
-        # Only then are ranges expanded: a forged one may have any length.
-        if hmac.compare_digest(given.dispatch_proof, dispatched.dispatch_proof(key)):
-            shard_attempt = (given.shard, given.attempt, given.rollout)
-            proved[shard_attempt] = proved.get(shard_attempt, frozenset()).union(*ranges)
+    for proof in batch.dispatch_proofs:
+        shard = proved_shard(proof, key)
+        if shard is not None and (shard.run_id, shard.epoch) == (batch.run_id, batch.epoch):
+            dispatch = (shard.shard, shard.attempt, shard.rollout)
+            proved[dispatch] = proved.get(dispatch, frozenset()).union(*shard.samples)
     return proved
+
+
+def _dispatch_hmac(dispatched: bytes, key: str) -> bytes:
+    """HMAC-SHA-256. Raises ValueError without a key."""
+    if not key:
+        raise ValueError("a dispatch proof needs a key")
+    # The prefix distinguishes this input from that of a progress proof, which has the same key.
+    return hmac.digest(key.encode(), b"dispatch/" + dispatched, "sha256")
+
+
+def _ranges_to_proto(ranges: Iterable[range]) -> Sequence[work_messages_pb2.SampleRange]:
+    return [work_messages_pb2.SampleRange(first=each.start, count=len(each)) for each in ranges]
 
 
 def progress_proof(payload: bytes, key: str) -> str:

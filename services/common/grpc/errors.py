@@ -20,6 +20,8 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
+from services.common.bounded_messages import TooManyItems, read_message
+from services.common.checked_fields import invalid_field
 from services.common.errors import DomainError, ErrorKind, MessageTooLarge, RemoteError
 
 ERROR_DOMAIN = "proctor"
@@ -97,6 +99,9 @@ class MalformedRequest(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARA
 
 def parsed(kind: type[M], request: bytes) -> M:
     try:
-        return kind.FromString(request)
+        return read_message(kind, request)
+    except TooManyItems as error:
+        # `from None`: a chain of errors would keep the message in memory until a garbage collection.
+        raise invalid_field(error.field, f"must have at most {error.limit} items") from None
     except DecodeError as error:
         raise MalformedRequest(expected=kind.DESCRIPTOR.name) from error

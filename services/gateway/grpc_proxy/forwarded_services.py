@@ -8,6 +8,8 @@ from urllib.parse import unquote
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from structlog.contextvars import bind_contextvars
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
@@ -32,6 +34,7 @@ from proctor.values.names.user import Caller
 from proctor.wire.uploads import send_chunks
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc.caller import PREFIX, caller_metadata
+from services.common.grpc.errors import parsed
 from services.common.structured_logs import get_logger
 from services.common.traces import is_tracing
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
@@ -82,9 +85,10 @@ ProxyContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A method as it is admitted and forwarded."""
+    """A method as it is admitted and forwarded. `kind` is the class of its requests."""
 
     path: str
+    kind: type[Message]
     permission: Permission
     admission: Admission
     reads: MessageReads
@@ -100,16 +104,27 @@ class _Call:
         async with self.admission.admitted(caller, self.permission, size):
             yield caller
 
+    async def checked(self, messages: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """The messages of a stream, of which each is read. Raises what `parsed` raises."""
+        async for message in messages:
+            parsed(self.kind, message)
+            yield message
+
     @asynccontextmanager
     async def request(
         self, context: ProxyContext, messages: AsyncIterable[bytes]
     ) -> AsyncIterator[tuple[bytes, Caller]]:
-        """The only message of a call that is admitted, and its caller. Raises what `MessageReads` raises."""
+        """The only message of a call that is admitted, and its caller.
+
+        Raises what `MessageReads` and `parsed` raise.
+        """
         async with AsyncExitStack() as held:
             caller = await held.enter_async_context(self.admitted(context, 0))
             reader = _reader(caller, context.peer())
             request = await held.enter_async_context(self.reads.message(messages, reader))
             held.enter_context(self.admission.slots.counted_bytes(caller.name, len(request)))
+            # What its service would refuse for its size is not sent there.
+            parsed(self.kind, request)
             yield request, caller
 
 
@@ -131,7 +146,8 @@ class ForwardedService:
     def _handler(self, method: MethodDescriptor) -> "grpc.RpcMethodHandler[bytes, bytes]":
         """All take requests as streams: the library reads a single message before it calls a handler."""
         path = f"/{self.service.full_name}/{method.name}"
-        call = _Call(path, method_permission(method.name), self.admission, self.reads)
+        kind = GetMessageClass(method.input_type)
+        call = _Call(path, kind, method_permission(method.name), self.admission, self.reads)
         amend = AMENDMENTS.get(method.name, unchanged)
         if method.client_streaming:
             return grpc.stream_unary_rpc_method_handler(self._forward_upload(call, amend))
@@ -158,7 +174,7 @@ class ForwardedService:
             async with call.admitted(context, STREAMED_BYTES) as caller:
                 upload = start(timeout=context.time_remaining(), metadata=_metadata(context, caller))
                 try:
-                    return await send_chunks(upload, _first_amended(messages, amend, caller))
+                    return await send_chunks(upload, _first_amended(call.checked(messages), amend, caller))
                 except grpc.aio.AioRpcError as error:
                     await _pass_on(error, context, self.backend)
 

@@ -7,6 +7,7 @@ from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, STATES_OF_ALL_RUNS
 from proctor.wire.proofs import PROGRESS_PROOF, is_progress_proved
 from proctor.wire.values import COUNTS
+from services.common.bounded_messages import read_message
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.scheduler.progress.progress_tracker import ProgressReport, ProgressTracker
@@ -40,7 +41,7 @@ class NatsProgressReports:
         if not is_progress_proved(message.data, proof, self._dispatch_proof_key):
             self._warn(message.subject)
             return
-        report = work_messages_pb2.ProgressReport.FromString(message.data)
+        report = read_message(work_messages_pb2.ProgressReport, message.data)
         self._tracker.record(report_from_proto(report), self._clock.monotonic())
 
     def _warn(self, subject: str) -> None:

@@ -9,6 +9,7 @@ from nats.aio.msg import Msg
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import ALL_RATES
 from proctor.wire.convert import Codec
+from services.common.bounded_messages import read_message
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket
 from services.common.structured_logs import get_logger
@@ -41,7 +42,7 @@ class NatsRateReports:
 
     async def _record(self, message: Msg) -> None:
         try:
-            report = REPORT.from_proto(work_messages_pb2.RateReport.FromString(message.data))
+            report = REPORT.from_proto(read_message(work_messages_pb2.RateReport, message.data))
         except DecodeError:
             log.warning("unreadable rate report", subject=message.subject)
             return

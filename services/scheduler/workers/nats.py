@@ -11,6 +11,7 @@ from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.wire.errors import UnknownNumber
 from proctor.wire.values import MODEL
+from services.common.bounded_messages import read_message
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS
@@ -55,7 +56,7 @@ class NatsWorkerRegistry:
         before = self._forget(key)
         if value is not None:
             try:
-                worker = HEARTBEAT.from_proto(work_messages_pb2.WorkerStatus.FromString(value))
+                worker = HEARTBEAT.from_proto(read_message(work_messages_pb2.WorkerStatus, value))
             except (DecodeError, UnknownNumber):
                 log.warning("unreadable heartbeat", worker=key)
                 return
@@ -102,7 +103,7 @@ class NatsModelListRequests:
         try:
             subject = messaging.model_list_subject(pool)
             reply = await self._connection.request(subject, _REQUEST, timeout=self._limit_seconds)
-            response = work_messages_pb2.ListPoolModelsResponse.FromString(reply.data)
+            response = read_message(work_messages_pb2.ListPoolModelsResponse, reply.data)
         except NoRespondersError:
             return PoolListing(problem="No worker of the pool is running; start one.")
         except DecodeError:

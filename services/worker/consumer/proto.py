@@ -12,12 +12,11 @@ from proctor.values.run import RunId
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.enums import member_of
-from proctor.wire.proofs import ranges_from_proto
 from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT, ROLLOUT_SPEC
 from services.worker.engines.engine import Sampling
 from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.execution.run_states import NEVER
-from services.worker.execution.shard import Shard, ShardSample
+from services.worker.execution.shard import DispatchProof, Shard, ShardSample
 
 
 def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, completes_text: bool) -> Shard:
@@ -39,8 +38,7 @@ def shard_from_proto(work: work_messages_pb2.WorkShard, sent_at: datetime, *, co
         truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
         deadline=sent_at + work.time_left.ToTimedelta() if work.HasField("time_left") else NEVER,
         base_url=work.base_url,
-        dispatch_proof=work.dispatch_proof,
-        dispatched_samples=ranges_from_proto(work.dispatched_samples),
+        dispatch_proof=DispatchProof(work.dispatch_proof.dispatched, work.dispatch_proof.hmac),
         keeps_reasoning=work.keeps_reasoning,
     )
 

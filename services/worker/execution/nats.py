@@ -39,14 +39,14 @@ _ANSWERED = "answered"
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
     # One proof for each dispatch, of which several parts may be in the batch.
-    shards = {shard.dispatch_proof: shard for shard in batch.shards}
+    proofs = dict.fromkeys(shard.dispatch_proof for shard in batch.shards)
     return work_messages_pb2.OutcomeBatch(
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id=worker_id,
         outcomes=[_outcome_to_proto(outcome) for outcome in batch.outcomes],
         environment=environment,
-        dispatch_proofs=[proof_to_proto(each) for each in shards.values() if each.dispatch_proof],
+        dispatch_proofs=[proof_to_proto(each) for each in proofs if each.hmac],
     ).SerializeToString()
 
 

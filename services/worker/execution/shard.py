@@ -30,6 +30,14 @@ class ShardSample:
 
 
 @dataclass(frozen=True, slots=True)
+class DispatchProof:
+    """What the scheduler dispatched, as its bytes, and its signature of them."""
+
+    dispatched: bytes = b""
+    hmac: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class Shard:
     run_id: RunId
     number: int
@@ -45,9 +53,8 @@ class Shard:
     deadline: datetime
     # The server to ask instead of the pool's own; empty means the pool's own.
     base_url: str = ""
-    # Echoed with the outcomes: results checks that the scheduler dispatched these samples.
-    dispatch_proof: bytes = b""
-    dispatched_samples: tuple[range, ...] = ()
+    # Returned with the outcomes: results checks that the scheduler dispatched these samples.
+    dispatch_proof: DispatchProof = DispatchProof()
     # Code is taken from the whole text of the model.
     keeps_reasoning: bool = False
 

@@ -101,7 +101,7 @@ class NatsExecution:
         request = work_messages_pb2.PutArtifactRequest(
             run_id=self._shard.run_id,
             epoch=self._shard.epoch,
-            proof=proof_to_proto(self._shard),
+            proof=proof_to_proto(self._shard.dispatch_proof),
             sample=self._sample,
             execution=self.execution,
             name=name,
@@ -116,7 +116,7 @@ class NatsExecution:
         request = work_messages_pb2.ReportBudgetUseRequest(
             run_id=self._shard.run_id,
             epoch=self._shard.epoch,
-            proof=proof_to_proto(self._shard),
+            proof=proof_to_proto(self._shard.dispatch_proof),
             sample=self._sample,
             execution=self.execution,
             used=BUDGET_USE.to_proto(used),

@@ -26,7 +26,6 @@ from proctor.wire.proofs import (
     DispatchedShard,
     as_ranges,
     is_progress_proved,
-    ranges_to_proto,
 )
 from proctor.wire.values import GROUP, OUTCOME
 from services.common.grpc.client import open_channel
@@ -208,16 +207,7 @@ def batch_to_proto(batch: OutcomeBatch) -> work_messages_pb2.OutcomeBatch:
         for key, numbers in samples.items()
     ]
     return work_messages_pb2.OutcomeBatch(
-        dispatch_proofs=[
-            work_messages_pb2.DispatchProof(
-                shard=each.shard,
-                attempt=each.attempt,
-                rollout=each.rollout,
-                samples=ranges_to_proto(each.samples),
-                dispatch_proof=each.dispatch_proof(DISPATCH_PROOF_KEY),
-            )
-            for each in dispatched
-        ],
+        dispatch_proofs=[each.proof(DISPATCH_PROOF_KEY) for each in dispatched],
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id="worker-1",

@@ -100,15 +100,8 @@ def _answers(shard: work_messages_pb2.WorkShard) -> work_messages_pb2.OutcomeBat
         )
         for sample in shard.samples
     ]
-    proof = work_messages_pb2.DispatchProof(
-        shard=shard.shard,
-        attempt=shard.attempt,
-        rollout=shard.rollout,
-        samples=shard.dispatched_samples,
-        dispatch_proof=shard.dispatch_proof,
-    )
     return work_messages_pb2.OutcomeBatch(
-        dispatch_proofs=[proof],
+        dispatch_proofs=[shard.dispatch_proof],
         run_id=shard.run_id,
         epoch=shard.epoch,
         worker_id="hand",

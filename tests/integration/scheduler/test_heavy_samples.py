@@ -80,13 +80,7 @@ async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardStream, Jet
 def proved_by(work: work_messages_pb2.WorkShard) -> frozenset[int]:
     """The samples that its dispatch proof covers."""
     batch = work_messages_pb2.OutcomeBatch(run_id=work.run_id, epoch=work.epoch)
-    batch.dispatch_proofs.add(
-        shard=work.shard,
-        attempt=work.attempt,
-        rollout=work.rollout,
-        samples=work.dispatched_samples,
-        dispatch_proof=work.dispatch_proof,
-    )
+    batch.dispatch_proofs.append(work.dispatch_proof)
     return proved_samples(batch, DISPATCH_PROOF_KEY)[work.shard, work.attempt, work.rollout]
 
 

@@ -7,7 +7,8 @@ from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
-from proctor.wire.proofs import is_dispatched, run_of
+from proctor.wire.proofs import dispatch_of, run_of
+from services.common.bounded_messages import read_message
 from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.artifacts.artifact import ArtifactPart
 from services.scheduler.rollouts.artifacts.store_artifact import ArtifactRefused, StoreArtifact
@@ -23,7 +24,7 @@ class NatsArtifacts:
         await self._requests.answer(self)
 
     async def respond(self, data: bytes) -> work_messages_pb2.PutArtifactResponse:
-        sent = work_messages_pb2.PutArtifactRequest.FromString(data)
+        sent = read_message(work_messages_pb2.PutArtifactRequest, data)
         await self._store_artifact.store(self._part(sent), sent.epoch, sent.content)
         return work_messages_pb2.PutArtifactResponse()
 
@@ -33,7 +34,7 @@ class NatsArtifacts:
 
     def _part(self, sent: work_messages_pb2.PutArtifactRequest) -> ArtifactPart:
         """Raises `ArtifactRefused` where the worker was not sent the rollout, DecodeError for no run's id."""
-        if not is_dispatched(sent, self._dispatch_proof_key):
+        dispatch = dispatch_of(sent, self._dispatch_proof_key)
+        if dispatch is None:
             raise ArtifactRefused(problem="the worker was not sent this rollout.")
-        rollout = sent.proof.rollout
-        return ArtifactPart(run_of(sent), sent.sample, rollout, sent.execution, sent.name, sent.part)
+        return ArtifactPart(run_of(sent), sent.sample, dispatch.rollout, sent.execution, sent.name, sent.part)

@@ -7,8 +7,9 @@ from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
-from proctor.wire.proofs import is_dispatched, run_of
+from proctor.wire.proofs import dispatch_of, run_of
 from proctor.wire.values import BUDGET_USE, EARLIER_USE
+from services.common.bounded_messages import read_message
 from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.budgets.budget_report import BudgetReport
 from services.scheduler.rollouts.budgets.record_budget_use import BudgetUseRefused, RecordBudgetUse
@@ -24,7 +25,7 @@ class NatsBudgets:
         await self._requests.answer(self)
 
     async def respond(self, data: bytes) -> work_messages_pb2.ReportBudgetUseResponse:
-        sent = work_messages_pb2.ReportBudgetUseRequest.FromString(data)
+        sent = read_message(work_messages_pb2.ReportBudgetUseRequest, data)
         return EARLIER_USE.to_proto(await self._recording.record(self._report(sent)))
 
     def refuse(self, problem: str, error: Exception) -> work_messages_pb2.ReportBudgetUseResponse:
@@ -33,7 +34,8 @@ class NatsBudgets:
 
     def _report(self, sent: work_messages_pb2.ReportBudgetUseRequest) -> BudgetReport:
         """Raises `BudgetUseRefused` for a rollout that was not sent, DecodeError for no run's id."""
-        if not is_dispatched(sent, self._dispatch_proof_key):
+        dispatch = dispatch_of(sent, self._dispatch_proof_key)
+        if dispatch is None:
             raise BudgetUseRefused(problem="the worker was not sent this rollout.")
         used = BUDGET_USE.from_proto(sent.used)
-        return BudgetReport(run_of(sent), sent.epoch, sent.sample, sent.proof.rollout, sent.execution, used)
+        return BudgetReport(run_of(sent), sent.epoch, sent.sample, dispatch.rollout, sent.execution, used)

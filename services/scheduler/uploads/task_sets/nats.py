@@ -6,6 +6,7 @@ from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
+from services.common.bounded_messages import read_message
 from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.uploads.errors import TasksNotFound
 from services.scheduler.uploads.task_sets.find_tasks import FindBundle
@@ -20,7 +21,7 @@ class NatsBundleAnswers:
         await self._requests.answer(self)
 
     async def respond(self, data: bytes) -> work_messages_pb2.ReadBundleResponse:
-        wanted = work_messages_pb2.ReadBundleRequest.FromString(data)
+        wanted = read_message(work_messages_pb2.ReadBundleRequest, data)
         content = await self._bundles.find(wanted.digest, max(wanted.first_byte, 0))
         return work_messages_pb2.ReadBundleResponse(content=content)
 

@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
-from proctor.v1.work_messages_pb2 import DispatchProof, PutArtifactRequest, PutArtifactResponse, SampleRange
+from proctor.v1.work_messages_pb2 import PutArtifactRequest, PutArtifactResponse
 from proctor.values import messaging
 from proctor.wire.proofs import DispatchedShard
 from services.common.clock import SystemClock
@@ -50,17 +50,10 @@ async def run_id(harness: BatchHarness) -> str:
 
 def request(run_id: str, key: str = KEY, **changes: object) -> PutArtifactRequest:
     dispatched = DispatchedShard(run_id, 1, 7, 2, 1, (range(3, 5),))
-    proof = DispatchProof(
-        shard=7,
-        attempt=2,
-        rollout=1,
-        dispatch_proof=dispatched.dispatch_proof(key),
-        samples=[SampleRange(first=3, count=2)],
-    )
     fields = {
         "run_id": run_id,
         "epoch": 1,
-        "proof": proof,
+        "proof": dispatched.proof(key),
         "sample": 4,
         "execution": EXECUTION,
         "name": "diff.patch",

@@ -1,6 +1,7 @@
 """Used budgets of rollouts: recorded where the worker was sent them, and carried to the next execution."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,10 +11,8 @@ from nats.aio.client import Client
 from proctor.v1.outcome_pb2 import TokenUsage
 from proctor.v1.work_messages_pb2 import (
     BudgetUse,
-    DispatchProof,
     ReportBudgetUseRequest,
     ReportBudgetUseResponse,
-    SampleRange,
 )
 from proctor.values import messaging
 from proctor.wire.proofs import DispatchedShard
@@ -53,16 +52,9 @@ def used(steps: int, tokens: int = 0, seconds: float = 0.0) -> BudgetUse:
 def request(
     run_id: str, execution: str = FIRST, *, epoch: int = 1, key: str = KEY, **changes: object
 ) -> ReportBudgetUseRequest:
-    dispatched = DispatchedShard(run_id, epoch, 7, 2, 1, (range(3, 5),))
-    proof = DispatchProof(
-        shard=7,
-        attempt=2,
-        rollout=1,
-        dispatch_proof=dispatched.dispatch_proof(key),
-        samples=[SampleRange(first=3, count=2)],
-    )
-    fields = {"sample": 4, "used": used(1), **changes}
-    return ReportBudgetUseRequest(run_id=run_id, epoch=epoch, proof=proof, execution=execution, **fields)  # type: ignore[arg-type]  # fields of a message
+    proof = DispatchedShard(run_id, epoch, 7, 2, 1, (range(3, 5),)).proof(key)
+    fields: dict[str, Any] = {"sample": 4, "used": used(1), **changes}
+    return ReportBudgetUseRequest(run_id=run_id, epoch=epoch, proof=proof, execution=execution, **fields)
 
 
 async def report(connection: Client, sent: ReportBudgetUseRequest) -> ReportBudgetUseResponse:

@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from proctor.v1 import work_messages_pb2
-from proctor.wire.proofs import DispatchedShard, as_ranges, ranges_to_proto
+from proctor.wire.proofs import DispatchedShard, as_ranges
 from services.common.errors import DispatchProofKeyUnusable
 from services.common.process import usable_dispatch_proof_key
 from services.results.outcomes.proto import drop_unproved
@@ -17,10 +17,15 @@ SIZE = 4
 def add_dispatch_proof(batch: work_messages_pb2.OutcomeBatch, shard: int, *samples: int) -> None:
     """As the scheduler makes it."""
     ranges = as_ranges(samples or range(10 * shard, 10 * shard + SIZE))
-    dispatch_proof = DispatchedShard(RUN, 1, shard, 1, 0, ranges).dispatch_proof(KEY)
-    batch.dispatch_proofs.add(
-        shard=shard, attempt=1, dispatch_proof=dispatch_proof, samples=ranges_to_proto(ranges)
-    )
+    batch.dispatch_proofs.append(DispatchedShard(RUN, 1, shard, 1, 0, ranges).proof(KEY))
+
+
+def changed(proof: work_messages_pb2.DispatchProof, **changes: int) -> None:
+    """Fields of what was dispatched, under the signature of what really was."""
+    shard = work_messages_pb2.DispatchedShard.FromString(proof.dispatched)
+    for name, value in changes.items():
+        setattr(shard.samples[0] if name == "count" else shard, name, value)
+    proof.dispatched = shard.SerializeToString()
 
 
 def batch_of(*shards: int, epoch: int = 1) -> work_messages_pb2.OutcomeBatch:
@@ -58,13 +63,14 @@ def test_a_dispatch_proof_covers_only_samples_that_were_dispatched(sample: int, 
 def test_samples_cannot_be_added_to_a_dispatch_proof() -> None:
     batch = batch_of(3)
     batch.outcomes[0].sample = 34
-    batch.dispatch_proofs[0].samples[0].count = SIZE + 1
+    changed(batch.dispatch_proofs[0], count=SIZE + 1)
     assert drop_unproved(batch, KEY) == 1
     everything = batch_of(3)
-    everything.dispatch_proofs[0].samples[0].count = 2**62
+    changed(everything.dispatch_proofs[0], count=2**62)
     assert drop_unproved(everything, KEY) == 1
     other_rollout = batch_of(3)
-    other_rollout.outcomes[0].rollout = other_rollout.dispatch_proofs[0].rollout = 1
+    other_rollout.outcomes[0].rollout = 1
+    changed(other_rollout.dispatch_proofs[0], rollout=1)
     assert drop_unproved(other_rollout, KEY) == 1
 
 
@@ -84,16 +90,17 @@ def test_a_dispatch_proof_is_of_one_run_epoch_shard_and_key() -> None:
     other_run.run_id = "22222222-2222-4222-8222-222222222222"
     assert drop_unproved(other_run, KEY) == 1
     moved = batch_of(3)
-    moved.dispatch_proofs[0].shard = moved.outcomes[0].shard = 4
+    moved.outcomes[0].shard = 4
+    changed(moved.dispatch_proofs[0], shard=4)
     assert drop_unproved(moved, KEY) == 1
     empty = batch_of(3)
-    empty.dispatch_proofs[0].dispatch_proof = b""
+    empty.dispatch_proofs[0].hmac = b""
     assert drop_unproved(empty, KEY) == 1
 
 
 def test_nothing_is_proved_without_a_key() -> None:
     with pytest.raises(ValueError, match="needs a key"):
-        DispatchedShard(RUN, 1, 3, 1, 0, (range(4),)).dispatch_proof("")
+        DispatchedShard(RUN, 1, 3, 1, 0, (range(4),)).proof("")
     with pytest.raises(ValueError, match="needs a key"):
         drop_unproved(batch_of(3), "")
 

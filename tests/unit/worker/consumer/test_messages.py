@@ -244,5 +244,6 @@ def test_a_batch_shows_each_dispatch_proof_of_its_shards_once() -> None:
     first, again = dispatched(work_shard(1, [1, 2])), dispatched(work_shard(1, [1, 2], attempt=2))
     other_part = dispatched(work_shard(1, [5, 6]))
     batch = as_answered(*(work.SerializeToString() for work in (first, again, other_part)))
-    assert [(each.shard, each.attempt) for each in batch.dispatch_proofs] == [(1, 1), (1, 2), (1, 1)]
+    shown = [work_messages_pb2.DispatchedShard.FromString(each.dispatched) for each in batch.dispatch_proofs]
+    assert [(each.shard, each.attempt) for each in shown] == [(1, 1), (1, 2), (1, 1)]
     assert drop_unproved(batch, KEY) == 0

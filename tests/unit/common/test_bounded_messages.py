@@ -1,0 +1,84 @@
+"""Messages of others are refused by the number of their items before anything converts them."""
+
+import gc
+import resource
+
+import pytest
+from google.protobuf.message import DecodeError
+
+from proctor.v1 import comparison_service_pb2, outcome_pb2, sample_pb2, work_messages_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from services.common.bounded_messages import MAX_ITEMS, MAX_ITEMS_IN_ALL, TooManyItems, read_message
+
+
+def empty_items(field: int, count: int) -> bytes:
+    return bytes([field << 3 | 2, 0]) * count
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "name", "limit"),
+    [
+        (comparison_service_pb2.CompareRunsRequest, 1, "run_ids", MAX_ITEMS),
+        (work_messages_pb2.OutcomeBatch, 4, "outcomes", 250),
+        (work_messages_pb2.OutcomeBatch, 6, "dispatch_proofs", 250),
+        (work_messages_pb2.WorkerStatus, 14, "ready_models", 2000),
+    ],
+)
+def test_a_list_may_have_as_many_items_as_its_contract_says(
+    kind: type, field: int, name: str, limit: int
+) -> None:
+    assert len(getattr(read_message(kind, empty_items(field, limit)), name)) == limit
+    with pytest.raises(TooManyItems) as refused:
+        read_message(kind, empty_items(field, limit + 1))
+    assert (refused.value.field, refused.value.limit) == (name, limit)
+
+
+def test_lists_of_parts_and_maps_are_counted() -> None:
+    order = scheduler_pb2.SubmitRunRequest()
+    order.order.tasks.extend(["x"] * (MAX_ITEMS + 1))
+    with pytest.raises(TooManyItems) as refused:
+        read_message(scheduler_pb2.SubmitRunRequest, order.SerializeToString())
+    assert refused.value.field == "order.tasks"
+    batch = work_messages_pb2.OutcomeBatch(environment={str(i): "" for i in range(MAX_ITEMS + 1)})
+    with pytest.raises(TooManyItems):
+        read_message(work_messages_pb2.OutcomeBatch, batch.SerializeToString())
+
+
+def test_lists_in_lists_are_counted_alone_and_together() -> None:
+    def of_choices(samples: int, choices: int) -> bytes:
+        sample = sample_pb2.Sample(target=sample_pb2.Target(texts=[""] * choices))
+        return run_record_pb2.PutSamplesRequest(samples=[sample] * samples).SerializeToString()
+
+    kept = read_message(run_record_pb2.PutSamplesRequest, of_choices(2, 10_000))
+    assert len(kept.samples) == 2
+    with pytest.raises(TooManyItems) as alone:
+        read_message(run_record_pb2.PutSamplesRequest, of_choices(4, 10_001))
+    assert (alone.value.field, alone.value.limit) == ("samples.target.texts", 10_000)
+    with pytest.raises(TooManyItems) as together:
+        read_message(run_record_pb2.PutSamplesRequest, of_choices(26, 10_000))
+    assert together.value.limit == MAX_ITEMS_IN_ALL
+
+
+def test_bytes_of_no_message_are_a_decode_error() -> None:
+    with pytest.raises(DecodeError) as refused:
+        read_message(outcome_pb2.Outcome, b"\xff")
+    assert not isinstance(refused.value, TooManyItems)
+
+
+def test_refused_messages_stay_in_memory_no_longer() -> None:
+    """Without a garbage collection: few objects are made, so that none comes by itself."""
+    content = empty_items(1, 2_000_000)
+    gc.disable()
+    try:
+        peaks = [peak_kib_after_refusal(content) for _ in range(40)]
+    finally:
+        gc.enable()
+    # One takes some 70 MiB.
+    assert peaks[-1] < peaks[0] + 200 * 1024
+
+
+def peak_kib_after_refusal(content: bytes) -> int:
+    with pytest.raises(TooManyItems):
+        read_message(comparison_service_pb2.CompareRunsRequest, content)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
