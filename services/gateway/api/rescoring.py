@@ -12,7 +12,7 @@ from proctor.wire.enums import number_of
 from services.gateway.api.runs.job import task_figures
 from services.gateway.api.runs.schemas import FigureShown
 from services.gateway.backends.calls import ResultsCalls
-from services.gateway.http.parameters import JobId, RequestBody, Text
+from services.gateway.http.parameters import MAX_FIELDS, JobId, RequestBody, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import json_text, present
 from services.gateway.http.problem import problems
@@ -30,7 +30,7 @@ def _writable(value: dict[str, Any]) -> dict[str, Any]:
 class MetricRequested(RequestBody):
     """A metric with its options beside it, as in a metric_list."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra={"maxProperties": MAX_FIELDS})
 
     metric: Text = Field(min_length=1)
 
@@ -57,10 +57,17 @@ class RescoreRequest(RequestBody):
         Annotated[MetricRequested, BeforeValidator(_named, json_schema_input_type=str | MetricRequested)]
     ] = Field(
         default_factory=list,
+        max_length=MAX_FIELDS,
         description="Names, or entries of a metric_list with their options; empty means the task's own",
         examples=[["exact_match", {"metric": "exact_match", "ignore_case": True}]],
     )
-    filters: list[Annotated[dict[str, Any], AfterValidator(_writable)]] | None = Field(
+    filters: (
+        Annotated[
+            list[Annotated[dict[str, Any], Field(max_length=MAX_FIELDS), AfterValidator(_writable)]],
+            Field(max_length=MAX_FIELDS),
+        ]
+        | None
+    ) = Field(
         default=None, description="In the form of a filter_list; null means the task's own, empty means none"
     )
     reasoning: Reasoning | None = Field(

@@ -29,7 +29,15 @@ from services.gateway.api.runs.schemas import JobListed
 from services.gateway.auth.identity import User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.parameters import (
+    JSON_INT_MAX,
+    MAX_FIELDS,
+    MAX_TASKS,
+    Cursor,
+    Keywords,
+    RequestBody,
+    Text,
+)
 from services.gateway.http.paths import ROLLOUTS
 from services.gateway.http.presentation import json_text, present
 from services.gateway.http.problem import problems
@@ -73,7 +81,9 @@ class AgentBudgets(RequestBody):
         max_length=1000,
         description="Instead of a template; {instruction}, {model}, {base_url} and {token} are replaced",
     )
-    environment: dict[str, Text] = Field(default={}, description="Variables of the program")
+    environment: dict[str, Text] = Field(
+        default={}, max_length=MAX_FIELDS, description="Variables of the program"
+    )
 
     def to_proto(self) -> rollout_pb2.RolloutAgent:
         return rollout_pb2.RolloutAgent(
@@ -114,8 +124,10 @@ class RolloutsRequest(RequestBody):
     )
     rollouts: Rollouts = None
     agent: AgentBudgets = AgentBudgets()
-    overrides: dict[Text, dict[str, JsonValue]] = Field(
-        default={}, description="Name of a task's folder → overrides in the form of overrides.json"
+    overrides: dict[Text, Annotated[dict[str, JsonValue], Field(max_length=MAX_FIELDS)]] = Field(
+        default={},
+        max_length=MAX_TASKS,
+        description="Name of a task's folder → overrides in the form of overrides.json",
     )
     project_id: ProjectId = 0
     params: Params | None = None

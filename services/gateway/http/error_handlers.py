@@ -83,6 +83,8 @@ _PAGE_DETAILS = {
     "RUN_NOT_FOUND": "Run {run_id} not found.",
     NO_SUCH_PAGE: "This list has no such page: its address is incomplete or belongs to another list.",
 }
+# Each fault is written twice, as a sentence and as a field: a body may have thousands.
+_MAX_SHOWN_FAULTS = 20
 _NO_PAGE = "No page has this address."
 # Used where the service names no time. A queue stays full for a while; a restart takes a second or two.
 _DEFAULT_RETRY_SECONDS = {429: 30, 503: 2}
@@ -171,8 +173,11 @@ async def _domain_problem(request: Request, error: Exception) -> JSONResponse:
 
 async def _malformed_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    faults = [_field_problem(fault) for fault in error.errors()]
+    found = error.errors()
+    faults = [_field_problem(fault) for fault in found[:_MAX_SHOWN_FAULTS]]
     detail = "; ".join(f"{fault.field}: {fault.message}" for fault in faults)
+    if len(found) > len(faults):
+        detail += f"; and {len(found) - len(faults)} more"
     problem = plain_problem(request.url.path, 422, "INVALID_PARAMETER", detail)
     return problem_response(problem.model_copy(update={"errors": faults}))
 

@@ -17,6 +17,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic_core import CoreSchema
 
@@ -47,6 +48,10 @@ class Keywords:
         return {**handler(schema), **self.keywords}
 
 
+# Of one object, and of a map whose keys are names of fields or options.
+MAX_FIELDS = 100
+# Of a list or map of tasks.
+MAX_TASKS = 1000
 # Neither Postgres nor an engine takes a NUL character.
 NO_NUL = r"^[^\x00]*$"
 Text = Annotated[str, AfterValidator(_utf8), Keywords({"pattern": NO_NUL})]
@@ -65,6 +70,14 @@ class RequestBody(BaseModel):
     """A body of JSON: a number is not read from a text, nor from true, and there are no other fields."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_few_fields(cls, given: object) -> object:
+        """pydantic would write an error for each unknown field."""
+        if isinstance(given, dict) and len(given) > MAX_FIELDS:
+            raise ValueError(f"it may have at most {MAX_FIELDS} fields")
+        return given
 
     @field_validator("*", mode="before")
     @classmethod

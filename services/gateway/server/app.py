@@ -44,6 +44,7 @@ from services.gateway.pages.live.views import LiveViews
 from services.gateway.pages.problems import PageResponses
 from services.gateway.pages.routes import ROUTERS as PAGE_ROUTERS
 from services.gateway.pages.runs.live import LiveRuns
+from services.gateway.server.bounded_requests import BoundedRequests
 from services.gateway.server.description import HeadRequests, describe_errors
 from services.gateway.server.middleware import AdmittedRequests, BodyLimit, LimitedBodies, RequestLog
 from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
@@ -137,6 +138,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     admissions = {"http": parts.admission, "websocket": parts.sockets, "public": parts.public_forms}
     app.add_middleware(AdmittedRequests, admissions=admissions, limit=parts.body_limit)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
+    app.add_middleware(BoundedRequests)
     app.add_middleware(RequestLog, clock=parts.clock)
     return app
 

@@ -23,6 +23,7 @@ from services.gateway.grpc_proxy.message_reads import READ_SECONDS
 from services.gateway.http.error_handlers import asks_for_page, problem_of, problem_response
 from services.gateway.http.paths import KEY_COOKIE, METHODS, PROBES, READING_METHODS, is_page
 from services.gateway.metrics import HTTP_IN_PROGRESS, HTTP_SECONDS
+from services.gateway.server.bounded_requests import PartCount
 
 log = get_logger()
 
@@ -49,7 +50,7 @@ class BodyLimit:
 
 
 class LimitedBodies:
-    """Refuses a body with too many bytes, and one that takes too long."""
+    """Refuses a body with too many bytes or parts, and one that takes too long."""
 
     def __init__(self, app: ASGIApp, *, limit: BodyLimit) -> None:
         self._app = app
@@ -63,6 +64,7 @@ class LimitedBodies:
         declared, received, is_whole = _declared_bytes(scope), 0, False
         max_bytes = self._limit.of(scope["path"])
         is_streamed = scope["path"] in self._limit.streamed
+        parts = None if is_streamed else PartCount(scope)
         deadline = asyncio.get_running_loop().time() + BODY_SECONDS
         # FastAPI reports any other class of error as a malformed body.
         too_large = HTTPException(413, f"The body is larger than {max_bytes} bytes; send a smaller one.")
@@ -82,9 +84,12 @@ class LimitedBodies:
             except TimeoutError as error:
                 raise HTTPException(408, "The body did not come in time; send it again.") from error
             is_whole = not message.get("more_body", False)
-            received += len(message.get("body", b""))
+            content = message.get("body", b"")
+            received += len(content)
             if received > max_bytes:
                 raise too_large
+            if parts and (problem := parts.problem(content)):
+                raise HTTPException(413, problem)
             return message
 
         return limited

@@ -20,7 +20,7 @@ from services.gateway.api.comparisons.conclusions import (
 from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.suites.schemas import BenchmarkName
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
-from services.gateway.http.parameters import RequestBody, Text
+from services.gateway.http.parameters import MAX_FIELDS, MAX_TASKS, RequestBody, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, present
 from services.gateway.http.problem import problems
@@ -59,9 +59,13 @@ class CompareRequest(RequestBody):
         default="", max_length=128, description="Required with models; all its versions"
     )
     metrics: list[Text] = Field(
-        default_factory=list, description='Empty means each task\'s main metric; "accuracy" means acc'
+        default_factory=list,
+        max_length=MAX_FIELDS,
+        description='Empty means each task\'s main metric; "accuracy" means acc',
     )
-    tasks: list[Text] = Field(default_factory=list, description="Empty means all that the runs share")
+    tasks: list[Text] = Field(
+        default_factory=list, max_length=MAX_TASKS, description="Empty means all that the runs share"
+    )
     force: bool = Field(
         default=False, description="Compare different scoring methods or options of a metric, with a warning"
     )

@@ -28,7 +28,7 @@ from services.gateway.api.runs.requests import (
     check_nesting,
 )
 from services.gateway.http.errors import FileIsWhole
-from services.gateway.http.parameters import Count, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.parameters import MAX_FIELDS, Count, Cursor, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_text
 
 _MAX_NAMES = 100
@@ -56,7 +56,7 @@ class MetricWithOptions(RequestBody):
     """A metric with options of its own."""
 
     name: Text = Field(min_length=1, max_length=64, examples=["exact_match"])
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict, max_length=MAX_FIELDS)
 
     @field_validator("options")
     @classmethod

@@ -19,7 +19,15 @@ from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.enums import number_of, value_of
 from services.gateway.api.suites.schemas import BenchmarkFilter
-from services.gateway.http.parameters import JSON_INT_MAX, Count, Cursor, RequestBody, Text
+from services.gateway.http.parameters import (
+    JSON_INT_MAX,
+    MAX_FIELDS,
+    MAX_TASKS,
+    Count,
+    Cursor,
+    RequestBody,
+    Text,
+)
 
 # Protobuf cannot parse messages that are nested much deeper.
 _MAX_NESTING = 16
@@ -79,7 +87,7 @@ RepetitionPenalty = Annotated[float | None, _in_range("repetition_penalty")]
 class Params(RequestBody):
     """Parameters of generation for any provider. Unlisted ones are passed to the provider unchanged."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra={"maxProperties": MAX_FIELDS})
 
     temperature: Temperature = Field(default=None, description="0 is greedy")
     top_p: Annotated[float | None, _in_range("top_p")] = None
@@ -173,7 +181,9 @@ class RunRequest(RequestBody):
         description='"mine@2" is version 2 of a suite of your own',
     )
     config: ModelConfig
-    tasks: list[Text] = Field(default_factory=list, description="Tasks of the suite; empty means all")
+    tasks: list[Text] = Field(
+        default_factory=list, max_length=MAX_TASKS, description="Tasks of the suite; empty means all"
+    )
     limit: Count = Field(default=None, description="First N rows of each task")
     num_fewshot: int | None = Field(default=None, ge=0, le=MAX_FEWSHOT, description="Examples in each prompt")
     rollouts: Rollouts = None

@@ -12,7 +12,7 @@ from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.names.suite_name import split_name
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import SuiteNotFound, SuiteVersionNamed
-from services.gateway.http.parameters import Keywords, RequestBody, Text
+from services.gateway.http.parameters import MAX_TASKS, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_value, present
 
 _MAX_NAMED = 20
@@ -88,7 +88,7 @@ class NewSuite(RequestBody):
     document: Text = Field(min_length=1, description="The YAML file as text")
     file_name: Text = Field(default="", max_length=255, description="Its name, for error messages")
     files: dict[Text, Content] = Field(
-        default_factory=dict, description="Data files by their path in the document"
+        default_factory=dict, max_length=MAX_TASKS, description="Data files by their path in the document"
     )
 
     def to_document(self) -> suite_pb2.SuiteDocument:
