@@ -15,7 +15,7 @@ from services.worker.rollouts.shell.shell_protocol import observation
 from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command
-from services.worker.verification.bundles import inflated
+from services.worker.verification.bundles import inflated_scripts
 
 SOLUTION = "/solution"
 _SOLVE = f"{SOLUTION}/solve.sh"
@@ -45,7 +45,7 @@ class ExecuteAgent:
     async def _solve(self, sandbox: Sandbox, rollout_spec: RolloutSpec, trajectory: Trajectory) -> AgentEnd:
         # That of an earlier step of the task must not be executed again.
         await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", SOLUTION)))
-        await sandbox.put(SOLUTION, await asyncio.to_thread(inflated, rollout_spec.task.solution))
+        await sandbox.put(SOLUTION, await asyncio.to_thread(inflated_scripts, rollout_spec.task.solution))
         seconds = rollout_spec.task.limits.agent_seconds
         result = await sandbox.run(shell_command(rollout_spec, ("bash", _SOLVE), seconds))
         trajectory.add("agent", "The solution of the task.", self.clock.now())

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from proctor.values.rollout import TaskArtifact
 from services.worker.sandboxes.errors import FilesRefused
 from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
+from services.worker.sandboxes.tar_files import PackedFile, ReadFile, pack, read_files
 
 
 def inflated(bundle: bytes) -> bytes:
@@ -23,6 +23,19 @@ def inflated(bundle: bytes) -> bytes:
     if not inflater.eof:
         raise FilesRefused(path="the task", problem=f"its bundle has more than {maximum:,} bytes.")
     return tar
+
+
+def inflated_scripts(bundle: bytes) -> bytes:
+    """As `inflated`, with LF for the CR LF of shell scripts, which no shell takes. Raises FilesRefused."""
+    tar = inflated(bundle)
+    if b"\r\n" not in tar:
+        return tar
+    files = read_files(io.BytesIO(tar), "the task", TarLimits())
+    return pack({file.name: PackedFile(_unix_lines(file), file.mode) for file in files})
+
+
+def _unix_lines(file: ReadFile) -> bytes:
+    return file.content.replace(b"\r\n", b"\n") if file.name.endswith(".sh") else file.content
 
 
 def below(tar: bytes, *folders: str) -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -22,7 +22,7 @@ from services.worker.sandboxes.sandbox import (
 )
 from services.worker.sandboxes.tar_files import pack, read_files
 from services.worker.verification.agent_files import made_ready
-from services.worker.verification.bundles import inflated, with_artifacts
+from services.worker.verification.bundles import inflated, inflated_scripts, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.not_started import not_started
 from services.worker.verification.pytest_request import PytestRequest, suspicions_in
@@ -144,20 +144,14 @@ class VerifyRollout:
     ) -> VerifierResult:
         """The task's own program, as it is."""
         if task.tests:
-            await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated, task.tests))
+            await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated_scripts, task.tests))
             if wheels := await asyncio.to_thread(self.wheels, task.tests):
                 await sandbox.put(f"{RUNNER}/wheels", wheels)
         command = Command(
             ("/bin/sh", "-c", _WITH_RUNNER, "sh", RUNNER, _LOGS, *task.test_command),
             stdin=await asyncio.to_thread(self.execute_pytest.runner),
             cwd=task.cwd,
-            env={
-                "PATH": f"{RUNNER}/bin:{DEFAULT_PATH}",
-                "PYTHONPATH": f"{PACKAGES}:{SITE}",
-                "PYTHONDONTWRITEBYTECODE": "1",
-                **task.environment,
-                **task.verifier_environment,
-            },
+            env=_environment(task),
             timeout_seconds=task.limits.verifier_seconds,
             output_bytes=OUTPUT_BYTES,
         )
@@ -167,6 +161,18 @@ class VerifyRollout:
         if task.verifier is VerifierKind.PYTEST_SUMMARY:
             return _of_summary(result.text, suspicions)
         return await _of_reward(sandbox, result.text, suspicions)
+
+
+def _environment(task: RolloutTask) -> Mapping[str, str]:
+    """The task's variables, with the runner of tests before its own programs and modules."""
+    own = {"PATH": DEFAULT_PATH, **task.environment, **task.verifier_environment}
+    modules = [PACKAGES, SITE, *filter(None, [own.get("PYTHONPATH")])]
+    return {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **own,
+        "PATH": f"{RUNNER}/bin:{own['PATH']}",
+        "PYTHONPATH": ":".join(modules),
+    }
 
 
 def _is_named(task: RolloutTask, name: str) -> bool:

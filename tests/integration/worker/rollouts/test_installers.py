@@ -77,6 +77,31 @@ async def test_what_is_there_is_installed(rollouts: ExecuteRollout, tmp_path: Pa
     assert "1 passed" in result.log
 
 
+VARIABLES = {
+    "PATH": f"uvx pytest {TEST} && helper | grep helped",
+    "PYTHONPATH": f"python3 -m pytest {TEST} && python3 -c 'import inner'",
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+async def test_variables_of_a_task_leave_the_runner_of_tests(
+    rollouts: ExecuteRollout, tmp_path: Path, name: str
+) -> None:
+    folder = right_folder(tmp_path / "a", f"chmod +x lib/helper; {VARIABLES[name]}")
+    dockerfile = "WORKDIR /app\nCOPY . .\nENV PATH=/app/lib:/usr/bin:/bin\nENV PYTHONPATH=/app/lib\n"
+    files = {"Dockerfile": dockerfile, "lib/inner.py": "", "lib/helper": "#!/bin/sh\necho helped\n"}
+    write(folder / "environment", files)
+    result = await judged(rollouts, folder)
+    assert result.score == 1.0, result.log
+
+
+async def test_scripts_with_the_lines_of_another_system_run(rollouts: ExecuteRollout, tmp_path: Path) -> None:
+    folder = right_folder(tmp_path / "a", f"if true; then pytest {TEST}; fi")
+    test = folder / "tests" / "test.sh"
+    test.write_bytes(test.read_bytes().replace(b"\n", b"\r\n"))
+    assert (await judged(rollouts, folder)).score == 1.0
+
+
 @pytest.mark.parametrize("line", REFUSED)
 async def test_what_is_not_there_gives_no_score(rollouts: ExecuteRollout, tmp_path: Path, line: str) -> None:
     with pytest.raises(VerifierFailed, match=line):

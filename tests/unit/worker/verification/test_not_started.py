@@ -26,6 +26,7 @@ REASONS = [
     "env: ‘python3.13’: No such file or directory",
     "collected 0 items\r\n",
     "Ran 0 tests in 0.000s",
+    "ERROR: Could not find a version that satisfies the requirement pandas (from versions: none)",
     "pip: pandas cannot be installed: a sandbox has no network\n1 error in 0.10s",
     "test.sh: line 2: $'\\r': command not found",
     "python3: can't open file '/tests/test_state.py': [Errno 2] No such file or directory",
