@@ -38,6 +38,7 @@ class TokenUsage:
         return self.completion_tokens - self.reasoning_tokens
 
 
+NO_TOKENS = TokenUsage()
 USAGE_NAMES = tuple(each.name for each in fields(TokenUsage))
 
 

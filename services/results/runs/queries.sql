@@ -28,8 +28,12 @@ SELECT epoch, is_frozen FROM run_records WHERE run_id = :run_id FOR UPDATE;
 -- name: open_epoch: Accept outcomes again, for a later epoch
 UPDATE run_records SET epoch = :epoch, is_frozen = false, state = NULL, frozen_at = NULL WHERE run_id = :run_id;
 
--- name: uncount_failures: Count failures of earlier epochs as missing from now on
-DELETE FROM task_counts WHERE run_id = :run_id AND failure_class IS NOT NULL;
+-- name: uncount_failures: Count failures of earlier epochs as missing from now on; what they used stays used
+WITH uncounted AS (
+    UPDATE task_counts SET recorded = 0 WHERE run_id = :run_id AND failure_class <> 'scoring'
+)
+-- A retry that brings no answer leaves one that could not be scored in its place, and counts it again.
+DELETE FROM task_counts WHERE run_id = :run_id AND failure_class = 'scoring';
 
 -- name: uncount_shards: Delete the counts of shards of earlier epochs
 DELETE FROM shard_counts WHERE run_id = :run_id;

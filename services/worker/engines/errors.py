@@ -1,6 +1,7 @@
 """How engines fail: failures of requests, and what keeps a worker from starting."""
 
 from proctor.values.outcome import FailureClass
+from proctor.values.usage import TokenUsage
 from services.common.errors import DomainError, ErrorKind
 
 
@@ -13,6 +14,8 @@ class EngineFailure(Exception):
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+        # The tokens of an answer that cannot be used and was paid all the same.
+        self.usage = TokenUsage()
 
 
 class RateLimited(EngineFailure):

@@ -9,6 +9,7 @@ from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.reasoning.answers import with_reasoning_apart
 from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse
@@ -78,7 +79,7 @@ class ExecuteSample:
     async def _execute_until_answered(self, shard: Shard, sample: ShardSample) -> Outcome | None:
         limiter = self.rate_limiters.for_server(shard.base_url)
         failure: EngineFailure | None = None
-        tries = 0
+        tries, spent = 0, NO_TOKENS
         while True:
             await limiter.acquire()
             # After the wait for quota, which may be long: the run may have lost its slot meanwhile.
@@ -86,24 +87,24 @@ class ExecuteSample:
                 return None
             if self.clock.now() >= self.run_states.deadline(shard):
                 # Never asked is not failed: a retry asks it, and the failed share stays honest.
-                return self._failed(shard, sample, failure) if failure else None
+                return self._failed(shard, sample, failure, spent) if failure else None
             if reason := self.refused_runs.reason(shard):
                 raise ModelRefused(reason)
             try:
                 response = await self._send(limiter, shard, sample)
-                return shard.outcome(sample.number, await self._judged(shard, sample, response))
+                return await self._outcome(shard, sample, response, spent)
             # The failure is the worker's and not the sample's: the shard is handed on without an outcome.
             except (EngineDied, ModelCannotLoad):
                 raise
             except EngineFailure as error:
-                failure = error
+                failure, spent = error, spent.plus(error.usage)
             if self._is_left_to_run(shard, failure):
                 return None
             # A 429 says nothing about the request; only the deadline bounds how often it is sent.
             tries += not isinstance(failure, RateLimited)
             delay = self._delay(limiter, shard, failure, tries)
             if delay is None:
-                return self._failed(shard, sample, failure)
+                return self._failed(shard, sample, failure, spent)
             if delay:
                 limiter.on_request_retry(shard.run_id)
                 REQUEST_RETRIES.inc()
@@ -128,6 +129,15 @@ class ExecuteSample:
         self.refused_runs.on_answer(shard)
         return response
 
+    async def _outcome(
+        self, shard: Shard, sample: ShardSample, response: EngineResponse, spent: TokenUsage
+    ) -> Outcome:
+        judged = await self._judged(shard, sample, response)
+        if isinstance(judged, Failure):
+            # An answer that is not kept was paid like one that is.
+            spent = spent.plus(response.usage)
+        return shard.outcome(sample.number, judged, spent)
+
     async def _judged(
         self, shard: Shard, sample: ShardSample, response: EngineResponse
     ) -> EngineResponse | Failure:
@@ -146,12 +156,14 @@ class ExecuteSample:
             return Failure(FailureClass.SANDBOX, str(error))
         return replace(response, answer=replace(answer, code_result=result))
 
-    def _failed(self, shard: Shard, sample: ShardSample, failure: EngineFailure) -> Outcome:
+    def _failed(
+        self, shard: Shard, sample: ShardSample, failure: EngineFailure, spent: TokenUsage
+    ) -> Outcome:
         if isinstance(failure, ModelRefused):
             is_certain = failure.is_certain
             if self.refused_runs.on_refusal(shard, str(failure), is_certain=is_certain):
                 raise failure
-        return shard.outcome(sample.number, Failure(failure.failure_class, str(failure)))
+        return shard.outcome(sample.number, Failure(failure.failure_class, str(failure)), spent)
 
     def _is_left_to_run(self, shard: Shard, failure: EngineFailure) -> bool:
         return failure.is_transient and not self.run_states.has_slot(shard)
@@ -218,5 +230,9 @@ async def _ask_constrained(
     response = await asked.generate(shard.model, prompt, sampling)
     # Servers that do not know the parameter ignore it without a word.
     if response.answer.text.strip() not in option_texts(choices):
-        raise ProviderFailed("The answer is none of the choices, though decoding was constrained to them.")
+        failure = ProviderFailed(
+            "The answer is none of the choices, though decoding was constrained to them."
+        )
+        failure.usage = response.usage
+        raise failure
     return response

@@ -9,6 +9,7 @@ from proctor.values.rollout import RolloutSpec
 from proctor.values.run import RunId
 from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.worker.engines.engine import EngineResponse, Sampling
 
 
@@ -64,12 +65,14 @@ class Shard:
         has_choices = bool(self.samples and self.samples[0].choices)
         return has_choices and self.method is not ScoringMethod.LOGLIKELIHOOD
 
-    def outcome(self, sample: int, result: EngineResponse | Failure) -> Outcome:
-        """The outcome of one of its samples."""
+    def outcome(
+        self, sample: int, result: EngineResponse | Failure, spent: TokenUsage = NO_TOKENS
+    ) -> Outcome:
+        """The outcome of one of its samples; `spent` are tokens besides those of the answer."""
         if isinstance(result, Failure):
-            return Outcome(sample, self.rollout, self.number, self.attempt, result)
-        answer, usage, timing = result.answer, result.usage, result.timing
-        return Outcome(sample, self.rollout, self.number, self.attempt, answer, usage, timing)
+            return Outcome(sample, self.rollout, self.number, self.attempt, result, spent)
+        usage = result.usage if spent is NO_TOKENS else result.usage.plus(spent)
+        return Outcome(sample, self.rollout, self.number, self.attempt, result.answer, usage, result.timing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from proctor.values.rollout import BudgetUse, EarlierUse, RolloutAgent
-from proctor.values.usage import TokenUsage
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.worker.rollouts.errors import BudgetLost
 from services.worker.rollouts.ports import BudgetLedger
 from services.worker.rollouts.rollout_result import AgentEnd
@@ -17,6 +17,20 @@ _NAMES = {
     AgentEnd.COST_LIMIT: "cost",
     AgentEnd.TIME_LIMIT: "time",
 }
+
+
+@dataclass(slots=True)
+class Spent:
+    """The use of an execution, whatever becomes of it; `budget` is set where it begins."""
+
+    budget: "Budget | None" = None
+
+    @property
+    def usage(self) -> TokenUsage:
+        """With that of executions that were lost before: no other outcome counts their tokens."""
+        if self.budget is None:
+            return NO_TOKENS
+        return self.budget.used.usage.plus(self.budget.earlier.used.usage)
 
 
 @dataclass(slots=True)

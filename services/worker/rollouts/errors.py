@@ -1,6 +1,7 @@
 """Errors of rollouts."""
 
 from proctor.values.outcome import Failure
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.worker.sandboxes.errors import SandboxError
 
 
@@ -25,11 +26,12 @@ class ContextFull(Exception):
 
 
 class ModelFailed(Exception):
-    """The model gave no answer, for a reason of the machinery."""
+    """The model gave no answer, for a reason of the machinery. `usage`: tokens that were paid for none."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, usage: TokenUsage = NO_TOKENS) -> None:
         super().__init__(failure.message)
         self.failure = failure
+        self.usage = usage
 
 
 class ToolsRefused(ModelFailed):

@@ -4,13 +4,13 @@ import asyncio
 import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from proctor.values.rollout import DIFF, LOG, AgentKind, RolloutSpec, RolloutTask
 from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import Artifacts
-from services.worker.rollouts.budget import WAITS_SECONDS, Budget
+from services.worker.rollouts.budget import WAITS_SECONDS, Budget, Spent
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
@@ -33,7 +33,7 @@ _SETUP_SECONDS = 600.0
 @dataclass(frozen=True, slots=True)
 class RolloutExecution:
     """One execution of a rollout. `session_id` and `model` are for the trajectory. Without a `ledger` budgets
-    hold for this execution only.
+    hold for this execution only. `spent` stays where the execution ends without a result.
     """
 
     rollout_spec: RolloutSpec
@@ -42,6 +42,7 @@ class RolloutExecution:
     ask: AskModel | None = None
     sink: ArtifactSink | None = None
     ledger: BudgetLedger | None = None
+    spent: Spent = field(default_factory=Spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class ExecuteRollout:
             workspace = await asyncio.to_thread(inflated, task.workspace)
             artifacts = Artifacts(execution.sink, self.clock)
             budget = Budget(execution.rollout_spec.agent, task.limits.agent_seconds, execution.ledger)
+            execution.spent.budget = budget
             work = AgentWork(execution.rollout_spec, execution.ask, trajectory, budget, artifacts.checkpoint)
             rollout = _OneRollout(self, work, workspace, artifacts)
             steps: tuple[TaskStepRecord, ...] = ()

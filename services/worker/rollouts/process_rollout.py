@@ -17,6 +17,7 @@ from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.engines.tool_calls import with_call_ids
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Shard, ShardSample
+from services.worker.rollouts.budget import Spent
 from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.model_port.model_call import CallRefused
@@ -69,8 +70,8 @@ class _Model:
         if outcome.result.failure_class is FailureClass.PROMPT_TOO_LONG:
             raise ContextFull
         if tools and outcome.result.failure_class is FailureClass.REFUSED:
-            raise ToolsRefused(outcome.result)
-        raise ModelFailed(outcome.result)
+            raise ToolsRefused(outcome.result, outcome.usage)
+        raise ModelFailed(outcome.result, outcome.usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class ProcessRollout:
         assert sample.rollout_spec is not None
         if problem := await self.execute_sample.check_code.problem():
             return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
-        record = self.new_execution(shard, sample.number)
+        record, spent = self.new_execution(shard, sample.number), Spent()
         try:
             execution = RolloutExecution(
                 rollout_spec=await self.files.fetch(sample.rollout_spec),
@@ -94,6 +95,7 @@ class ProcessRollout:
                 ask=_Model(self.execute_sample, shard, sample),
                 sink=record,
                 ledger=record,
+                spent=spent,
             )
             rollout_result = await self.rollouts.execute(execution)
             return shard.outcome(sample.number, _response(rollout_result))
@@ -103,11 +105,12 @@ class ProcessRollout:
             log.info("rollout left to its run", run_id=shard.run_id, sample=sample.number, problem=str(error))
             return None
         except ModelFailed as failed:
-            return shard.outcome(sample.number, failed.failure)
+            return shard.outcome(sample.number, failed.failure, spent.usage.plus(failed.usage))
         except SandboxError as error:
             is_verifier = isinstance(error, VerifierFailed)
             failure_class = FailureClass.VERIFIER if is_verifier else FailureClass.SANDBOX
-            return shard.outcome(sample.number, Failure(failure_class, _printable(str(error))))
+            failure = Failure(failure_class, _printable(str(error)))
+            return shard.outcome(sample.number, failure, spent.usage)
         except EngineFailure:
             raise
         except Exception as error:  # an edge: what an agent left; a redelivery would end in the same way
@@ -115,7 +118,7 @@ class ProcessRollout:
             reason = (
                 f"The rollout ended by an error of the worker ({type(error).__name__}); its log has more."
             )
-            return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, reason))
+            return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, reason), spent.usage)
 
 
 def _of_program(sampling: Sampling, params: Mapping[str, object], rollout: int) -> Sampling:

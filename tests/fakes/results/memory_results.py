@@ -10,7 +10,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from proctor.values.outcome import Outcome, OutcomeStatus
+from proctor.values.outcome import FailureClass, Outcome, OutcomeStatus
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
@@ -52,6 +52,8 @@ class MemoryRows:
     closed: dict[str, ClosedRun] = field(default_factory=dict)
     task_baselines: dict[str, TaskBaselines] = field(default_factory=dict)
     run_baselines: dict[str, BenchmarkBaselines] = field(default_factory=dict)
+    # Tokens of failures of earlier epochs, by run.
+    paid: dict[str, list[TokenUsage]] = field(default_factory=lambda: defaultdict(list))
     environments: dict[str, dict[str, set[str]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
@@ -149,6 +151,12 @@ class MemoryRunRecords:
         elif epoch < known.epoch:
             raise EpochOver(run_id=plan.run_id, epoch=epoch, current=known.epoch)
         elif epoch > known.epoch:
+            # A retry that brings no answer leaves one that could not be scored in its place.
+            self._rows.paid[plan.run_id] += [
+                one.outcome.usage
+                for one in self._rows.counted(plan.run_id)
+                if one.failure_class not in (None, FailureClass.SCORING)
+            ]
             self._rows.records[plan.run_id] = RunRecord(known.plan, epoch)
         return self._rows.records[plan.run_id]
 
@@ -216,15 +224,14 @@ class MemoryRunRecords:
             tuple(_task_counts(task.task, counted, index) for index, task in enumerate(run.tasks)),
             dict(Counter(one.failure_class for one in counted if one.failure_class)),
             {name: "; ".join(sorted(values)) for name, values in reported.items()},
-            _usage(counted),
+            _usage([*(one.outcome.usage for one in counted), *self._rows.paid[run.run_id]]),
         )
         wanted = {shard: count for shard, count in by_shard.items() if shards is None or shard in shards}
         return RecordedProgress(run.run_id, counts, wanted)
 
 
-def _usage(counted: Sequence[ScoredOutcome]) -> TokenUsage:
-    tokens = [astuple(one.outcome.usage) for one in counted]
-    return TokenUsage(*map(sum, zip(*tokens, strict=True)))
+def _usage(used: Sequence[TokenUsage]) -> TokenUsage:
+    return TokenUsage(*map(sum, zip(*map(astuple, used), strict=True)))
 
 
 def _task_counts(task: str, counted: Sequence[ScoredOutcome], index: int) -> TaskCounts:

@@ -57,6 +57,8 @@ COUNTS = """
     FROM task_counts
     WHERE run_id = $1::uuid AND (recorded, prompt_tokens, completion_tokens) <> (0, 0, 0) ORDER BY 1, 2
 """
+# Of both queries: the task, the class, and how many were recorded and unparsed.
+RECORDED_COLUMNS = 4
 TOKENS = """
     SELECT sum(prompt_tokens), sum(completion_tokens), sum(cached_tokens), sum(reasoning_tokens)
     FROM outcomes WHERE run_id = $1::uuid
@@ -186,8 +188,32 @@ async def test_counts_equal_rows_when_epochs_change_under_way(
             await eventually(lambda: has_rows(observer, plan), "some rows are there", limit_seconds=60)
             await stores.records.freeze(plan, epoch - 1, RunState.COMPLETED, allow_partial=True)
             await stores.records.open(plan, epoch)
-    await assert_counts_equal_rows(observer, plan)
+    await assert_counts_equal_rows(observer, plan, are_tokens_equal=False)
     await observer.close()
+
+
+async def test_tokens_of_failures_stay_counted_when_the_run_is_retried(
+    recorders: list[tuple[Stores, RecordOutcomes]],
+) -> None:
+    """Each attempt counts once, also where the retry is never answered."""
+    stores, _ = recorders[0]
+    plan = await open_run(stores)
+    paid = TokenUsage(10, 2, 1, 1)
+
+    async def record(epoch: int, *outcomes: Outcome) -> None:
+        rows = [replace(scored(plan.run_id, replace(one, usage=paid)), epoch=epoch) for one in outcomes]
+        await stores.outcomes.record(rows)
+        await stores.outcomes.record(rows)
+
+    await record(1, answered(0), failed(1), failed(2))
+    await stores.records.freeze(plan, 1, RunState.FAILED, allow_partial=True)
+    await stores.records.open(plan, 2)
+    counts = (await stores.records.all_counts(plan)).counts
+    assert (counts.recorded, counts.failed, counts.failures) == (1, 0, {})
+    assert counts.usage == TokenUsage(30, 6, 3, 3)
+    await record(2, answered(1))
+    counts = (await stores.records.all_counts(plan)).counts
+    assert (counts.recorded, counts.failed, counts.usage) == (2, 0, TokenUsage(40, 8, 4, 4))
 
 
 async def has_rows(observer: asyncpg.Connection, plan: RunPlan) -> bool:
@@ -195,10 +221,15 @@ async def has_rows(observer: asyncpg.Connection, plan: RunPlan) -> bool:
     return bool(await observer.fetchval(query, plan.run_id) > SAMPLES / 10)
 
 
-async def assert_counts_equal_rows(observer: asyncpg.Connection, plan: RunPlan) -> None:
+async def assert_counts_equal_rows(
+    observer: asyncpg.Connection, plan: RunPlan, *, are_tokens_equal: bool = True
+) -> None:
+    """Tokens of failures of earlier epochs stay in the counts, and their rows are replaced."""
+    columns = None if are_tokens_equal else RECORDED_COLUMNS
     for rows, counts in ((COUNTED_ROWS, COUNTS), (SHARD_ROWS, SHARD_COUNTS)):
-        expected = [tuple(row) for row in await observer.fetch(rows, plan.run_id)]
-        assert [tuple(row) for row in await observer.fetch(counts, plan.run_id)] == expected
+        expected = [tuple(row)[:columns] for row in await observer.fetch(rows, plan.run_id)]
+        found = [tuple(row)[:columns] for row in await observer.fetch(counts, plan.run_id)]
+        assert [row for row in found if any(row[2:] or row[1:])] == expected if columns else found == expected
 
 
 async def test_gpu_seconds_count_once_with_what_was_recorded(

@@ -34,7 +34,7 @@ def limit_problem(run: Run, counts: RunCounts | None) -> RunError | None:
 def affordable_samples(run: Run, counts: RunCounts | None) -> float:
     """Beyond what is recorded, by the mean cost of an answer so far; infinite where nothing limits.
 
-    0 while the cost of an answer is unknown: failures cost nothing.
+    0 while the cost of an answer is unknown.
     """
     if run.order.max_cost is None or run.price is None or not run.price.is_above_zero:
         return math.inf
@@ -55,5 +55,5 @@ def _limit(run: Run) -> str:
 
 
 def _asked_answers(run: Run, counts: RunCounts) -> int:
-    # Reused answers cost nothing in this run, and failures have no usage.
+    # Reused answers cost nothing in this run, and most failures have no usage.
     return counts.recorded - counts.failed - run.reused_answers

@@ -21,6 +21,7 @@ from services.worker.engines.http.ports import Request
 from services.worker.engines.http.provider_engine import read_pages, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
+from services.worker.engines.http.usage import anthropic_usage
 from services.worker.engines.parsed_json import objects_of, text_of
 from services.worker.engines.row_params import (
     needs_full_response,
@@ -47,7 +48,7 @@ def key_headers(key: str) -> Mapping[str, str]:
 
 
 class AnthropicApi:
-    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES.name)
+    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES.name, read_usage=anthropic_usage)
     capabilities = ModelCapabilities(chat=True)
     facts: Mapping[str, str] = {
         "engine": "anthropic",

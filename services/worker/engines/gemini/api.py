@@ -23,6 +23,7 @@ from services.worker.engines.http.ports import Request
 from services.worker.engines.http.provider_engine import read_pages, refuse_scoring
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
+from services.worker.engines.http.usage import gemini_usage
 from services.worker.engines.parsed_json import objects_of, text_of
 from services.worker.engines.row_params import (
     needs_full_response,
@@ -59,7 +60,7 @@ def key_headers(key: str) -> Mapping[str, str]:
 
 
 class GeminiApi:
-    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES.name)
+    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES.name, read_usage=gemini_usage)
     capabilities = ModelCapabilities(chat=True, constrained=True, seed=True)
     facts: Mapping[str, str] = {"engine": "gemini"}
 

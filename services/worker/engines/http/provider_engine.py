@@ -8,7 +8,7 @@ from proctor.values.outcome import Answer
 from proctor.values.providers.models import ModelInfo
 from proctor.values.sample import Prompt
 from services.worker.engines.engine import EngineResponse, Sampling
-from services.worker.engines.errors import RequestRefused, UnsupportedRequest
+from services.worker.engines.errors import EngineFailure, RequestRefused, UnsupportedRequest
 from services.worker.engines.http.client import HttpClient
 from services.worker.engines.http.ports import ProviderApi, Request
 from services.worker.engines.http.query_client import QueryClient
@@ -63,7 +63,11 @@ class HttpEngine:
 
     async def _send(self, request: Request) -> EngineResponse:
         response = await self._http.send(request.path, request.body, request.stream)
-        answer, usage = request.read(response.document)
+        try:
+            answer, usage = request.read(response.document)
+        except EngineFailure as failure:
+            failure.usage = self._api.dialect.read_usage(response.document)
+            raise
         return EngineResponse(cut_at_stops(answer, request.cut_at), usage, response.timing(usage))
 
     async def list_models(self) -> tuple[ModelInfo, ...]:

@@ -8,6 +8,7 @@ import aiohttp
 from yarl import URL
 
 from proctor.values.plain import Json
+from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import EngineFailure, ModelRefused, ProviderFailed, RequestTimedOut
 from services.worker.engines.http.error_bodies import AnswerError
 from services.worker.engines.http.error_responses import (
@@ -20,6 +21,7 @@ from services.worker.engines.http.error_responses import (
 )
 from services.worker.engines.http.key_redaction import KeyRedactor
 from services.worker.engines.http.rate_limit_headers import parse_limits
+from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.parsed_json import read_document
 from services.worker.rate_limits.limiter import AllowedLimits
 
@@ -78,11 +80,15 @@ def bearer_header(key: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ServerDialect:
-    """How a protocol carries the key and its errors; `needs_key_of` names a provider that requires a key."""
+    """How a protocol carries the key, its errors and its counts of tokens.
+
+    `needs_key_of` names a provider that requires a key.
+    """
 
     key_headers: Callable[[str], Mapping[str, str]] = bearer_header
     parse_error: Callable[[bytes], ProviderError] = parse_plain_error
     needs_key_of: str = ""
+    read_usage: Callable[[Json], TokenUsage] = openai_usage
 
 
 class Server:

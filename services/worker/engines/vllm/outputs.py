@@ -28,7 +28,9 @@ def refuse_broken(output: RequestOutput) -> None:
     """Raises EngineBrokeOff: an answer that the engine aborted may be empty or half, and has no scores."""
     for completion in output.outputs:
         if completion.finish_reason in _BROKEN:
-            raise EngineBrokeOff(f"vLLM broke off its answer ({completion.finish_reason}).")
+            failure = EngineBrokeOff(f"vLLM broke off its answer ({completion.finish_reason}).")
+            failure.usage = _usage(output)
+            raise failure
 
 
 def single_token_params(splits: Sequence[TokenSplit]) -> SamplingParams:
@@ -71,13 +73,16 @@ def read_continuation_score(output: RequestOutput, split: TokenSplit) -> ChoiceS
 
 def read_response(output: RequestOutput, total_seconds: float) -> EngineResponse:
     completion = output.outputs[0]
-    usage = TokenUsage(
+    answer = Answer(completion.text, completion.finish_reason or "")
+    return EngineResponse(answer, _usage(output), _answer_timing(output, total_seconds))
+
+
+def _usage(output: RequestOutput) -> TokenUsage:
+    return TokenUsage(
         prompt_tokens=len(output.prompt_token_ids or ()),
         completion_tokens=sum(len(each.token_ids) for each in output.outputs),
         cached_tokens=output.num_cached_tokens or 0,
     )
-    answer = Answer(completion.text, completion.finish_reason or "")
-    return EngineResponse(answer, usage, _answer_timing(output, total_seconds))
 
 
 def read_scored_choices(

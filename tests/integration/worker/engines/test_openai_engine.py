@@ -119,6 +119,11 @@ async def test_an_error_in_the_place_of_an_answer_is_the_failure_of_its_status(
         "The server answered 200 with the error 402 and said: Insufficient credits of *** "
         "(check the provider's plan and billing)."
     )
+    state.answer = {
+        "choices": [{"index": 0, "text": "", "finish_reason": "error"}],
+        "usage": {"prompt_tokens": 9},
+    }
+    assert (await failure_of(openai)).usage == TokenUsage(prompt_tokens=9)
     said = {"message": "This endpoint's maximum context length is 10 tokens", "code": 400}
     state.answer = {"choices": [{"index": 0, "error": said, "finish_reason": "error"}]}
     assert (await failure_of(openai)).failure_class is FailureClass.PROMPT_TOO_LONG

@@ -11,6 +11,7 @@ from proctor.values.code import CodeCheck
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod
+from proctor.values.usage import TokenUsage
 from services.common.clock import Clock
 from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse, Sampling
 from services.worker.engines.engine_cache import EngineCache
@@ -81,6 +82,28 @@ async def test_a_machine_that_cannot_isolate_asks_no_model_for_code() -> None:
     assert outcome.result.failure_class is FailureClass.SANDBOX
     assert "cannot isolate code" in outcome.result.message
     assert not engine.asked
+
+
+async def test_tokens_of_answers_that_cannot_be_used_are_in_the_outcome() -> None:
+    """Those of the tries before an answer, and those of an answer that is too long."""
+    broken = ProviderFailed("broken off")
+    broken.usage = TokenUsage(prompt_tokens=100, completion_tokens=10)
+    plain = await ask(failing(), a_shard(7))
+    answered = await ask(failing(broken), a_shard(7))
+    failed = await ask(failing(broken, broken, broken), a_shard(7))
+    assert plain is not None
+    assert answered is not None
+    assert answered.usage == plain.usage.plus(broken.usage)
+    assert failed is not None
+    assert failed.usage == TokenUsage(prompt_tokens=300, completion_tokens=30)
+
+    async def answer_at_length(_: str) -> str:
+        return "x" * (MAX_ANSWER_CHARACTERS + 1)
+
+    long = await ask(ScriptedEngine(answer_at_length), a_shard(7))
+    assert long is not None
+    assert long.failure is not None
+    assert long.usage.prompt_tokens == plain.usage.prompt_tokens
 
 
 async def ask(engine: ScriptedEngine, shard: Shard, states: RunStates | None = None) -> Outcome | None:

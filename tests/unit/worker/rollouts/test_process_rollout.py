@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
 
@@ -20,13 +21,14 @@ from proctor.values.rollout import (
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine_cache import EngineCache
-from services.worker.engines.errors import EngineDied
+from services.worker.engines.errors import EngineDied, RequestRefused
 from services.worker.execution.execute_sample import ExecuteSample, RequestRetryPolicy
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from services.worker.rollouts.errors import BudgetLost, BudgetNotRecorded
 from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.sandboxes.errors import VerifierFailed
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
 from services.worker.sandboxes.tar_files import pack
@@ -161,15 +163,48 @@ async def say_nothing_useful(_: str) -> str:
     return "I look."
 
 
-async def test_tokens_of_lost_executions_count_in_the_outcome() -> None:
+async def outcome_of_a_model(
+    sandboxes: Sandboxes, answer: Callable[[str], Awaitable[str]] = say_nothing_useful
+) -> Outcome:
     shard = a_shard(7)
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
     sample = replace(shard.samples[0], rollout_spec=RolloutSpec(task, RolloutAgent()))
-    process = rollouts_of(Sandboxes())
-    asked = replace(process.execute_sample, engines=EngineCache(ScriptedEngine(say_nothing_useful)))
+    process = rollouts_of(sandboxes)
+    asked = replace(process.execute_sample, engines=EngineCache(ScriptedEngine(answer)))
     process = replace(process, execute_sample=asked, new_execution=lambda *_: LostBefore())
     outcome = await process.process(shard, sample)
     assert outcome is not None
+    return outcome
+
+
+@pytest.mark.parametrize(
+    "error",
+    [VerifierFailed(problem="no result."), RuntimeError("unforeseen"), BudgetLost(budget="x", executions=1)],
+)
+async def test_tokens_of_a_rollout_without_a_score_are_in_its_outcome(error: Exception) -> None:
+    outcome = await outcome_of_a_model(Sandboxes(error))
+    assert outcome.failure is not None
+    assert outcome.usage == TokenUsage(prompt_tokens=109, completion_tokens=26)
+
+
+async def test_tokens_before_a_model_failed_are_in_the_outcome() -> None:
+    answers = iter(["I look."])
+
+    async def fail_then(_: str) -> str:
+        for answer in answers:
+            return answer
+        failure = RequestRefused("no more")
+        failure.usage = TokenUsage(prompt_tokens=1000)
+        raise failure
+
+    outcome = await outcome_of_a_model(Sandboxes(), fail_then)
+    assert outcome.failure is not None
+    assert outcome.failure.failure_class is FailureClass.REFUSED
+    assert outcome.usage == TokenUsage(prompt_tokens=1103, completion_tokens=22)
+
+
+async def test_tokens_of_lost_executions_count_in_the_outcome() -> None:
+    outcome = await outcome_of_a_model(Sandboxes())
     assert isinstance(outcome.result, Answer)
     # Three answers without a command, of 3 and 2 tokens each.
     assert outcome.result.finish_reason == "no_commands"
