@@ -63,6 +63,7 @@ class ComparedRun(_message.Message):
     SCORING_METHOD_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
+    UNPARSED_RATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     model: _builtins.str
@@ -73,6 +74,8 @@ class ComparedRun(_message.Message):
     """First rows of each task only; unset means all rows."""
     score: _builtins.float
     """The benchmark's figure of the metric that is compared first; unset when undefined, or until the run is closed."""
+    unparsed_rate: _builtins.float
+    """Share of its answers that could not be parsed; unset without answers."""
     def __init__(
         self,
         *,
@@ -81,19 +84,24 @@ class ComparedRun(_message.Message):
         scoring_method: _run_pb2.ScoringMethod.ValueType = ...,
         limit: _builtins.int | None = ...,
         score: _builtins.float | None = ...,
+        unparsed_rate: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_score", b"_score", "limit", b"limit", "score", b"score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_score", b"_score", "_unparsed_rate", b"_unparsed_rate", "limit", b"limit", "score", b"score", "unparsed_rate", b"unparsed_rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_score", b"_score", "limit", b"limit", "model", b"model", "run_id", b"run_id", "score", b"score", "scoring_method", b"scoring_method"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_score", b"_score", "_unparsed_rate", b"_unparsed_rate", "limit", b"limit", "model", b"model", "run_id", b"run_id", "score", b"score", "scoring_method", b"scoring_method", "unparsed_rate", b"unparsed_rate"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    _WhichOneofReturnType__unparsed_rate: _TypeAlias = _typing.Literal["unparsed_rate"]  # noqa: Y015
+    _WhichOneofArgType__unparsed_rate: _TypeAlias = _typing.Literal["_unparsed_rate", b"_unparsed_rate"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unparsed_rate) -> _WhichOneofReturnType__unparsed_rate | None: ...
 
 Global___ComparedRun: _TypeAlias = ComparedRun  # noqa: Y015
 
@@ -127,6 +135,8 @@ class Difference(_message.Message):
     ONLY_SECOND_RIGHT_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
     REMARK_FIELD_NUMBER: _builtins.int
+    VERDICT_IF_PARSED_FIELD_NUMBER: _builtins.int
+    DEPENDS_ON_UNPARSED_FIELD_NUMBER: _builtins.int
     first: _builtins.int
     """Index of the first run in Comparison.runs."""
     second: _builtins.int
@@ -166,7 +176,9 @@ class Difference(_message.Message):
     second_unparsed: _builtins.int
     """Unparsed answers of the second run among the pairs."""
     difference_if_parsed: _builtins.float
-    """The difference over the pairs that were parsed in both runs; unset when all were parsed, or no pair was, and for the benchmark as a whole."""
+    """The difference over the pairs that were parsed in both runs, for the benchmark as a whole over those of each task; unset when all were
+    parsed, or no pair was.
+    """
     only_first_right: _builtins.int
     """Pairs that only the first run answered right, for scores of 0 and 1."""
     only_second_right: _builtins.int
@@ -175,6 +187,10 @@ class Difference(_message.Message):
     """Result of the test."""
     remark: _builtins.str
     """Why a figure is undefined or unreliable; empty when it is neither."""
+    verdict_if_parsed: Global___Verdict.ValueType
+    """Result of the same tests over the pairs that were parsed in both runs; unspecified when all were parsed."""
+    depends_on_unparsed: _builtins.bool
+    """The side of the difference or the verdict is another one over the pairs that were parsed in both runs."""
     def __init__(
         self,
         *,
@@ -202,10 +218,12 @@ class Difference(_message.Message):
         only_second_right: _builtins.int = ...,
         verdict: Global___Verdict.ValueType = ...,
         remark: _builtins.str = ...,
+        verdict_if_parsed: Global___Verdict.ValueType = ...,
+        depends_on_unparsed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first_mean", b"first_mean", "p_value", b"p_value", "second_mean", b"second_mean", "smallest_detectable", b"smallest_detectable"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "clusters", b"clusters", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first", b"first", "first_failed", b"first_failed", "first_mean", b"first_mean", "first_unparsed", b"first_unparsed", "metric", b"metric", "only_first_right", b"only_first_right", "only_second_right", b"only_second_right", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second", b"second", "second_failed", b"second_failed", "second_mean", b"second_mean", "second_unparsed", b"second_unparsed", "smallest_detectable", b"smallest_detectable", "task", b"task", "test", b"test", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "clusters", b"clusters", "depends_on_unparsed", b"depends_on_unparsed", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first", b"first", "first_failed", b"first_failed", "first_mean", b"first_mean", "first_unparsed", b"first_unparsed", "metric", b"metric", "only_first_right", b"only_first_right", "only_second_right", b"only_second_right", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second", b"second", "second_failed", b"second_failed", "second_mean", b"second_mean", "second_unparsed", b"second_unparsed", "smallest_detectable", b"smallest_detectable", "task", b"task", "test", b"test", "verdict", b"verdict", "verdict_if_parsed", b"verdict_if_parsed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__adjusted_p_value: _TypeAlias = _typing.Literal["adjusted_p_value"]  # noqa: Y015
     _WhichOneofArgType__adjusted_p_value: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value"]  # noqa: Y015

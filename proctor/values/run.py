@@ -39,6 +39,8 @@ LIMIT_BOUNDS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "max_stored_bytes_per_project": (0, 2**50),
     }
 )
+# A larger share of unparsed answers is worth a warning.
+_MAX_UNPARSED_SHARE = 0.05
 RunId = NewType("RunId", str)
 _FORM = re.compile(r"([1-9][0-9]{0,5})([hm])")
 # The form of a completion window of 1 to 168 hours, in hours or minutes, as JSON Schema describes it.
@@ -117,3 +119,16 @@ def window_seconds(text: str) -> int:
     if not found:
         raise ValueError('a window is written in hours or minutes, such as "24h" or "90m"')
     return int(found[1]) * _SECONDS[found[2]]
+
+
+def unparsed_warning(share: float | None, of: str = "This run") -> str:
+    """A sentence where figures may show the form of answers more than the model; "" where few are unparsed.
+
+    `share` of all answers; None without any.
+    """
+    if share is None or share <= _MAX_UNPARSED_SHARE:
+        return ""
+    return (
+        f"{of}: {share:.1%} of the answers could not be parsed and count as not right; "
+        "look at them before the figures."
+    )

@@ -176,6 +176,7 @@ def _facts(run: comparison_pb2.ComparedRun) -> str:
         scoring_word(run.scoring_method),
         f"first {run.limit} rows of each task" if run.HasField("limit") else "",
         f"{run.score:.4f} on the whole benchmark" if run.HasField("score") else "no figure of the benchmark",
+        f"{run.unparsed_rate:.1%} unparsed" if run.HasField("unparsed_rate") else "",
     ]
     return ", ".join(fact for fact in facts if fact)
 
@@ -211,10 +212,25 @@ def _cells(each: comparison_pb2.Difference) -> Iterator[str | Text]:
             yield Text("undefined", "yellow")
 
 
+def _verdict_if_parsed(each: comparison_pb2.Difference) -> str:
+    size = f" ({each.difference_if_parsed:+z.4f})" if each.HasField("difference_if_parsed") else ""
+    match each.verdict_if_parsed:
+        case comparison_pb2.VERDICT_FIRST_BETTER:
+            return f"{ascii_uppercase[each.first]} is better{size}"
+        case comparison_pb2.VERDICT_SECOND_BETTER:
+            return f"{ascii_uppercase[each.second]} is better{size}"
+        case comparison_pb2.VERDICT_NOT_SHOWN:
+            return f"no difference is shown{size}"
+        case _:
+            return "the data allow no verdict"
+
+
 def _notes(each: comparison_pb2.Difference, *, is_brief: bool) -> Iterator[str]:
     """Caveats of a row; only the remark if the row of all tasks has the others."""
     if each.remark:
         yield each.remark
+    if each.depends_on_unparsed:
+        yield f"the verdict depends on unparsed answers; without them {_verdict_if_parsed(each)}"
     if is_brief:
         return
     if each.verdict == comparison_pb2.VERDICT_NOT_SHOWN and each.HasField("smallest_detectable"):

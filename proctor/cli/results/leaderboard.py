@@ -25,7 +25,7 @@ from proctor.cli.render.words import (
 )
 from proctor.cli.suites.commands import refuse_unknown_benchmark
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
-from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
+from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS, unparsed_warning
 from proctor.wire.enums import words_of
 
 _TRENDS = {
@@ -163,16 +163,27 @@ def print_leaderboard(
     elif any(entry.not_compared_with for entry in found.entries):
         note = "some pairs are not compared: a shared rank does not prove them equal (--json)"
         say(console, note, style="dim")
+    _print_conditions(console, found)
+
+
+def _print_conditions(console: Console, found: leaderboard_service_pb2.GetLeaderboardResponse) -> None:
+    """The share of unparsed answers, and who is ranked with whom."""
+    for entry in (*found.entries, *found.unranked):
+        if entry.HasField("unparsed_rate") and (
+            warning := unparsed_warning(entry.unparsed_rate, entry.model)
+        ):
+            say(console, warning, style="yellow")
     if found.conditions:
         values = "; ".join(f"{one.name} {one.value}" for one in found.conditions if one.value != _UNSET)
         say(console, f"conditions: {values}", style="dim")
     if found.unranked:
-        columns = (Column("model, run", min_width=RUN_ID_WIDTH), *numbers("score"), Column("because"))
-        rows = (
-            (two_lines(each.model, each.run_id), _score(each), "; ".join(each.unranked_because))
-            for each in found.unranked
+        say(
+            console, "Not ranked with the others; --like RUN ranks the runs under the same conditions as RUN:"
         )
-        console.print(table(console, columns, rows, "Not ranked with the others; --like RUN ranks such runs"))
+    for entry in found.unranked:
+        unparsed = f", {_unparsed(entry)} unparsed" if entry.unparsed_rate else ""
+        say(console, Text.assemble((entry.model, "bold"), f"  {_score(entry)}{unparsed}"))
+        say(console, f"   run {entry.run_id}: {'; '.join(entry.unranked_because)}", style="dim")
 
 
 def history_table(console: Console, entries: Sequence[leaderboard_pb2.LeaderboardEntry]) -> Table:
@@ -190,16 +201,21 @@ def _history_cells(entry: leaderboard_pb2.LeaderboardEntry) -> tuple[Cell, ...]:
         two_lines(entry.model, entry.run_id),
         entry.benchmark,
         two_lines(closed, state_word(entry.state), style),
-        two_lines(mean_and_half_width(entry.figure), scoring_word(entry.scoring_method)),
+        two_lines(mean_and_half_width(entry.figure), _scored(entry)),
         _trend(entry.trend, "\n"),
     )
+
+
+def _scored(entry: leaderboard_pb2.LeaderboardEntry) -> str:
+    unparsed = f"{_unparsed(entry)} unparsed" if entry.unparsed_rate else ""
+    return ", ".join(part for part in (scoring_word(entry.scoring_method), unparsed) if part)
 
 
 def _ranked_table(console: Console, found: leaderboard_service_pb2.GetLeaderboardResponse) -> Table:
     columns = (
         *numbers("rank"),
         Column("model"),
-        *numbers("score", "95 % interval", "tasks"),
+        *numbers("score", "95 % interval", "tasks", "unparsed"),
         Column("trend", "whole"),
     )
     made = table(console, columns)
@@ -215,7 +231,12 @@ def _ranked_table(console: Console, found: leaderboard_service_pb2.GetLeaderboar
 
 
 def _figures(entry: leaderboard_pb2.LeaderboardEntry) -> tuple[Cell, ...]:
-    return _score(entry), interval(entry.figure), str(entry.task_count or ""), _trend(entry.trend)
+    tasks = str(entry.task_count or "")
+    return _score(entry), interval(entry.figure), tasks, _unparsed(entry), _trend(entry.trend)
+
+
+def _unparsed(entry: leaderboard_pb2.LeaderboardEntry) -> str:
+    return f"{entry.unparsed_rate:.1%}" if entry.HasField("unparsed_rate") else ""
 
 
 def _score(entry: leaderboard_pb2.LeaderboardEntry) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.names.model_name import provider_of
-from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS
+from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS, unparsed_warning
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.enums import number_of, value_of, word_of
@@ -88,6 +88,7 @@ class LeaderboardShown(BaseModel):
     metric: str
     scoring_method: str | None = Field(description="How choices of the ranked models are scored")
     conditions: list[ConditionShown] = Field(description="Evaluation conditions of the ranked models")
+    warnings: list[str] = Field(description="A sentence for each model with many unparsed answers")
     note: str = Field(description="Why no run is ranked where all are limited; else empty")
     pending_comparisons: int = Field(
         description="Pairs that are still being compared: their ties are missing, and ranks may change"
@@ -113,6 +114,14 @@ class HistoryShown(BaseModel):
     total_runs: int = Field(description="Over all pages")
     date_range: str = Field(examples=["Last 30 days"])
     next_cursor: str | None
+
+
+def unparsed_warnings(found: leaderboard_service_pb2.GetLeaderboardResponse) -> list[str]:
+    sentences = (
+        unparsed_warning(optional(entry, "unparsed_rate"), entry.model)
+        for entry in (*found.entries, *found.unranked)
+    )
+    return [sentence for sentence in sentences if sentence]
 
 
 def ranked(
@@ -253,6 +262,7 @@ async def leaderboard(
         metric=found.metric,
         scoring_method=choice_scoring(found.scoring_method),
         conditions=[present(ConditionShown, one) for one in found.conditions],
+        warnings=unparsed_warnings(found),
         note=found.note,
         pending_comparisons=found.pending_comparisons,
     )

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from proctor.values.run import RunState
+from proctor.values.run import RunState, unparsed_warning
 from services.results.comparison.compared_metrics import ComparedMetrics, options_of, task_named
+from services.results.comparison.comparison import ComparedRun
 from services.results.comparison.errors import OtherBenchmark, OtherOptions, OtherScoring
 from services.results.runs.errors import RunNotFrozen
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan, RunRecord
@@ -55,6 +56,12 @@ def warnings_of(records: Sequence[RunRecord], tasks: Sequence[str]) -> list[str]
         *_missing_tasks(plans),
         *(warning for task in tasks for warning in _metric_warnings(task, plans)),
     ]
+
+
+def unparsed_warnings(runs: Sequence[ComparedRun]) -> list[str]:
+    """A sentence for each run of which many answers could not be parsed."""
+    found = (unparsed_warning(run.unparsed_rate, f"Run {run.run_id} of {run.model}") for run in runs)
+    return [sentence for sentence in found if sentence]
 
 
 def _dataset_warnings(plans: Sequence[RunPlan]) -> Iterator[str]:

@@ -13,7 +13,12 @@ from proctor.values.scoring import benchmark_group
 from services.common.checked_fields import invalid_field
 from services.common.errors import DependencyUnavailable, TookTooLong
 from services.common.structured_logs import get_logger
-from services.results.comparison.comparability import check_comparable, check_options, warnings_of
+from services.results.comparison.comparability import (
+    check_comparable,
+    check_options,
+    unparsed_warnings,
+    warnings_of,
+)
 from services.results.comparison.compared_metrics import (
     ComparedMetrics,
     all_metrics,
@@ -134,7 +139,7 @@ class CompareRuns:
             runs=runs,
             differences=differences,
             corrected_over=corrected_over,
-            warnings=warnings_of(records, tasks),
+            warnings=[*warnings_of(records, tasks), *unparsed_warnings(runs)],
             conditions=await self._conditions(plans, tasks),
         )
 
@@ -177,7 +182,14 @@ class CompareRuns:
         figures = benchmark.figures if benchmark else {}
         metrics = [each.metric for each in compared.of_benchmark]
         score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None
-        return ComparedRun(plan.run_id, plan.facts.model, plan.scoring_method, plan.facts.limit, score)
+        return ComparedRun(
+            plan.run_id,
+            plan.facts.model,
+            plan.scoring_method,
+            plan.facts.limit,
+            score,
+            summary.unparsed_rate if summary else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)

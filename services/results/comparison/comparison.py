@@ -1,7 +1,7 @@
 """Two or more runs of one benchmark, compared: the differences of each pair, corrected together."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from proctor.values.comparison import Verdict
@@ -18,18 +18,22 @@ MAX_CACHED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """`score`: the benchmark's own figure of its main metric."""
+    """`score`: the benchmark's own figure of its main metric. `unparsed_rate` None: without answers."""
 
     run_id: str
     model: str
     scoring_method: ScoringMethod | None
     limit: int | None
     score: float | None
+    unparsed_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First minus second, which are indexes in the list of runs."""
+    """First minus second, which are indexes in the list of runs.
+
+    `if_parsed`: over the pairs that were parsed in both runs; None where all were.
+    """
 
     first: int
     second: int
@@ -37,9 +41,24 @@ class Difference:
     metric: str
     estimate: DifferenceEstimate
     tally: PairTally = field(default_factory=PairTally)
-    difference_if_parsed: float | None = None
+    if_parsed: DifferenceEstimate | None = None
     adjusted_p_value: float | None = None
     verdict: Verdict = Verdict.UNDEFINED
+    verdict_if_parsed: Verdict | None = None
+
+    @property
+    def depends_on_unparsed(self) -> bool:
+        """Whether another side is ahead, or the verdict is another one, over what was parsed in both runs."""
+        if self.if_parsed is None:
+            return False
+        sides = (self.estimate.difference or 0.0) * (self.if_parsed.difference or 0.0)
+        return sides < 0 or self.verdict_if_parsed is not self.verdict
+
+    @property
+    def light(self) -> "Difference":
+        """Without the sums that estimates were made from: they are as large as the runs."""
+        if_parsed = self.if_parsed and replace(self.if_parsed, units=None)
+        return replace(self, estimate=replace(self.estimate, units=None), if_parsed=if_parsed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +82,26 @@ def corrected(differences: Sequence[Difference]) -> tuple[list[Difference], int]
     is shown.
     """
     tests = [_test(one, differences) for one in differences]
-    p_values = {test: one.estimate.p_value for test, one in zip(tests, differences, strict=True)}
-    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    adjusted = _adjusted(tests, [one.estimate for one in differences])
+    # The same family over what was parsed: other data, not more tests.
+    if_parsed = _adjusted(tests, [one.if_parsed or one.estimate for one in differences])
     found = [
-        replace(one, adjusted_p_value=adjusted[test], verdict=verdict_of(one.estimate, adjusted[test]))
+        replace(
+            one,
+            adjusted_p_value=adjusted[test],
+            verdict=verdict_of(one.estimate, adjusted[test]),
+            verdict_if_parsed=verdict_of(one.if_parsed, if_parsed[test]) if one.if_parsed else None,
+        )
         for test, one in zip(tests, differences, strict=True)
     ]
-    return found, sum(p_value is not None for p_value in p_values.values())
+    return found, sum(p_value is not None for p_value in adjusted.values())
+
+
+def _adjusted(
+    tests: Sequence[Hashable], estimates: Sequence[DifferenceEstimate]
+) -> Mapping[Hashable, float | None]:
+    p_values = {test: one.p_value for test, one in zip(tests, estimates, strict=True)}
+    return dict(zip(p_values, holm(list(p_values.values())), strict=True))
 
 
 def _test(difference: Difference, differences: Sequence[Difference]) -> Hashable:
@@ -138,10 +170,10 @@ class DifferenceCache:
         return found
 
     def keep(self, key: ComparisonKey, differences: Sequence[Difference]) -> None:
-        """Keeps no sums that estimates were made from: they are as large as the runs."""
+        """Keeps them as `light` ones."""
         if key in self._by_key or len(differences) > self.max_cached:
             return
-        light = [replace(one, estimate=replace(one.estimate, units=None)) for one in differences]
+        light = [one.light for one in differences]
         self._by_key[key] = light
         self._count += len(light)
         while self._count > self.max_cached:

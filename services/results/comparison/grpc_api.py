@@ -22,10 +22,13 @@ SERVICE_NAME = comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonSer
 
 _OF_ESTIMATE = {each.name for each in fields(DifferenceEstimate)} - {"stderr", "units"}
 _OF_TALLY = {each.name for each in fields(PairTally)}
-_OF_PAIR = {each.name for each in fields(Difference)} - {"estimate", "tally"}
+_COMPUTED = {"difference_if_parsed", "depends_on_unparsed"}
+_OF_PAIR = {each.name for each in fields(Difference)} - {"estimate", "tally", "if_parsed"} | _COMPUTED
 # A difference is sent in one piece with its estimate and its tally.
 DIFFERENCE = Codec(
-    Difference, comparison_pb2.Difference, unpaired={"estimate", "tally", *_OF_ESTIMATE, *_OF_TALLY}
+    Difference,
+    comparison_pb2.Difference,
+    unpaired={"estimate", "tally", "if_parsed", *_COMPUTED, *_OF_ESTIMATE, *_OF_TALLY},
 )
 ESTIMATE = Codec(
     DifferenceEstimate, comparison_pb2.Difference, unpaired={"stderr", "units", *_OF_TALLY, *_OF_PAIR}
@@ -84,6 +87,9 @@ def comparison_to_proto(comparison: Comparison) -> comparison_pb2.Comparison:
     for one, sent in zip(comparison.differences, message.differences, strict=True):
         ESTIMATE.fill(sent, one.estimate)
         TALLY.fill(sent, one.tally)
+        sent.depends_on_unparsed = one.depends_on_unparsed
+        if one.if_parsed and one.if_parsed.difference is not None:
+            sent.difference_if_parsed = one.if_parsed.difference
     return message
 
 

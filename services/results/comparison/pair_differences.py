@@ -15,13 +15,10 @@ from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.statistics.correlations import NUMBER_FIGURES
 from services.results.statistics.label_figures import label_measure
 from services.results.statistics.paired.benchmark_difference import benchmark_difference
-from services.results.statistics.paired.correlation_difference import (
-    difference_of_correlations,
-    observed_correlations,
-)
+from services.results.statistics.paired.correlation_difference import difference_of_correlations
 from services.results.statistics.paired.difference_estimate import DifferenceEstimate, undefined
-from services.results.statistics.paired.label_difference import difference_of_labels, observed_labels
-from services.results.statistics.paired.mean_difference import NO_PAIRS, difference_of_means, observed_means
+from services.results.statistics.paired.label_difference import difference_of_labels
+from services.results.statistics.paired.mean_difference import NO_PAIRS, difference_of_means
 
 # Task and metric to what two runs scored there.
 PairsByMetric = Mapping[tuple[str, str], Sequence[PairGroup]]
@@ -45,20 +42,13 @@ def metric_difference(
     return difference_of_labels(label_pairs_of(paired), measure)
 
 
-def difference_if_parsed(
+def estimate_if_parsed(
     scored: ScoredMetric, groups: Sequence[PairGroup], label_count: int = 0
-) -> float | None:
-    """The difference over pairs that were parsed in both runs; None when nothing that counts was unparsed."""
-    counted, name = [group for group in groups if group.has_figures], scored.metric.name
+) -> DifferenceEstimate | None:
+    """The same over pairs that were parsed in both runs; None when nothing that counts was unparsed."""
+    counted = [group for group in groups if group.has_figures]
     paired = [group for group in counted if group.is_parsed]
-    if not paired or len(paired) == len(counted):
-        return None
-    if scored.has_numbers:
-        return observed_means(score_pairs_of(paired, scored)).difference
-    if name in NUMBER_FIGURES:
-        return observed_correlations(label_pairs_of(paired), NUMBER_FIGURES[name]).difference
-    measure = label_measure(name, scored.metric.average, label_count)
-    return observed_labels(label_pairs_of(paired), measure).difference
+    return None if len(paired) == len(counted) else metric_difference(scored, paired, label_count)
 
 
 def pair_differences(
@@ -81,7 +71,7 @@ def _task_differences(
                 scored.key,
                 metric_difference(scored, groups, label_counts[task]),
                 tally_of(groups),
-                difference_if_parsed(scored, groups, label_counts[task]),
+                estimate_if_parsed(scored, groups, label_counts[task]),
             )
 
 
@@ -99,4 +89,15 @@ def _benchmark_differences(
                 [part.estimate for part in parts], is_weighted_by_size=each.is_weighted_by_size
             ),
             sum_of([part.tally for part in parts]),
+            _benchmark_if_parsed(parts, is_weighted_by_size=each.is_weighted_by_size),
         )
+
+
+def _benchmark_if_parsed(
+    parts: Sequence[Difference], *, is_weighted_by_size: bool
+) -> DifferenceEstimate | None:
+    """Over the parsed pairs of each task; None where every task was parsed."""
+    if not any(part.if_parsed for part in parts):
+        return None
+    estimates = [part.if_parsed or part.estimate for part in parts]
+    return benchmark_difference(estimates, is_weighted_by_size=is_weighted_by_size)

@@ -8,6 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from proctor.values.metrics.metric import Unit
 from proctor.values.metrics.names import unit_of
+from proctor.values.run import unparsed_warning
 from proctor.values.scoring import ScoringMethod
 from services.results.export.exported_run import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
@@ -193,6 +194,7 @@ def _notes(run: ExportedRun) -> list[str]:
         "Prompts longer than the context were cut from the left.": summary.is_truncated_left,
         f"{summary.failed} failures of the machinery are left out of every figure.": summary.failed > 0,
         f"{summary.unparsed} answers could not be parsed; they count as not right.": summary.unparsed > 0,
+        unparsed_warning(summary.unparsed_rate): bool(unparsed_warning(summary.unparsed_rate)),
     }
     return [note for note, applies in notes.items() if applies]
 

@@ -78,3 +78,8 @@ class RunSummary:
     @property
     def unparsed(self) -> int:
         return sum(task.unparsed for task in self.tasks)
+
+    @property
+    def unparsed_rate(self) -> float | None:
+        """Share of the answers; None without any."""
+        return self.unparsed / self.answered if self.answered else None

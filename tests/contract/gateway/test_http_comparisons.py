@@ -39,9 +39,8 @@ async def test_comparison_has_the_promised_fields_with_real_figures(harness: Gat
     assert [(run["model"], run["provider"]) for run in reported["runs"]] == [("a", "vllm"), ("b", "vllm")]
     assert (reported["best_performing"], reported["best_tied_with"]) == ("b", ["a"])
     assert (reported["performance_gap"], reported["performance_gap_ci95"]) == (0.02, [0.0, 0.04])
-    assert (
-        reported["statistical_significance"] == "p = 0.060 (stratified normal, Holm-corrected over 3 tests)"
-    )
+    test = "p = 0.060 (stratified normal, Holm-corrected over 3 tests)"
+    assert reported["statistical_significance"] == f"{test}; the verdict depends on unparsed answers"
     assert "no significant difference between a and b on glue" in reported["recommendations"][0]
     assert reported["warnings"] == ["qqp: only a has it"]
     [asked] = harness.results.comparisons.compared

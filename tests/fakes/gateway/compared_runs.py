@@ -15,6 +15,7 @@ def two_models() -> comparison_pb2.Comparison:
             run_id=str(uuid.uuid5(uuid.NAMESPACE_URL, model)),
             model=model,
             score=score,
+            unparsed_rate=0.125,
             scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
         )
     comparison.conditions.add(name="temperature", values=["0", "1.0"], tasks=["rte"])
@@ -51,6 +52,8 @@ def _add(
         smallest_detectable=0.04,
         second_unparsed=2,
         difference_if_parsed=difference + 0.001,
+        verdict_if_parsed=verdict if task else comparison_pb2.VERDICT_SECOND_BETTER,
+        depends_on_unparsed=not task,
         only_first_right=10,
         only_second_right=18,
         verdict=verdict,

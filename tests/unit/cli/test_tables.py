@@ -69,6 +69,8 @@ def test_comparison_says_what_must_be_known_to_read_it() -> None:
     print_comparison(shown.console, two_models())
     assert shown.lines("all tasks (acc): 400 pairs would have shown a difference of 0.0400", "not equal")
     assert shown.lines("2 answers were unparsed", "without them the difference is -0.0190")
+    assert shown.lines("(acc): the verdict depends on unparsed", "without them B is better (-0.0190)")
+    assert shown.lines("0.8000 on the whole benchmark, 12.5% unparsed")
     assert shown.lines("cola (mcc): only one pair")
     assert shown.lines("corrected (Holm) over 3 tests")
     assert shown.lines("Note: qqp: only a has it")
@@ -104,6 +106,7 @@ def leaderboard() -> leaderboard_service_pb2.GetLeaderboardResponse:
     found.baselines.add(model="baseline/majority", figure=summary_pb2.MetricFigure(mean=0.5))
     reasons = ["shots 5 instead of 0", "limit 9 instead of none"]
     found.unranked.add(model="vllm/c", run_id="r1", unranked_because=reasons)
+    found.entries[0].unparsed_rate, found.unranked[0].unparsed_rate = 0.0123, 0.25
     found.conditions.add(name="temperature", value="0")
     found.conditions.add(name="seed", value="none")
     return found
@@ -113,11 +116,14 @@ def test_leaderboard_shows_ties_trends_baselines_and_who_is_unranked() -> None:
     shown = Shown()
     print_leaderboard(shown.console, "glue", leaderboard())
     assert shown.lines("1=", "vllm/a", "0.8300", "0.8100 to 0.8500", "up +0.0134")
+    assert shown.lines("1=", "vllm/a", "1.2%")
+    assert shown.lines("vllm/c: 25.0% of the answers could not be parsed")
+    assert not shown.lines("vllm/a: 1.2%")
     assert shown.lines("1=", "vllm/b *")
     assert shown.lines("* the best of several runs: selected")
     assert shown.lines("baseline/majority", "0.5000")
-    assert shown.lines("vllm/c", "–", "shots 5 instead of 0; limit 9")
-    assert shown.lines("r1", "instead of none")
+    assert shown.lines("vllm/c  –, 25.0% unparsed")
+    assert shown.lines("   run r1: shots 5 instead of 0; limit 9 instead of none")
     assert shown.lines("conditions: temperature 0")
     assert shown.lines("10 more: --max-entries 12")
 

@@ -8,6 +8,8 @@ from pydantic import BaseModel, Field
 
 from proctor.values.comparison import Verdict
 
+DEPENDS_ON_UNPARSED = "the verdict depends on unparsed answers"
+
 
 class DifferenceShown(BaseModel):
     """First minus second. Null means undefined, never zero."""
@@ -31,6 +33,10 @@ class DifferenceShown(BaseModel):
     first_unparsed: int = Field(description="Unparsed answers among the pairs, which count as wrong")
     second_unparsed: int
     difference_if_parsed: float | None = Field(description="Over pairs parsed in both; null if all were")
+    verdict_if_parsed: str | None = Field(description="Over the same pairs; null if all were parsed")
+    depends_on_unparsed: bool = Field(
+        description="The side of the difference or the verdict is another one over pairs parsed in both"
+    )
     only_first_right: int
     only_second_right: int
     verdict: str = Field(description="first_better, second_better, not_shown or undefined")
@@ -104,7 +110,8 @@ def significance(lead: Lead | None, corrected_over: int) -> str:
     gap = lead.gap
     if gap.verdict == Verdict.UNDEFINED:
         return f"undefined: {gap.remark or 'the data allow no test'}"
-    return _p_value(gap, corrected_over)
+    depends = f"; {DEPENDS_ON_UNPARSED}" if gap.depends_on_unparsed else ""
+    return f"{_p_value(gap, corrected_over)}{depends}"
 
 
 def recommendations(differences: Sequence[DifferenceShown], benchmark: str, corrected_over: int) -> list[str]:
@@ -163,6 +170,8 @@ def _by_task(overall: DifferenceShown, differences: Sequence[DifferenceShown]) -
 
 def _biases(each: DifferenceShown) -> str:
     parts = []
+    if each.depends_on_unparsed:
+        parts.append(DEPENDS_ON_UNPARSED)
     if each.difference_if_parsed is not None and each.difference is not None:
         parts.append(
             f"unparsed answers count as wrong, without them the difference is "

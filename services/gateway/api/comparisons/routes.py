@@ -100,6 +100,7 @@ class ComparedJob(BaseModel):
     scoring_method: str | None = Field(description="How choices are scored; null without choices")
     limit: int | None = Field(description="First rows of each task only; null means all")
     score: float | None = Field(description="The benchmark's figure of the main metric")
+    unparsed_rate: float | None = Field(description="Share of its answers; null without any")
 
 
 class DifferingConditionShown(BaseModel):
@@ -218,5 +219,6 @@ def difference_shown(
         second=names[message.second],
         ci95=interval(message),
         verdict=verdict,
+        verdict_if_parsed=member_of(Verdict, message.verdict_if_parsed),
         **given,
     )

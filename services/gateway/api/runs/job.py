@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.values.run import unparsed_warning
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.api.changes import changes_of
@@ -44,6 +45,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         problems=list(summary.problems),
         unparsed=summary.unparsed,
         **_rates(summary),
+        warnings=_warnings(summary),
         timing=timing_shown(summary.timing),
         usage=USAGE.from_proto(summary.usage),
         cost=optional(summary, "cost"),
@@ -164,6 +166,11 @@ def _rates(counts: summary_pb2.TaskSummary | summary_pb2.RunSummary) -> dict[str
         "unparsed_rate": _rate(counts.unparsed, counts.answered),
         "failed_rate": _rate(counts.failed, counts.answered + counts.failed),
     }
+
+
+def _warnings(summary: summary_pb2.RunSummary) -> list[str]:
+    warning = unparsed_warning(_rate(summary.unparsed, summary.answered))
+    return [warning] if warning else []
 
 
 def _rate(count: int, of: int) -> float | None:

@@ -133,6 +133,7 @@ class JobResults(BaseModel):
     problems: list[str] = Field(default=[], description="What could not be computed, each with the reason")
     unparsed: int = Field(description="Answers that could not be parsed")
     unparsed_rate: float | None = Field(description=_UNPARSED_RATE)
+    warnings: list[str] = Field(default=[], description="Sentences to read before the figures")
     failed_rate: float | None = Field(description=_FAILED_RATE)
     timing: TimingShown = Field(description="Distribution of its times")
     usage: TokenUsage

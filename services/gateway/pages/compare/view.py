@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from proctor.v1 import comparison_pb2, summary_pb2
 from proctor.values.comparison import Verdict
-from services.gateway.api.comparisons.conclusions import DifferenceShown, Lead, lead_of
+from services.gateway.api.comparisons.conclusions import DEPENDS_ON_UNPARSED, DifferenceShown, Lead, lead_of
 from services.gateway.api.comparisons.routes import (
     ComparedJob,
     ComparisonShown,
@@ -45,6 +45,11 @@ class DifferenceRow(DifferenceShown):
     def ends(self) -> tuple[float, float] | None:
         """Those of the interval of `value`."""
         return self.seen_from(self.other)[1]
+
+    @property
+    def value_if_parsed(self) -> float | None:
+        value = self.difference_if_parsed
+        return value if value is None or self.other == self.first else -value
 
     @property
     def means(self) -> tuple[float | None, float | None]:
@@ -225,6 +230,7 @@ def _evidence(gap: DifferenceShown, best: str, corrected_over: int) -> str:
     if p_value is not None:
         how = f", Holm-corrected over {corrected_over} tests" if corrected_over > 1 else ""
         parts.append(f"{gap.test}, {p_text(p_value)}{how}")
+    parts.append(DEPENDS_ON_UNPARSED if gap.depends_on_unparsed else "")
     return f"({'; '.join(part for part in parts if part)})" if any(parts) else ""
 
 

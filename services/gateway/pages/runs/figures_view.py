@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.values.run import unparsed_warning
 from proctor.values.usage import TokenUsage
 from services.gateway.api.runs.job import choice_scoring, timing_shown
 from services.gateway.api.runs.schemas import PercentilesShown, TimingShown
@@ -49,6 +50,14 @@ class FiguresView(BaseModel):
     reused_answers: int
     problems: list[str]
     environment: dict[str, str]
+
+    @property
+    def unparsed_rate(self) -> float | None:
+        return self.unparsed / self.answered if self.answered else None
+
+    @property
+    def warning(self) -> str:
+        return unparsed_warning(self.unparsed_rate)
 
     @property
     def has_figures(self) -> bool:

@@ -57,6 +57,10 @@ async def test_differences_are_those_of_the_other_to_the_reference_run(harness: 
     # Results has the reference run minus the other: −0.06 on rte, where the other is better.
     assert 'aria-label="+6.0 points, 95 % from +4.0 to +8.0"' in shown.html
     assert "▲ better" in shown.html
+    assert "⚠ 12.5 % unparsed" in shown.html
+    assert shown.html.count("the verdict depends on unparsed answers") >= 2
+    assert "without unparsed answers" in shown.html
+    assert '<th scope="row">temperature' in shown.html
     assert "○ cannot tell" in shown.html
     assert "only one pair" in shown.html
     assert "qqp: only a has it" in shown.html

@@ -36,6 +36,7 @@ from tests.fakes.results.paired_runs import (
     FAILED,
     UNPARSED,
     PairedRuns,
+    Scores,
     TaskOfRun,
     postgres_session,
     right,
@@ -135,10 +136,34 @@ async def test_unparsed_answers_count_as_wrong_and_their_effect_is_shown(runs: P
     first = await runs.run(single(TEN[:4], 1, UNPARSED, UNPARSED, 1))
     second = await runs.run(single(TEN[:4], 1, 1, 0, 0))
     one = await runs.difference(first, second)
-    assert (one.estimate.difference, one.difference_if_parsed) == (0.0, 0.5)
+    assert one.if_parsed is not None
+    assert (one.estimate.difference, one.if_parsed.difference, one.if_parsed.pairs) == (0.0, 0.5, 2)
     assert (one.tally.first_unparsed, one.tally.second_unparsed) == (2, 0)
     clean = await runs.difference(second, await runs.run(single(TEN[:4], 1, 1, 1, 1)))
-    assert clean.difference_if_parsed is None
+    assert (clean.if_parsed, clean.verdict_if_parsed, clean.depends_on_unparsed) == (None, None, False)
+
+
+async def test_a_verdict_over_unparsed_answers_is_that_of_the_benchmark_too(runs: PairedRuns) -> None:
+    """The first run is right wherever both could be read, and could not be read on half of its answers."""
+    rows = [f"row {at}" for at in range(60)]
+    unread: list[float | Scores | None] = [UNPARSED] * 30
+    first = await runs.run(single(rows, *[1] * 30, *unread), single(rows[:30], *[1] * 30), model="p/a")
+    second = await runs.run(single(rows, *[0] * 12, *[1] * 48), single(rows[:30], *[1] * 30), model="p/b")
+    comparison = await runs.compared(first, second)
+    [task, clean, whole] = comparison.differences
+    assert (task.verdict, task.verdict_if_parsed) == (Verdict.SECOND_BETTER, Verdict.FIRST_BETTER)
+    assert (clean.if_parsed, clean.depends_on_unparsed) == (None, False)
+    # Weighed by the samples that count: 60 and 30, then 30 and 30.
+    assert whole.estimate.difference == pytest.approx((12 - 30) / 90)
+    assert whole.if_parsed is not None
+    assert whole.if_parsed.difference == pytest.approx(12 / 60)
+    assert whole.if_parsed.pairs == 60
+    assert (whole.verdict, whole.verdict_if_parsed) == (Verdict.SECOND_BETTER, Verdict.FIRST_BETTER)
+    assert task.depends_on_unparsed
+    assert whole.depends_on_unparsed
+    assert [run.unparsed_rate for run in comparison.runs] == [pytest.approx(30 / 90), 0.0]
+    [warning] = comparison.warnings
+    assert warning.startswith(f"Run {first.run_id} of p/a: 33.3% of the answers could not be parsed")
 
 
 async def test_label_metrics_are_compared_over_all_samples_together(runs: PairedRuns) -> None:

@@ -1,5 +1,7 @@
 """Which figures of a run have their place on the scale of its page."""
 
+import pytest
+
 from proctor.v1 import run_pb2, summary_pb2
 from services.gateway.pages.runs.figures_view import figures_view
 
@@ -13,6 +15,14 @@ def drawn(*metrics: tuple[str, float]) -> list[str]:
     task = summary_pb2.TaskSummary(task="one", metrics=figures)
     view = figures_view(run_pb2.Run(), summary_pb2.RunSummary(tasks=[task]))
     return [row.metric for row in view.tasks if view.is_drawn(row)]
+
+
+@pytest.mark.parametrize("unparsed", [0, 5, 6, 100])
+def test_more_than_five_percent_of_unparsed_answers_come_with_a_warning(unparsed: int) -> None:
+    view = figures_view(run_pb2.Run(), summary_pb2.RunSummary(answered=100, unparsed=unparsed))
+    assert view.unparsed_rate == unparsed / 100
+    sentence = f"This run: {unparsed}.0% of the answers could not be parsed"
+    assert (view.warning.startswith(sentence), bool(view.warning)) == (unparsed > 5, unparsed > 5)
 
 
 def test_every_share_is_drawn_and_of_other_units_only_the_first_metric() -> None:

@@ -11,12 +11,17 @@ from services.results.comparison.answer_pairs import (
     score_pairs_of,
     tally_of,
 )
-from services.results.comparison.pair_differences import difference_if_parsed, metric_difference
+from services.results.comparison.pair_differences import estimate_if_parsed, metric_difference
 from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import Average, CompiledMetric, ScoredMetric
 from services.results.scoring.score import UNREAD, ScoreValue
 from services.results.statistics.columns import Numbers
-from services.results.statistics.paired.difference_estimate import EXACT_MCNEMAR, PAIRED_PERMUTATION
+from services.results.statistics.paired.difference_estimate import (
+    EXACT_MCNEMAR,
+    PAIRED_PERMUTATION,
+    undefined,
+)
+from services.results.statistics.paired.mean_difference import NO_PAIRS
 from services.results.statistics.sample_scores import rows_of_majority
 
 MEAN = FilterPipeline()
@@ -114,7 +119,9 @@ def test_a_macro_f1_is_over_the_labels_of_the_task_in_both_runs() -> None:
     assert metric_difference(macro, groups, 4).first_mean == pytest.approx(2 / 4)
     unparsed = group(said((0, -1), unparsed=1), said((0, 0)))
     first_less_second = (2 - 1) / 4
-    assert difference_if_parsed(macro, [*groups, unparsed], 4) == pytest.approx(first_less_second)
+    estimate = estimate_if_parsed(macro, [*groups, unparsed], 4)
+    assert estimate is not None
+    assert estimate.difference == pytest.approx(first_less_second)
 
 
 def test_graded_scores_that_happen_to_be_0_are_not_taken_for_right_or_wrong() -> None:
@@ -146,11 +153,12 @@ def test_the_difference_if_parsed_leaves_out_what_either_could_not_read(name: st
         group(said(one), said(other)) for one, other in zip(values[name], values[name][::-1], strict=True)
     ]
     unparsed = group(said(values[name][1], unparsed=1), said(values[name][0]))
-    expected = metric_difference(metric(name), parsed).difference
-    assert difference_if_parsed(metric(name), [*parsed, unparsed]) == expected
-    assert difference_if_parsed(metric(name), parsed) is None
+    expected = metric_difference(metric(name), parsed)
+    assert estimate_if_parsed(metric(name), [*parsed, unparsed]) == expected
+    assert estimate_if_parsed(metric(name), parsed) is None
+    assert estimate_if_parsed(metric(name), [unparsed]) == undefined(0, NO_PAIRS)
     # What the other run failed on does not count, parsed or not.
-    assert difference_if_parsed(metric(name), [*parsed, group(said(1.0, unparsed=1), FAILED)]) is None
+    assert estimate_if_parsed(metric(name), [*parsed, group(said(1.0, unparsed=1), FAILED)]) is None
 
 
 def test_without_pairs_nothing_is_known() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from proctor.values.comparison import Verdict
 from services.gateway.api.comparisons.conclusions import (
+    DEPENDS_ON_UNPARSED,
     DifferenceShown,
     lead_of,
     recommendations,
@@ -30,6 +31,8 @@ UNDECIDED = DifferenceShown(
     first_unparsed=0,
     second_unparsed=0,
     difference_if_parsed=None,
+    verdict_if_parsed=None,
+    depends_on_unparsed=False,
     only_first_right=22,
     only_second_right=18,
     verdict=Verdict.NOT_SHOWN,
@@ -144,6 +147,14 @@ def test_unparsed_and_failed_samples_say_what_they_do_to_the_figure() -> None:
     _, sentence = recommendations([disturbed], "glue", 1)
     assert "without them the difference is +0.0020 instead of +0.0100" in sentence
     assert "3 samples of the first and 0 of the second failed" in sentence
+
+
+def test_a_verdict_that_depends_on_unparsed_answers_says_so() -> None:
+    depending = changed(SHOWN, depends_on_unparsed=True, verdict_if_parsed=Verdict.NOT_SHOWN)
+    assert DEPENDS_ON_UNPARSED in recommendations([depending], "glue", 1)[-1]
+    lead = lead_of([depending.first, depending.second], [depending])
+    assert significance(lead, 1).endswith(DEPENDS_ON_UNPARSED)
+    assert DEPENDS_ON_UNPARSED not in significance(lead_of([SHOWN.first, SHOWN.second], [SHOWN]), 1)
 
 
 def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
