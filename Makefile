@@ -124,7 +124,7 @@ test-chaos: $(VENV)/.installed vllm ## Faults, then counts
 OTHER := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
 # Processes, files and time: what a version of Python does in its own way.
 OTHER_TESTS ?= $(addprefix tests/unit/,common stack worker/execution worker/sandboxes worker/verification \
-	scheduler/batches scheduler/rollouts scheduler/suites/rows scheduler/uploads results/scoring values wire)
+	scheduler/batches scheduler/rollouts scheduler/suites/rows scheduler/uploads wire)
 # One upload, run, comparison and rollout, and a batch.
 whole_flow = tests/e2e/datasets/test_batches.py tests/e2e/datasets/test_dataset_runs.py \
 	tests/e2e/runs/test_rollouts.py tests/e2e/scoring/test_compared_models.py

@@ -80,3 +80,7 @@ def _locked(file: Path) -> Iterator[None]:
 
 def _interpreter(venv: Path) -> Path:
     return venv / "bin" / "python"
+
+
+if __name__ == "__main__":
+    lm_eval_python()
