@@ -13,7 +13,8 @@ _OF_PYTEST = re.compile(
     r"(?:pytest|py\.test|__main__\.py): error: |^ERROR: (?:not found: |file or directory not found: )"
     r"|^ERROR: (?:Missing required plugins: |Wrong expression |Unknown )|^INTERNALERROR> "
     r"|ImportError while loading conftest|No module named '?_?pytest|Error importing plugin "
-    r"|\bno tests ran in |^collected 0 items\s*$|^=*\s*\d+ deselected in |fixture '\w+' not found"
+    r"|^pytest ended with exit code [345]$|\bno tests ran in "
+    r"|^collected 0 items\s*$|^=*\s*\d+ deselected in |fixture '\w+' not found"
 )
 _OF_OTHERS = re.compile(
     r"^Ran 0 tests in |^NO TESTS RAN|^No tests? (?:suites? )?found|\[no test files\]|no tests to run"

@@ -19,11 +19,11 @@ from services.worker.sandboxes.tar_files import PackedFile, pack
 RUNNER = "/opt/runner"
 _ZIP = "packages.zip"
 PACKAGES = f"{RUNNER}/{_ZIP}"
+SITE = f"{RUNNER}/site"
 # A flag of PEP 552: the compiled file is not compared with the source beside it.
 _UNCHECKED = (1).to_bytes(4, "little")
 _making = Lock()
 
-SITE = f"{RUNNER}/site"
 # Tests of tasks start pytest by its name, and fetch and install first what is there already.
 _FOLDER = Path(__file__).parent / "programs"
 _PROGRAMS = {
@@ -34,11 +34,26 @@ _PROGRAMS = {
     **dict.fromkeys(("bin/apt", "bin/apt-get"), "apt.sh"),
     **dict.fromkeys(("bin/curl", "bin/wget"), "fetch.sh"),
 }
-# `python3 -m pip`, whether or not the machine has it.
-_PIP = f"""import runpy, sys
+_MAINS = {
+    "pip/__init__.py": "",
+    # Whether or not the machine has pip.
+    "pip/__main__.py": f"""import runpy, sys
 sys.argv[:1] = ["{RUNNER}/install.py", "pip"]
 runpy.run_path(sys.argv[0], run_name="__main__")
-"""
+""",
+    # Tests may throw away the output that says why none of them ran.
+    "pytest/__main__.py": """import pytest
+if __name__ == "__main__":
+    code = pytest.console_main()
+    if code in (3, 4, 5):
+        try:
+            with open("/logs/verifier/pytest.log", "a") as log:
+                log.write(f"pytest ended with exit code {int(code)}\\n")
+        except OSError:
+            pass
+    raise SystemExit(code)
+""",
+}
 _PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest-json-ctrf")
 # pytest imports these; the other 300 are ten times the size of the rest.
 _OF_PYGMENTS = {
@@ -66,10 +81,12 @@ def _made() -> bytes:
 def _zipped() -> bytes:
     written = io.BytesIO()
     with ZipFile(written, "w", ZIP_DEFLATED) as packages:
-        packages.writestr(ZipInfo("pip/__init__.py"), b"", ZIP_DEFLATED)
-        packages.writestr(ZipInfo("pip/__main__.py"), _PIP, ZIP_DEFLATED)
+        for name, source in _MAINS.items():
+            packages.writestr(ZipInfo(name), source, ZIP_DEFLATED)
         for package in _PACKAGES:
             for file in filter(_is_needed, distribution(package).files or ()):
+                if str(file) in _MAINS:
+                    continue
                 content = file.locate().read_bytes()  # type: ignore[attr-defined]  # a path of this machine
                 packages.writestr(ZipInfo(str(file)), content, ZIP_DEFLATED)
                 if file.suffix == ".py":

@@ -73,6 +73,8 @@ UNSTARTED = {
     "unrecognized arguments": "python3 -m pytest --nosuch=x /tests/test_twice.py",
     "file or directory not found": "python3 -m pytest /tests/nothing.py",
     "1 deselected in": "python3 -m pytest -k nothing /tests/test_twice.py",
+    "pytest ended with exit code 4": "pytest --nosuch /tests >/dev/null 2>&1",
+    "pytest ended with exit code 5": "python3 -m pytest -k nothing /tests >/dev/null 2>&1",
     "Could not resolve host": "echo 'curl: (6) Could not resolve host: astral.sh'; false",
 }
 
