@@ -45,6 +45,22 @@ _RULES = {rule.value: rule for rule in RULES}
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningOption:
+    """What is done with the reasoning of the model."""
+
+    number: run_pb2.Reasoning.ValueType
+    name: str
+
+
+# By the values of the form.
+REASONING: Mapping[str, ReasoningOption] = {
+    "": ReasoningOption(run_pb2.REASONING_UNSPECIFIED, "as in the run"),
+    "separate": ReasoningOption(run_pb2.REASONING_SEPARATE, "is left out of scoring"),
+    "keep": ReasoningOption(run_pb2.REASONING_KEEP, "is scored with the answer"),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class RescoreForm:
     """All that was entered, as text."""
 
@@ -53,6 +69,7 @@ class RescoreForm:
     options: str = ""
     rule: str = ""
     filters: str = ""
+    reasoning: str = ""
 
     def link(self, path: str) -> str:
         """The address of the form with all that is entered."""
@@ -65,6 +82,8 @@ class RescoreForm:
         filters = self._filters(faults)
         if options and not self.metric:
             faults["options"] = "Choose the metric that these options are for."
+        if self.reasoning not in REASONING:
+            faults["reasoning"] = "Choose what is done with the reasoning of the model."
         if faults:
             raise FormFaults(faults)
         metric = sample_pb2.MetricUse(name=self.metric, options_json=json_text(options) if options else "")
@@ -73,6 +92,7 @@ class RescoreForm:
             task=task,
             metrics=[metric] if self.metric else [],
             filters_json=None if filters is None else (json_text(filters) if filters else ""),
+            reasoning=REASONING[self.reasoning].number,
         )
 
     def _filters(self, faults: dict[str, str]) -> Sequence[object] | None:

@@ -25,10 +25,15 @@ _Name = Annotated[str, Query(max_length=512)]
 _Text = Annotated[str, Query(max_length=4096)]
 
 
-async def _asked(
-    task: _Name = "", metric: _Name = "", options: _Text = "", rule: _Name = "", filters: _Text = ""
+async def _asked(  # noqa: PLR0917  # the fields of the form
+    task: _Name = "",
+    metric: _Name = "",
+    options: _Text = "",
+    rule: _Name = "",
+    filters: _Text = "",
+    reasoning: _Name = "",
 ) -> RescoreForm:
-    return RescoreForm(task, metric.strip(), options.strip(), rule, filters.strip())
+    return RescoreForm(task, metric.strip(), options.strip(), rule, filters.strip(), reasoning)
 
 
 @router.get("/{job_id}/rescore")
@@ -49,8 +54,9 @@ async def rescore(  # noqa: PLR0917  # the fields of the form
     options: Annotated[str, Form(max_length=4096)] = "",
     rule: Annotated[str, Form(max_length=512)] = "",
     filters: Annotated[str, Form(max_length=4096)] = "",
+    reasoning: Annotated[str, Form(max_length=512)] = "",
 ) -> Response:
-    form = RescoreForm(task, metric.strip(), options.strip(), rule, filters.strip())
+    form = RescoreForm(task, metric.strip(), options.strip(), rule, filters.strip(), reasoning)
     run, summary = await _run(backends, job_id)
     faults, response, status = {}, None, 200
     try:

@@ -7,7 +7,14 @@ from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from services.gateway.api.rescoring import Rescored, rescored
 from services.gateway.http.presentation import present
-from services.gateway.pages.rescoring.form import RULES, RescoreForm, Rule, metrics_for
+from services.gateway.pages.rescoring.form import (
+    REASONING,
+    RULES,
+    ReasoningOption,
+    RescoreForm,
+    Rule,
+    metrics_for,
+)
 from services.gateway.pages.rows.figure import Figure
 from services.gateway.pages.rows.runs import RunRow
 
@@ -44,6 +51,7 @@ class RescoreView:
     metrics: Sequence[str]
     has_rules: bool
     rules: Sequence[Rule]
+    reasoning: Mapping[str, ReasoningOption]
     faults: Mapping[str, str]
     outcome: RescoredView | None
 
@@ -78,6 +86,7 @@ def rescore_view(
         # Log-likelihoods of choices have no text that a rule could read.
         has_rules=task.scoring_method != run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
         rules=RULES,
+        reasoning=REASONING,
         faults=faults,
         outcome=_outcome(response, run.job_id, task.task) if response else None,
     )

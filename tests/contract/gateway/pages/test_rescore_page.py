@@ -34,9 +34,9 @@ async def sent(harness: GatewayHarness, headers: Mapping[str, str] | None = None
 
 
 async def test_form_offers_tasks_metrics_and_rules(harness: GatewayHarness) -> None:
-    page = await show(harness, f"{PATH}?task=task_1&metric=numeric&rule=last_number")
+    page = await show(harness, f"{PATH}?task=task_1&metric=numeric&rule=last_number&reasoning=keep")
     chosen = [a.get("value", "") for tag, a in page.elements if tag == "option" and "selected" in a]
-    assert chosen == ["task_1", "", "last_number"]
+    assert chosen == ["task_1", "", "last_number", "keep"]
     assert "<option selected>numeric</option>" in page.html
     assert not harness.results.rescoring.asked
 
@@ -124,3 +124,18 @@ async def test_a_run_without_figures_says_so(harness: GatewayHarness) -> None:
     page = await show(harness, PATH)
     assert page.status == 200
     assert "nothing to score again" in page.html
+
+
+@pytest.mark.parametrize("reasoning", ["", "separate", "keep"])
+async def test_reasoning_is_scored_as_the_form_says(harness: GatewayHarness, reasoning: str) -> None:
+    page = await sent(harness, PART, task="task_1", reasoning=reasoning)
+    [asked] = harness.results.rescoring.asked
+    number = run_pb2.Reasoning.Value(f"REASONING_{reasoning.upper() or 'UNSPECIFIED'}")
+    assert (page.status, asked.reasoning) == (200, number)
+    assert ("reasoning=keep" in page.headers.get("HX-Replace-Url", "")) is (reasoning == "keep")
+
+
+async def test_an_unknown_word_for_reasoning_is_a_fault(harness: GatewayHarness) -> None:
+    page = await sent(harness, task="task_1", reasoning="some")
+    assert (page.status, not harness.results.rescoring.asked) == (422, True)
+    assert "Choose what is done with the reasoning of the model." in page.html
