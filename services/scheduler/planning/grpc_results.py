@@ -67,9 +67,12 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
         "params": None if is_loglikelihood else asdict(params_for(order.params, task.generation)),
         "stop": None if is_loglikelihood else task.stop,
     }
+    # Only where they are set: a key for all would change the digests of others, and stored answers not fit.
     if order.dataset_id:
-        # Only where it is set: a key for all would change the digests of suites, and stored answers not fit.
         request["use_engine_defaults"] = True
+    elif order.keeps_reasoning and request["stop"] and order.prompt_form is not PromptForm.COMPLETION:
+        # The server applies them, also to reasoning (decision 0055).
+        request["sends_stops"] = True
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from proctor.values.outcome import Failure, FailureClass, Outcome
-from proctor.values.reasoning.answers import with_reasoning_apart
+from proctor.values.reasoning.answers import ended_at_stop, with_reasoning_apart
 from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
-from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse
+from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse, Sampling
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.errors import (
     EngineDied,
@@ -215,11 +215,20 @@ async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> Engin
             shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
         )
     if not sample.choices:
-        return await asked.generate(shard.model, sample.prompt, sample.sampling or shard.sampling)
+        return await _generate(asked, shard, sample.prompt, sample.sampling or shard.sampling)
     prompt = instructed_prompt(sample.prompt, sample.choices)
     if shard.method is ScoringMethod.CONSTRAINED:
         return await _ask_constrained(asked, shard, prompt, sample.choices)
-    return await asked.generate(shard.model, prompt, shard.sampling)
+    return await _generate(asked, shard, prompt, shard.sampling)
+
+
+async def _generate(asked: Engine, shard: Shard, prompt: Prompt, sampling: Sampling) -> EngineResponse:
+    """The stops of a suite end the answer of a chat, and not the reasoning before it."""
+    is_sent = sampling.is_row or shard.keeps_reasoning or not (prompt.is_chat and sampling.stop)
+    if is_sent:
+        return await asked.generate(shard.model, prompt, sampling)
+    response = await asked.generate(shard.model, prompt, replace(sampling, stop=()))
+    return replace(response, answer=ended_at_stop(response.answer, sampling.stop))
 
 
 async def _ask_constrained(
