@@ -27,11 +27,40 @@ _OF_OTHERS = re.compile(
 _NOT_INSTALLED = "a sandbox has no network"
 # pytest counts these tests as failed.
 _NOT_AWAITED = "async def functions are not natively supported"
-# Programs that run tests, or that bring one: they are never the work of an agent.
+# Programs that run or build tests, or bring one that does: they are never the work of an agent.
 _RUNNERS = frozenset(
     {"uv", "uvx", "pip", "pip3", "pipx", "poetry", "tox", "nox", "pytest", "py.test", "bash", "bats", "prove"}
     | {"node", "npm", "npx", "yarn", "pnpm", "bun", "deno", "jest", "mocha", "vitest", "cargo", "go", "java"}
     | {"mvn", "gradle", "ruby", "bundle", "rspec", "perl", "php", "phpunit", "dotnet", "make", "ctest"}
+    | {
+        "cc",
+        "gcc",
+        "g++",
+        "clang",
+        "clang++",
+        "cmake",
+        "ninja",
+        "rustc",
+        "javac",
+        "kotlin",
+        "kotlinc",
+        "scala",
+    }
+    | {
+        "sbt",
+        "swift",
+        "swiftc",
+        "tsc",
+        "Rscript",
+        "R",
+        "julia",
+        "ghc",
+        "cabal",
+        "lua",
+        "elixir",
+        "mix",
+        "dart",
+    }
 )
 # What they fetch is there, or its absence is told by the program that needs it.
 _FETCHERS = frozenset({"apt", "apt-get", "apk", "dnf", "yum", "sudo", "curl", "wget", "deactivate"})

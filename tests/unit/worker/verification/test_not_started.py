@@ -9,6 +9,7 @@ from services.worker.verification.verifier_result import ScriptResult, VerifierR
 REASONS = [
     "test.sh: line 3: uvx: command not found",
     "sh: 1: pytest: not found",
+    "/tests/test.sh: line 9: kotlinc: command not found\nbuild failed (status 127)",
     "bash: python3.13: command not found",
     "__main__.py: error: unrecognized arguments: --ctrf",
     "pytest: error: unrecognized arguments: --ctrf",
@@ -32,7 +33,7 @@ REASONS = [
     "python3: can't open file '/tests/test_state.py': [Errno 2] No such file or directory",
 ]
 UNNAMED = [
-    "test.sh: line 3: kotlinc: command not found",
+    "test.sh: line 3: makewords: command not found",
     "E   ModuleNotFoundError: No module named 'pandas'\n=== 1 error in 0.10s ===",
 ]
 RESULTS = [
@@ -58,7 +59,7 @@ def test_what_keeps_tests_from_starting_is_found(log: str) -> None:
 def test_a_program_or_module_that_the_task_names_may_be_the_work_of_the_agent(log: str) -> None:
     result = VerifierResult(0.0, "", log)
     assert not_started(result, lambda _: False) == log.splitlines()[0]
-    assert not_started(result, {"kotlinc", "pandas"}.__contains__) == ""
+    assert not_started(result, {"makewords", "pandas"}.__contains__) == ""
 
 
 def test_a_module_that_tests_miss_while_they_run_is_a_failure() -> None:
