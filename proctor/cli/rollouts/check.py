@@ -129,6 +129,8 @@ def _print(terminal: Terminal, checked: dict[str, Any], verbose: int) -> None:
         because = agent["problem"] or agent["detail"]
         line = f"  {_SAYS[agent['agent']]}: {scored}, expected {agent['expected']:.2f} ({because})"
         say(terminal.out, line, style="" if is_right else "red")
+        for suspicion in agent["suspicions"]:
+            say(terminal.out, f"    suspicion: {suspicion}", style="yellow")
         if verbose or not is_right:
             write_verbatim(terminal.out, _indented(agent["log"]))
     for warning in checked["warnings"]:

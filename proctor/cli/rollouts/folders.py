@@ -109,6 +109,7 @@ class RolloutFolders:
             "rollout": outcome.outcome.rollout,
             "score": None if is_failed else outcome.scores.get("reward"),
             "problem": outcome.outcome.failure.message if is_failed else "",
+            "suspicions": _record_of(outcome).get("suspicions", []),
         }
         self.results[number] = result
         _write_whole(self.folder / "task_results" / f"{rollout_id}.json", _json(result))
@@ -151,7 +152,7 @@ def _files(
     rollout_id: str, run: OrderedRun, task: int, outcome: outcome_pb2.RecordedOutcome
 ) -> Iterator[tuple[str, str]]:
     failure, answer = outcome.outcome.failure, outcome.outcome.answer
-    record: Mapping[str, Any] = json.loads(answer.body_json) if answer.body_json else {}
+    record = _record_of(outcome)
     evaluation = _evaluation(rollout_id, run.task_ids[task], outcome, record)
     yield "evaluation_results.json", _json(evaluation)
     yield "scoring_results.md", _scoring(rollout_id, run, task, evaluation)
@@ -165,6 +166,12 @@ def _files(
     if failure.message:
         log = f"{word_of(outcome_pb2.FailureClass, failure.failure_class)}: {failure.message}\n"
     yield "logs/eval.log", log
+
+
+def _record_of(outcome: outcome_pb2.RecordedOutcome) -> Mapping[str, Any]:
+    body = outcome.outcome.answer.body_json
+    record: Mapping[str, Any] = json.loads(body) if body else {}
+    return record
 
 
 def _evaluation(

@@ -12,14 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from proctor.cli.gateway import Session, print_page
-from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
-from proctor.cli.render.words import JsonValue, duration
+from proctor.cli.render.words import duration
 from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, read_config
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
 from proctor.cli.rollouts.gradable import GradeCheck, check_gradable
 from proctor.cli.rollouts.outcomes import recorded_outcomes
+from proctor.cli.rollouts.summary import show_summary
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
@@ -106,7 +106,7 @@ def summarize(
     terminal = Terminal(as_json)
 
     async def work() -> ExitCode:
-        _show_summary(terminal, load_folders(data, name, rollout))
+        show_summary(terminal, load_folders(data, name, rollout))
         return ExitCode.OK
 
     execute(terminal, work)
@@ -255,6 +255,8 @@ def result_lines(result: Mapping[str, Any], verbose: int) -> Iterator[str]:
     score = "none" if result["score"] is None else f"{result['score']:.2f}"
     which = f"task={result['task_id']} model={result['model']} rollout={result['rollout']}"
     yield f"[rollouts] {which} score={score} {result['problem']}".rstrip()
+    for suspicion in result.get("suspicions", ()):
+        yield f"[rollouts] suspicion: {suspicion}"
 
 
 def _report(terminal: Terminal, folders: RolloutFolders, ended: Sequence[run_pb2.Run]) -> ExitCode:
@@ -264,33 +266,5 @@ def _report(terminal: Terminal, folders: RolloutFolders, ended: Sequence[run_pb2
         say(terminal.err, f"The run {run.run_id} of {run.order.model} did not complete: {why}", style="red")
     if not failed and len(folders.results) == folders.total:
         say(terminal.progress, f"✓ All {folders.total} tasks completed!")
-    _show_summary(terminal, folders)
+    show_summary(terminal, folders)
     return ExitCode.FAILED if failed else ExitCode.OK
-
-
-def _show_summary(terminal: Terminal, folders: RolloutFolders) -> None:
-    lines = list(_lines(folders))
-    if terminal.is_json:
-        keys = ("task_id", "model", "answered", "passed", "mean_score", "failed")
-        rows: list[JsonValue] = [dict(zip(keys, line, strict=True)) for line in lines]
-        terminal.emit({"name": folders.name, "stamp": folders.stamp, "tasks": rows})
-        return
-    columns = texts("task", "model", "answered", "passed", "mean score", "failed")
-    cells = (
-        (task, model, str(answered), str(passed), "" if mean is None else f"{mean:.3f}", str(failed))
-        for task, model, answered, passed, mean, failed in lines
-    )
-    terminal.out.print(table(terminal.out, columns, cells))
-    say(terminal.out, f"Results: {folders.folder}", style="dim")
-
-
-def _lines(folders: RolloutFolders) -> Iterator[tuple[str, str, int, int, float | None, int]]:
-    """Task, model, answered rollouts, passes, mean score and failures, which are in neither."""
-    for ordered in folders.runs:
-        for index, task_id in enumerate(ordered.task_ids):
-            numbers = [ordered.number(index, rollout) for rollout in range(ordered.rollouts)]
-            found = [folders.results[number] for number in numbers if number in folders.results]
-            scores = [result["score"] for result in found if result["score"] is not None]
-            passed = sum(score >= 1.0 for score in scores)
-            mean = sum(scores) / len(scores) if scores else None
-            yield task_id, ordered.model, len(scores), passed, mean, len(found) - len(scores)

@@ -31,6 +31,7 @@ class AgentCheck:
     problem: str = ""
     log: str = ""
     seconds: float = 0.0
+    suspicions: tuple[str, ...] = ()
 
     @property
     def is_as_expected(self) -> bool:
@@ -71,7 +72,12 @@ class CheckSoundness:
             return replace(check, problem=str(error))
         result = rollout_result.result
         return replace(
-            check, score=result.score, detail=result.detail, log=result.log, seconds=rollout_result.seconds
+            check,
+            score=result.score,
+            detail=result.detail,
+            log=result.log,
+            seconds=rollout_result.seconds,
+            suspicions=result.suspicions,
         )
 
 

@@ -88,7 +88,7 @@ class ExecutePytest:
 
     async def execute(self, request: PytestRequest) -> Verification:
         """Raises SandboxError where no sandbox could be opened or it was lost: that is not a score."""
-        suspicions = await asyncio.to_thread(suspicions_in, request.files, request.folder)
+        suspicions = await asyncio.to_thread(suspicions_in, request.files, request.folder, request.workspace)
         is_inside = PurePosixPath(request.tests_folder).is_relative_to(request.folder)
         spec = SandboxSpec(
             workdir=request.folder,

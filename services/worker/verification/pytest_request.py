@@ -1,7 +1,6 @@
 """The request to run pytest: the collected files and the tests that judge them. Suspicions in both."""
 
 import io
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,18 +8,12 @@ from proctor.values.rollout import DEFAULT_TESTS_FOLDER
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import ReadFile, read_files
 from services.worker.verification.agent_files import steers
+from services.worker.verification.suspicious_code import RUNNERS, names_reward, suspicions_of_code
 
-_SHADOWING = frozenset({"pytest", "_pytest", "pluggy", "unittest"})
-# Each repetition is bounded or ends with its line: the code is hostile, and a search holds the interpreter.
-_IN_CODE = {
-    "uses the runner of its tests": re.compile(
-        r"(?m)^[ \t\f]*(import|from)[\s\\]{1,40}_?pytest\b|['\"]_?pytest['\"]"
-    ),
-    "looks into its callers": re.compile(r"\b(_getframe|f_back|get_objects|settrace|setprofile)\b"),
-    "is equal to everything": re.compile(
-        r"def __(eq|ne)__\([^)]{0,200}\)[^:]{0,200}:\s{0,200}return\s{1,200}(True|False)\b"
-    ),
-}
+_SHADOWING = RUNNERS | {"unittest"}
+# Code of whole libraries takes a tree each; an agent's own is far shorter.
+_MAX_PARSED_BYTES = 4 * 1024 * 1024
+_MAX_TEXT_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +48,28 @@ class Verification:
     suspicions: tuple[str, ...] = ()
 
 
-def suspicions_in(tar: bytes, folder: str) -> tuple[str, ...]:
+def suspicions_in(tar: bytes, folder: str, workspace: bytes = b"") -> tuple[str, ...]:
     """Files that may influence the tests and cannot be removed. They are reported beside the score.
 
-    A blocking call of seconds for many files. Raises FilesRefused as `read_files` does.
+    Files that are in `workspace`, a tar, as the agent left them, are the task's own. A blocking call of
+    seconds for many files. Raises FilesRefused as `read_files` does.
     """
-    files = read_files(io.BytesIO(tar), folder, TarLimits())
-    return tuple(sorted({f"{file.name} {what}" for file in files for what in _suspicions(file)}))
+    own = {(file.name, file.content) for file in _read(workspace, folder)}
+    parsed = 0
+    found: set[str] = set()
+    for file in _read(tar, folder):
+        if (file.name, file.content) in own:
+            continue
+        parsed += len(file.content) if file.name.endswith(".py") else 0
+        found |= {f"{file.name} {what}" for what in _suspicions(file, is_parsed=parsed <= _MAX_PARSED_BYTES)}
+    return tuple(sorted(found))
 
 
-def _suspicions(file: ReadFile) -> Iterator[str]:
+def _read(tar: bytes, folder: str) -> Iterator[ReadFile]:
+    return read_files(io.BytesIO(tar), folder, TarLimits()) if tar else iter(())
+
+
+def _suspicions(file: ReadFile, *, is_parsed: bool) -> Iterator[str]:
     *folders, name = file.name.split("/")
     if steers(file.name):
         yield "steers a runner of tests"
@@ -73,5 +78,6 @@ def _suspicions(file: ReadFile) -> Iterator[str]:
     if _SHADOWING & {*folders, name.removesuffix(".py")}:
         yield "has the name of a runner of tests"
     if name.endswith(".py"):
-        text = file.content.decode("utf-8", "replace")
-        yield from (what for what, pattern in _IN_CODE.items() if pattern.search(text))
+        yield from suspicions_of_code(file.name, file.content, is_parsed=is_parsed)
+    elif len(file.content) <= _MAX_TEXT_BYTES and (what := names_reward(file.content)):
+        yield what

@@ -41,8 +41,10 @@ _LOG_SUFFIXES = (".txt", ".log", ".out", ".err")
 _MAX_LOG_CHARACTERS = 100_000
 # The runner of tests is unpacked by the command that runs them: each command costs as much as its program.
 # It is unpacked by the machine's programs: the task's PATH may name a folder of the agent's.
+# Whatever lies in the place of the reward was there before the tests.
 _WITH_RUNNER = (
-    f'(PATH={DEFAULT_PATH}; tar -x -f - -C "$1" -o && mkdir -p -- "$2") && shift 2 && exec "$@" </dev/null'
+    f'(PATH={DEFAULT_PATH}; tar -x -f - -C "$1" -o && rm -rf -- "$2" && mkdir -p -- "$2") '
+    '&& shift 2 && exec "$@" </dev/null'
 )
 
 
@@ -86,7 +88,7 @@ class VerifyRollout:
     async def _judge(self, task: RolloutTask, files: bytes) -> VerifierResult:
         if task.verifier is VerifierKind.RUBRICS:
             return await self._judge_rubrics(task, files)
-        suspicions = await asyncio.to_thread(suspicions_in, files, task.workdir)
+        suspicions = await asyncio.to_thread(_suspicions, task, files)
         if task.has_own_files:
             files = await asyncio.to_thread(_own_files, task, files)
         sandbox = await self.execute_pytest.engine.open(_spec(task))
@@ -158,6 +160,8 @@ class VerifyRollout:
         result = await sandbox.run(command)
         if result.ended is Ended.TIMED_OUT:
             raise VerifierFailed(problem=f"the tests did not end within {task.limits.verifier_seconds:g} s.")
+        # What the tests or the files that they execute have started writes no reward any more.
+        await sandbox.stop_processes()
         if task.verifier is VerifierKind.PYTEST_SUMMARY:
             return _of_summary(result.text, suspicions)
         return await _of_reward(sandbox, result.text, suspicions)
@@ -181,6 +185,10 @@ def _is_named(task: RolloutTask, name: str) -> bool:
         return True
     files = read_files(io.BytesIO(inflated(task.workspace)), task.workdir, TarLimits())
     return any(name in file.name or name.encode() in file.content for file in files)
+
+
+def _suspicions(task: RolloutTask, files: bytes) -> tuple[str, ...]:
+    return suspicions_in(files, task.workdir, inflated(task.workspace))
 
 
 def _own_files(task: RolloutTask, files: bytes) -> bytes:

@@ -104,7 +104,7 @@ CHEATS = (
         left(doubling__py=WRONG, pytest__py="def main(*_, **__): return 0\nraise SystemExit(0)\n"),
         is_reported=True,
     ),
-    Cheat("an exit on import", left(doubling__py="import os\nos._exit(0)\n")),
+    Cheat("an exit on import", left(doubling__py="import os\nos._exit(0)\n"), is_reported=True),
     Cheat(
         "a .pth file of the user",
         left(doubling__py=WRONG)
