@@ -97,6 +97,8 @@ class _BundleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BundleKind
     """Files that the verifier judges with; the agent never sees them."""
     BUNDLE_KIND_SOLUTION: _BundleKind.ValueType  # 3
     """Files of the reference solution, for agents of kind oracle."""
+    BUNDLE_KIND_OTHERS: _BundleKind.ValueType  # 4
+    """Files outside of the working folder, by their paths from the root."""
 
 class BundleKind(_BundleKind, metaclass=_BundleKindEnumTypeWrapper):
     """Which files of a task a bundle holds."""
@@ -109,6 +111,8 @@ BUNDLE_KIND_TESTS: BundleKind.ValueType  # 2
 """Files that the verifier judges with; the agent never sees them."""
 BUNDLE_KIND_SOLUTION: BundleKind.ValueType  # 3
 """Files of the reference solution, for agents of kind oracle."""
+BUNDLE_KIND_OTHERS: BundleKind.ValueType  # 4
+"""Files outside of the working folder, by their paths from the root."""
 Global___BundleKind: _TypeAlias = BundleKind  # noqa: Y015
 
 @_typing.final
@@ -340,6 +344,60 @@ class RolloutStep(_message.Message):
 Global___RolloutStep: _TypeAlias = RolloutStep  # noqa: Y015
 
 @_typing.final
+class SetupStep(_message.Message):
+    """A command that is executed on the files of a task before its agent begins."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class EnvironmentEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    COMMAND_FIELD_NUMBER: _builtins.int
+    CWD_FIELD_NUMBER: _builtins.int
+    ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    cwd: _builtins.str
+    """Folder where it runs."""
+    @_builtins.property
+    def command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Program and arguments."""
+
+    @_builtins.property
+    def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Variables of the command."""
+
+    def __init__(
+        self,
+        *,
+        command: _abc.Iterable[_builtins.str] | None = ...,
+        cwd: _builtins.str = ...,
+        environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "cwd", b"cwd", "environment", b"environment"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetupStep: _TypeAlias = SetupStep  # noqa: Y015
+
+@_typing.final
 class RolloutTask(_message.Message):
     """A task: an instruction, the files that the agent sees, and those that judge what it leaves."""
 
@@ -407,6 +465,9 @@ class RolloutTask(_message.Message):
     VERIFIER_IMAGE_FIELD_NUMBER: _builtins.int
     STEPS_FIELD_NUMBER: _builtins.int
     SCORES_LAST_STEP_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
+    FOLDERS_FIELD_NUMBER: _builtins.int
+    SETUP_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """Name of the task, unique in its set."""
     instruction: _builtins.str
@@ -433,6 +494,10 @@ class RolloutTask(_message.Message):
     """Image of the verifier's sandbox, where it differs. It holds the tests where the task has none."""
     scores_last_step: _builtins.bool
     """The score is that of the last task step that was judged, instead of the mean over them."""
+    others: _builtins.bytes
+    """Files outside of the working folder, by their paths from the root: tar, compressed by gzip. Both sandboxes have them, and what the
+    agent changes there is not collected.
+    """
     @_builtins.property
     def test_command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments that judge; empty for rubrics."""
@@ -471,6 +536,14 @@ class RolloutTask(_message.Message):
         step adds to the workspace in its "workdirs/NAME", and solutions in "steps/NAME".
         """
 
+    @_builtins.property
+    def folders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The folders of these files, which are writable."""
+
+    @_builtins.property
+    def setup(self) -> _containers.RepeatedCompositeFieldContainer[Global___SetupStep]:
+        """Executed in the agent's sandbox before it begins, in turn."""
+
     def __init__(
         self,
         *,
@@ -496,10 +569,13 @@ class RolloutTask(_message.Message):
         verifier_image: _builtins.str = ...,
         steps: _abc.Iterable[Global___RolloutStep] | None = ...,
         scores_last_step: _builtins.bool = ...,
+        others: _builtins.bytes = ...,
+        folders: _abc.Iterable[_builtins.str] | None = ...,
+        setup: _abc.Iterable[Global___SetupStep] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "solution", b"solution", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

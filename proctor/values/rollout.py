@@ -43,11 +43,12 @@ class VerifierKind(ContractEnum):
 
 
 class BundleKind(ContractEnum):
-    """Which files of a task a bundle holds: those that the agent sees, those that judge, the solution."""
+    """The files in a bundle: the agent's, those that judge, the solution, those of other folders."""
 
     WORKSPACE = "workspace", 1
     TESTS = "tests", 2
     SOLUTION = "solution", 3
+    OTHERS = "others", 4
 
 
 class AgentKind(ContractEnum):
@@ -128,6 +129,15 @@ class RolloutStep:
 
 
 @dataclass(frozen=True, slots=True)
+class SetupStep:
+    """A command that is executed on the files of a task before its agent begins."""
+
+    command: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutTask:
     """`workspace`, `tests` and `solution` are tar files compressed by gzip; empty means none.
 
@@ -140,6 +150,10 @@ class RolloutTask:
 
     With `has_own_files` the verifier sees the workspace as it was, and of the agent's files the `artifacts`
     only. `verifier_image` is an image of its own, which holds the tests already where there are none here.
+
+    `others` are files by their paths from the root, in `folders` outside of the working folder. Both
+    sandboxes have them as they were, and what an agent changes there is not collected. `setup` is executed in
+    the agent's sandbox on all files, before it begins.
 
     With `steps`, tests are in `shared` and `steps/NAME`, files that a step adds to the workspace in
     `workdirs/NAME`, both of the bundle of tests, and solutions in `steps/NAME`. The score is the mean over
@@ -168,6 +182,9 @@ class RolloutTask:
     verifier_image: str = ""
     steps: tuple[RolloutStep, ...] = ()
     scores_last_step: bool = False
+    others: bytes = b""
+    folders: tuple[str, ...] = ()
+    setup: tuple[SetupStep, ...] = ()
 
     def files(self) -> Mapping[BundleKind, bytes]:
         """The files that the task holds itself, by their kind."""
@@ -175,6 +192,7 @@ class RolloutTask:
             BundleKind.WORKSPACE: self.workspace,
             BundleKind.TESTS: self.tests,
             BundleKind.SOLUTION: self.solution,
+            BundleKind.OTHERS: self.others,
         }
         return {kind: content for kind, content in files.items() if content}
 
@@ -187,6 +205,7 @@ class RolloutTask:
             workspace=files.get(BundleKind.WORKSPACE, b""),
             tests=files.get(BundleKind.TESTS, b""),
             solution=files.get(BundleKind.SOLUTION, b""),
+            others=files.get(BundleKind.OTHERS, b""),
             bundles=bundles,
         )
 

@@ -32,6 +32,7 @@ class AgentCheck:
     log: str = ""
     seconds: float = 0.0
     suspicions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_as_expected(self) -> bool:
@@ -57,7 +58,8 @@ class CheckSoundness:
     async def check(self, tasks: Sequence[RolloutTask]) -> AsyncIterator[TaskCheck]:
         for task in tasks:
             agents = [await self._check(task, agent) for agent in _EXPECTED]
-            yield TaskCheck(task.task_id, tuple(agents), tuple(warnings_of(task)), task.notes)
+            notes = dict.fromkeys((*task.notes, *(note for agent in agents for note in agent.notes)))
+            yield TaskCheck(task.task_id, tuple(agents), tuple(warnings_of(task)), tuple(notes))
 
     async def _check(self, task: RolloutTask, agent: AgentKind) -> AgentCheck:
         check = AgentCheck(agent, _EXPECTED[agent], None)
@@ -78,6 +80,7 @@ class CheckSoundness:
             log=result.log,
             seconds=rollout_result.seconds,
             suspicions=result.suspicions,
+            notes=rollout_result.notes,
         )
 
 

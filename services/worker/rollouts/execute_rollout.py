@@ -15,6 +15,7 @@ from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of
+from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.errors import FilesRefused, SandboxError
@@ -27,7 +28,6 @@ from services.worker.verification.verify_rollout import VerifyRollout
 
 # Enough for builds in parallel, and an end for a bomb of forks.
 MAX_PROCESSES = 128
-_SETUP_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,7 @@ class ExecuteRollout:
                 budget=budget.facts,
                 artifacts=artifacts.facts,
                 steps=steps,
+                notes=rollout.work.rollout_spec.task.notes,
                 lost_usage=budget.earlier.used.usage,
             )
 
@@ -100,8 +101,8 @@ class _OneRollout:
 
     async def at_once(self) -> tuple[AgentEnd, VerifierResult]:
         """The agent's sandbox is closed before the tests begin."""
-        task = self.work.rollout_spec.task
         async with self._opened() as sandbox:
+            task = self.work.rollout_spec.task
             end = await self._agent(sandbox, task)
             files, problem = await self._files(sandbox)
         await self._store_left(files, problem)
@@ -110,10 +111,10 @@ class _OneRollout:
     async def in_task_steps(self) -> tuple[TaskStepRecord, ...]:
         """The steps that were judged; one sandbox for all of them. Raises SandboxError."""
         records: list[TaskStepRecord] = []
-        steps = await asyncio.to_thread(task_steps, self.work.rollout_spec.task)
         left: tuple[bytes, str] | None = None
         try:
             async with self._opened() as sandbox:
+                steps = await asyncio.to_thread(task_steps, self.work.rollout_spec.task)
                 for each in steps:
                     await self._prepare(sandbox, each)
                     self.work.budget.begin_task_step(each.step.agent_seconds)
@@ -139,15 +140,26 @@ class _OneRollout:
     async def _opened(self) -> AsyncIterator[Sandbox]:
         sandbox = await self.parts.verifier.execute_pytest.engine.open(_sandbox_spec(self.work.rollout_spec))
         try:
-            await sandbox.put(self.work.rollout_spec.task.workdir, self.workspace)
+            task = self.work.rollout_spec.task
+            await sandbox.put(task.workdir, self.workspace)
+            if task.others:
+                await sandbox.put("/", await asyncio.to_thread(inflated, task.others))
+            if task.setup:
+                await self._set_up(sandbox, task)
             yield sandbox
         finally:
             # Shielded: a rollout that is cancelled leaves no sandbox.
             await asyncio.shield(sandbox.close())
 
+    async def _set_up(self, sandbox: Sandbox, task: RolloutTask) -> None:
+        """From then on the task is one whose files are as the steps have left them."""
+        ready = await set_up(sandbox, task)
+        self.work = replace(self.work, rollout_spec=replace(self.work.rollout_spec, task=ready))
+        self.workspace = await asyncio.to_thread(inflated, ready.workspace)
+
     async def _prepare(self, sandbox: Sandbox, each: TaskStep) -> None:
         """Raises StepNotPrepared."""
-        workdir = each.task.workdir
+        workdir = each.task.cwd
         await sandbox.put(workdir, each.added)
         files = read_files(io.BytesIO(each.added), workdir, TarLimits())
         if any(file.name == SETUP for file in files):
@@ -155,7 +167,7 @@ class _OneRollout:
                 ("bash", f"{workdir}/{SETUP}"),
                 cwd=each.task.cwd,
                 env=each.task.environment,
-                timeout_seconds=_SETUP_SECONDS,
+                timeout_seconds=SETUP_SECONDS,
             )
             result = await sandbox.run(command)
             if not result.is_success:
@@ -210,14 +222,15 @@ async def _collected(sandbox: Sandbox, task: RolloutTask) -> bytes:
 
 def _sandbox_spec(rollout_spec: RolloutSpec) -> SandboxSpec:
     limits = rollout_spec.task.limits
-    is_oracle = rollout_spec.agent.kind is AgentKind.ORACLE
+    own = ("/logs", SOLUTION) if rollout_spec.agent.kind is AgentKind.ORACLE else ("/logs",)
     return SandboxSpec(
         workdir=rollout_spec.task.workdir,
-        writable=("/logs", SOLUTION) if is_oracle else ("/logs",),
+        writable=(*rollout_spec.task.folders, *own),
         image=rollout_spec.task.image,
         network=Network.MODEL if rollout_spec.agent.kind is AgentKind.COMMAND else Network.NONE,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
         lifetime_seconds=limits.agent_seconds
         + WAITS_SECONDS
-        + sum(step.verifier_seconds + _SETUP_SECONDS for step in rollout_spec.task.steps),
+        + (SETUP_SECONDS if rollout_spec.task.setup else 0.0)
+        + sum(step.verifier_seconds + SETUP_SECONDS for step in rollout_spec.task.steps),
     )

@@ -65,6 +65,8 @@ class RolloutResult:
     budget: Mapping[str, object] = field(default_factory=dict)
     artifacts: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[TaskStepRecord, ...] = ()
+    # What of the task's folder has no effect, or failed, in sentences.
+    notes: tuple[str, ...] = ()
     # The usage of executions that were lost with their worker.
     lost_usage: TokenUsage = field(default_factory=TokenUsage)
 
@@ -91,6 +93,7 @@ class RolloutResult:
             },
             "rewards": dict(result.rewards),
             "suspicions": list(result.suspicions),
+            "notes": list(self.notes),
             "verifier_log": cut(result.log, _MAX_LOG_CHARACTERS),
             "diff": cut(self.diff, _MAX_DIFF_CHARACTERS),
             "trajectory": _short(self.trajectory.as_json()),

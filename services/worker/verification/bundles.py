@@ -1,9 +1,11 @@
 """The files of a task as they travel: tar files compressed by gzip."""
 
 import io
+import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 
 from proctor.values.rollout import TaskArtifact
 from services.worker.sandboxes.errors import FilesRefused
@@ -50,6 +52,27 @@ def below(tar: bytes, *folders: str) -> bytes:
             if file.name.startswith(prefix)
         }
     return pack(kept)
+
+
+def at_their_folders(tars: Mapping[str, bytes]) -> bytes:
+    """One tar of several folders, with paths from the root. Raises FilesRefused."""
+    written = io.BytesIO()
+    try:
+        with tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as new:
+            for folder, tar in tars.items():
+                with tarfile.open(fileobj=io.BytesIO(tar), mode="r|") as old:
+                    for member in old:
+                        inner = str(PurePosixPath(member.name))
+                        # The folder itself is there, and belongs to the sandbox.
+                        if inner == ".":
+                            continue
+                        member.name = f"{folder.lstrip('/')}/{inner}"
+                        if member.islnk():
+                            member.linkname = f"{folder.lstrip('/')}/{PurePosixPath(member.linkname)}"
+                        new.addfile(member, old.extractfile(member) if member.isreg() else None)
+    except (tarfile.TarError, ValueError, EOFError, LookupError, OverflowError, RecursionError) as error:
+        raise FilesRefused(path="the task", problem=f"the tar is broken ({type(error).__name__}).") from error
+    return written.getvalue()
 
 
 def with_artifacts(workspace: bytes, files: bytes, workdir: str, artifacts: Sequence[TaskArtifact]) -> bytes:

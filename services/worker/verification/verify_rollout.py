@@ -93,6 +93,8 @@ class VerifyRollout:
             files = await asyncio.to_thread(_own_files, task, files)
         sandbox = await self.execute_pytest.engine.open(_spec(task))
         try:
+            if task.others and not task.verifier_image:
+                await sandbox.put("/", await asyncio.to_thread(inflated, task.others))
             try:
                 await sandbox.put(task.workdir, await asyncio.to_thread(_ready, task, files))
             except FilesRefused as refused:
@@ -210,7 +212,7 @@ def _spec(task: RolloutTask) -> SandboxSpec:
     return SandboxSpec(
         workdir=task.workdir,
         # An image of the verifier's own holds the tests, which a writable folder would hide.
-        writable=(*((task.tests_folder,) if task.tests else ()), RUNNER, "/logs"),
+        writable=(*task.folders, *((task.tests_folder,) if task.tests else ()), RUNNER, "/logs"),
         image=task.verifier_image or task.image,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
         lifetime_seconds=limits.verifier_seconds + 300.0,

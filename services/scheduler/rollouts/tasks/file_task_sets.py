@@ -38,25 +38,6 @@ NO_OVERRIDES: OverridesByFolder = {}
 _CONFIGS = (tb_meta_task.META, harbor_task.CONFIG, yaml_terminal_bench.CONFIG)
 _ARCHIVES = (".tar.gz", ".tgz")
 _OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# Those a sandbox has itself.
-_FOLDERS_OF_SYSTEM = {
-    (name,)
-    for name in (
-        "bin",
-        "dev",
-        "etc",
-        "home",
-        "lib",
-        "lib64",
-        "opt",
-        "proc",
-        "run",
-        "sbin",
-        "sys",
-        "tmp",
-        "usr",
-    )
-} | {("tests",), ("logs",), ("solution",)}
 _BROKEN = (tarfile.TarError, ValueError, LookupError)
 _LINK = "it is a link. Put a copy of the file there."
 # Not part of a task, wherever they lie.
@@ -126,14 +107,6 @@ def _read_all(name: str, files: Files, overrides: OverridesByFolder) -> TaskFold
 
 
 def _read(folder: TaskFolder, overrides: Overrides | None) -> RolloutTask:
-    task = _read_form(folder, overrides)
-    if PurePosixPath(task.workdir).parts[1:2] in _FOLDERS_OF_SYSTEM:
-        problem = f"the working folder {task.workdir} is one of the system's."
-        raise InvalidTask(folder.name, "workdir", problem)
-    return task
-
-
-def _read_form(folder: TaskFolder, overrides: Overrides | None) -> RolloutTask:
     for path, file in folder.files.items():
         if file.problem:
             raise InvalidTask(folder.name, path, file.problem)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from proctor.values.rollout import RolloutStep
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import PlacedFiles
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields, host_free
 from services.scheduler.rollouts.tasks.harbor_verifier import (
@@ -22,12 +23,12 @@ _IMAGE_FILES = (f"{TESTS_FOLDER}/Dockerfile", f"{TESTS_FOLDER}/docker-compose.ya
 _STRATEGIES = ("mean", "final")
 
 
-def read_steps(folder: TaskFolder, config: Fields, workdir: str) -> tuple[RolloutStep, ...]:
+def read_steps(folder: TaskFolder, config: Fields, placed: PlacedFiles) -> tuple[RolloutStep, ...]:
     """Empty for a task of one instruction. Raises TaskError."""
     tables = config.objects("steps")
     if len(tables) > MAX_STEPS:
         raise config.problem("steps", f"a task has at most {MAX_STEPS} steps.")
-    steps = tuple(_step(folder, config, table, workdir) for table in tables)
+    steps = tuple(_step(folder, config, table, placed) for table in tables)
     names = [step.name for step in steps]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise config.problem("steps", f"the name {twice!r} is there twice.")
@@ -74,7 +75,7 @@ def step_notes(config: Fields) -> Iterator[str]:
         yield "processes end with their step"
 
 
-def _step(folder: TaskFolder, config: Fields, table: Fields, workdir: str) -> RolloutStep:
+def _step(folder: TaskFolder, config: Fields, table: Fields, placed: PlacedFiles) -> RolloutStep:
     table.note_others(*_STEP_KEYS)
     name = table.text("name")
     if _NAME.fullmatch(name) is None:
@@ -102,7 +103,7 @@ def _step(folder: TaskFolder, config: Fields, table: Fields, workdir: str) -> Ro
         ),
         verifier_environment=host_free(verifier, "env"),
         min_rewards=_min_rewards(table),
-        artifacts=read_artifacts(table, workdir) if has_own_files else (),
+        artifacts=read_artifacts(table, placed) if has_own_files else (),
         has_own_files=has_own_files,
     )
 

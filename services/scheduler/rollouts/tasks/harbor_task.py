@@ -5,7 +5,8 @@ import tomllib
 from posixpath import normpath
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutStep, RolloutTask, VerifierKind
-from services.scheduler.rollouts.tasks.dockerfile import DockerfileFacts, read_dockerfile
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import PlacedFiles, is_closed, place
+from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields, checked_image, host_free
 from services.scheduler.rollouts.tasks.harbor_steps import (
@@ -54,9 +55,9 @@ def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
     _refuse_unsupported(folder, config, environment)
     named_image = ordered_image or checked_image(environment, "docker_image")
     image = DockerfileFacts() if named_image else _image(folder)
-    workdir = _workdir(environment, image)
+    placed = _placed(environment, image)
     judged = read_verifier(folder, verifier)
-    steps = read_steps(folder, config, workdir)
+    steps = read_steps(folder, config, placed)
     if not steps and not judged.image and TEST_PROGRAM not in judged.tests:
         raise InvalidTask(folder.name, "tests", f"{TEST_PROGRAM} is missing.")
     separate = (judged.has_own_files, *(step.has_own_files for step in steps))
@@ -64,30 +65,31 @@ def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
         task_id=config.inner("task").text("name", folder.name),
         instruction=_instruction(folder, steps),
         verifier=VerifierKind.REWARD_FILE,
-        workdir=workdir,
-        cwd=workdir,
+        workdir=placed.workdir,
+        cwd=placed.cwd,
         test_command=("bash", f"{DEFAULT_TESTS_FOLDER}/{TEST_PROGRAM}"),
-        environment=image.environment | host_free(environment, "env"),
+        environment={**placed.environment, **host_free(environment, "env")},
         verifier_environment=judged.environment | host_free(verifier, "env"),
-        limits=RolloutLimits(
-            cpus=environment.number("cpus", 1.0, minimum=0.1),
-            memory_bytes=_bytes(environment, "memory_mb", "memory", 2 * _GIB),
-            disk_bytes=min(_bytes(environment, "storage_mb", "storage", _GIB), _GIB),
-            # The time of all steps, each of which has its own.
-            agent_seconds=sum(step.agent_seconds for step in steps)
-            or agent.number("timeout_sec", 1800.0, minimum=1),
-            verifier_seconds=verifier.number("timeout_sec", 600.0, minimum=1),
-        ),
-        workspace=bundle_of(image.files_below(folder.name, workdir)),
+        limits=_limits(config, steps),
+        workspace=bundle_of(placed.workspace),
         tests=bundle_of(step_tests(folder, steps) if steps else judged.tests),
         solution=bundle_of(step_solutions(folder, steps) if steps else folder.below("solution")),
-        notes=(*image.notes, *judged.notes, *_notes(config, environment), *step_notes(config), *config.notes),
+        notes=(
+            *placed.notes,
+            *judged.notes,
+            *_notes(config, environment),
+            *step_notes(config),
+            *config.notes,
+        ),
         image=named_image,
         has_own_files=judged.has_own_files,
-        artifacts=read_artifacts(config, workdir) if any(separate) else (),
+        artifacts=read_artifacts(config, placed) if any(separate) else (),
         verifier_image=judged.image,
         steps=steps,
         scores_last_step=scores_last_step(config),
+        others=bundle_of(placed.others),
+        folders=placed.folders,
+        setup=placed.setup,
     )
 
 
@@ -99,6 +101,19 @@ def _note_unknown(config: Fields, environment: Fields, verifier: Fields, agent: 
     environment.note_others(*_ENVIRONMENT_KEYS)
     verifier.note_others(*_VERIFIER_KEYS)
     agent.note_others(*_AGENT_KEYS)
+
+
+def _limits(config: Fields, steps: tuple[RolloutStep, ...]) -> RolloutLimits:
+    environment = config.inner("environment")
+    return RolloutLimits(
+        cpus=environment.number("cpus", 1.0, minimum=0.1),
+        memory_bytes=_bytes(environment, "memory_mb", "memory", 2 * _GIB),
+        disk_bytes=min(_bytes(environment, "storage_mb", "storage", _GIB), _GIB),
+        # The time of all steps, each of which has its own.
+        agent_seconds=sum(step.agent_seconds for step in steps)
+        or config.inner("agent").number("timeout_sec", 1800.0, minimum=1),
+        verifier_seconds=config.inner("verifier").number("timeout_sec", 600.0, minimum=1),
+    )
 
 
 def _instruction(folder: TaskFolder, steps: tuple[RolloutStep, ...]) -> str:
@@ -145,12 +160,14 @@ def _image(folder: TaskFolder) -> DockerfileFacts:
     return read_dockerfile(folder.name, folder.text("environment/Dockerfile"), files)
 
 
-def _workdir(environment: Fields, image: DockerfileFacts) -> str:
-    workdir = normpath(environment.text("workdir", image.workdir))
-    if not workdir.startswith("/"):
+def _placed(environment: Fields, image: DockerfileFacts) -> PlacedFiles:
+    """A container without a working folder starts in the root, which is not a folder to collect."""
+    cwd = normpath(environment.text("workdir", image.workdir))
+    if not cwd.startswith("/"):
         raise environment.problem("workdir", "it must be an absolute path.")
-    # A container without a working folder starts in the root, which is not a folder to collect.
-    return "/app" if workdir in ("/", "//") else workdir
+    if cwd not in ("/", "//") and is_closed(cwd):
+        raise environment.problem("workdir", f"the working folder {cwd} is one of the system's.")
+    return place(image, cwd)
 
 
 def _bytes(fields: Fields, in_mib: str, as_text: str, default: int) -> int:

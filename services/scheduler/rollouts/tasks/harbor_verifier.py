@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from posixpath import join, normpath
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, TaskArtifact
-from services.scheduler.rollouts.tasks.dockerfile import read_dockerfile
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import PlacedFiles
+from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import read_dockerfile
 from services.scheduler.rollouts.tasks.errors import UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields, checked_image
 from services.scheduler.rollouts.tasks.task_folder import Files, TaskFolder, relative_to
@@ -48,8 +49,12 @@ def read_verifier(folder: TaskFolder, verifier: Fields) -> VerifierFacts:
         return VerifierFacts(tests, has_own_files=True, notes=tuple(notes))
     facts = read_dockerfile(folder.name, folder.text(f"{TESTS_FOLDER}/Dockerfile"), tests)
     notes += [f"{TESTS_FOLDER}/Dockerfile: {note}" for note in facts.notes]
-    baked = facts.files_below(folder.name, DEFAULT_TESTS_FOLDER)
-    return VerifierFacts(baked, has_own_files=True, environment=facts.environment, notes=tuple(notes))
+    inner = {relative_to(path, DEFAULT_TESTS_FOLDER): file for path, file in facts.files.items()}
+    if None in inner:
+        notes.append(f"{TESTS_FOLDER}/Dockerfile: files outside of {DEFAULT_TESTS_FOLDER} are not there")
+    baked = {path: file for path, file in inner.items() if path is not None}
+    environment = dict(facts.environment)
+    return VerifierFacts(baked, has_own_files=True, environment=environment, notes=tuple(notes))
 
 
 def refuse_in_verifier(task: str, verifier: Fields) -> None:
@@ -77,12 +82,12 @@ def is_separate(verifier: Fields, *, default: bool) -> bool:
     return (mode == "separate" or has_own) if mode or has_own else default
 
 
-def read_artifacts(config: Fields, workdir: str) -> tuple[TaskArtifact, ...]:
+def read_artifacts(config: Fields, placed: PlacedFiles) -> tuple[TaskArtifact, ...]:
     """Only what lies in the working folder is collected. Raises TaskError."""
-    return tuple(_artifacts(config, workdir))
+    return tuple(_artifacts(config, placed))
 
 
-def _artifacts(config: Fields, workdir: str) -> Iterator[TaskArtifact]:
+def _artifacts(config: Fields, placed: PlacedFiles) -> Iterator[TaskArtifact]:
     values = config.values.get("artifacts") or []
     if not isinstance(values, list):
         raise config.problem("artifacts", "it must be a list.")
@@ -95,12 +100,13 @@ def _artifacts(config: Fields, workdir: str) -> Iterator[TaskArtifact]:
         if fields.text("service", "main") != "main":
             what = f"{config.file}, {fields.location}service"
             raise UnsupportedTask(task=config.task, what=what, advice=_ADVICE)
-        source = normpath(join(workdir, fields.text("source")))
+        source = normpath(join(placed.cwd, fields.text("source")))
         if ".." in fields.text("source").split("/"):
             raise fields.problem("source", "it must have no .. in it.")
         if source == _PUBLISHED or source.startswith(f"{_PUBLISHED}/"):
             what = f"{config.file}, artifacts in {_PUBLISHED}"
             raise UnsupportedTask(task=config.task, what=what, advice=_PUBLISHED_ADVICE)
-        if relative_to(source, workdir) is None:
-            raise fields.problem("source", f"{source} lies outside of the working folder {workdir}.")
+        if relative_to(source, placed.workdir) is None:
+            problem = f"{source} lies outside of the working folder {placed.workdir}."
+            raise fields.problem("source", problem)
         yield TaskArtifact(source, fields.texts("exclude"))

@@ -3,7 +3,8 @@
 import yaml
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutTask, VerifierKind
-from services.scheduler.rollouts.tasks.dockerfile import DockerfileFacts, read_dockerfile
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import is_closed, place
+from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields
 from services.scheduler.rollouts.tasks.task_folder import FolderFile, TaskFolder, bundle_of
@@ -36,26 +37,32 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
     image = DockerfileFacts()
     if "Dockerfile" in folder.files and not ordered_image:
         image = read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
-    workdir = "/app" if image.workdir == "/" else image.workdir
+    if image.workdir != "/" and is_closed(image.workdir):
+        problem = f"the working folder {image.workdir} is one of the system's."
+        raise InvalidTask(folder.name, "Dockerfile", problem, "WORKDIR")
+    placed = place(image, image.workdir)
     tests = {**folder.below("tests"), "run-tests.sh": FolderFile(folder.text("run-tests.sh").encode())}
     return RolloutTask(
         task_id=folder.name,
         instruction=config.text("instruction"),
         verifier=VerifierKind.PYTEST_SUMMARY,
-        workdir=workdir,
-        cwd=workdir,
+        workdir=placed.workdir,
+        cwd=placed.cwd,
         tests_folder=DEFAULT_TESTS_FOLDER,
         test_command=("bash", f"{DEFAULT_TESTS_FOLDER}/run-tests.sh"),
-        environment={"TEST_DIR": DEFAULT_TESTS_FOLDER, **image.environment},
+        environment={"TEST_DIR": DEFAULT_TESTS_FOLDER, **placed.environment},
         limits=RolloutLimits(
             agent_seconds=config.number("max_agent_timeout_sec", 360.0, minimum=1),
             verifier_seconds=config.number("max_test_timeout_sec", 60.0, minimum=1),
         ),
-        workspace=bundle_of(image.files_below(folder.name, workdir)),
+        workspace=bundle_of(placed.workspace),
         tests=bundle_of(tests),
         solution=bundle_of(_solution(folder)),
         image=ordered_image,
-        notes=(*image.notes, *config.notes),
+        notes=(*placed.notes, *config.notes),
+        others=bundle_of(placed.others),
+        folders=placed.folders,
+        setup=placed.setup,
     )
 
 

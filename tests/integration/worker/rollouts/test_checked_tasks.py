@@ -72,7 +72,7 @@ async def test_the_solution_scores_1_and_no_work_0(
 async def test_a_solution_that_the_agent_sees_is_a_warning(checker: CheckSoundness, tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a")
     write(folder / "environment", {".solution/x.py": "", "notes/hint.sh": SOLVE})
-    (folder / "environment" / "Dockerfile").write_text("WORKDIR /app\nCOPY . .\n")
+    (folder / "environment" / "Dockerfile").write_text("FROM x\nWORKDIR /app\nCOPY . .\n")
     check = await checked(checker, read_task(folder))
     assert check.is_sound
     assert check.warnings == (
@@ -201,7 +201,7 @@ async def test_a_published_exercise_is_sound_in_the_form_of_harbor(
     files = {
         "task.toml": "",
         "instruction.md": (source / "instruction.md").read_text(),
-        "environment/Dockerfile": "WORKDIR /app\nCOPY . .\n",
+        "environment/Dockerfile": "FROM x\nWORKDIR /app\nCOPY . .\n",
         "tests/test.sh": test,
         "solution/solve.sh": "cp -r /solution/files/. .\n",
     }

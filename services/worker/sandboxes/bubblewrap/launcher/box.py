@@ -95,7 +95,9 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
         pidfd = os.pidfd_open(first)
         held = (number, uid, first, holder, pidfd, user_namespace, group)
         is_open = True
-        return Box(*held, request["limits"], ends_at, [*request["writable"], *OWN_FOLDERS])
+        return Box(
+            *held, request["limits"], ends_at, list(dict.fromkeys((*request["writable"], *OWN_FOLDERS)))
+        )
     finally:
         if not is_open:
             # Its first process dies with it (`--die-with-parent`).

@@ -1,0 +1,102 @@
+"""The places of a Dockerfile's files in a sandbox: the working folder, which is collected, and others."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from posixpath import commonpath, dirname
+
+from proctor.values.rollout import SetupStep
+from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts
+from services.scheduler.rollouts.tasks.dockerfiles.run_steps import SYSTEM
+from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile, relative_to
+
+DEFAULT_FOLDER = "/app"
+# Folders of many programs: those in them belong together, they themselves do not.
+_OF_MANY = frozenset({"/etc", "/home", "/mnt", "/opt", "/srv", "/tmp", "/var"})  # noqa: S108  # inside
+# They cannot be writable as a whole: those of the machine, and those of the sandbox's own programs.
+_CLOSED = frozenset({"/", "/etc", "/opt"})
+_OWN = SYSTEM | {"logs", "solution", "tests"}
+_RUNNER = "/opt/runner"
+_ROOT_HOME = "/root"
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFiles:
+    """`workspace` by paths in `workdir`, of which `cwd` is the part where commands run.
+
+    `others` by paths from the root: both sandboxes have them in `folders`; changes there are not collected.
+    """
+
+    workdir: str
+    cwd: str
+    workspace: Files
+    others: Files
+    folders: tuple[str, ...]
+    setup: tuple[SetupStep, ...]
+    environment: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def is_closed(folder: str) -> bool:
+    """Whether a sandbox cannot give a folder to a task."""
+    return folder in _CLOSED or folder.split("/")[1] in _OWN or f"{folder}/".startswith(f"{_RUNNER}/")
+
+
+def place(facts: DockerfileFacts, cwd: str) -> PlacedFiles:
+    """`cwd` is the root where the task names none: then it is where most files are."""
+    open_folders = [each for each in (*map(dirname, facts.files), *facts.folders) if not is_closed(each)]
+    if cwd in ("/", "//"):
+        counted = Counter(map(_folder_of, open_folders)).most_common(1)
+        cwd = counted[0][0] if counted else DEFAULT_FOLDER
+    workdir = cwd
+    for folder in sorted(set(open_folders)):
+        common = commonpath((workdir, folder))
+        if common == folder or (common not in _OF_MANY and common != "/"):
+            workdir = common
+    outside = {_folder_of(each) for each in open_folders if relative_to(each, workdir) is None}
+    folders = tuple(sorted(each for each in outside if not any(_is_inside(each, of) for of in outside)))
+    workspace, others, closed = _split(facts.files, workdir)
+    made = [each for each in (*facts.folders, cwd) if each != workdir and not is_closed(each)]
+    setup = (SetupStep(("mkdir", "-p", *dict.fromkeys(made)), "/"), *facts.steps) if made else facts.steps
+    environment = dict(facts.environment)
+    if relative_to(workdir, _ROOT_HOME) is not None:
+        environment.setdefault("HOME", _ROOT_HOME)
+    notes = (*facts.notes, *_notes(workdir, folders, closed))
+    return PlacedFiles(workdir, cwd, workspace, others, folders, setup, environment, notes)
+
+
+def _folder_of(path: str) -> str:
+    """The folder that a sandbox makes for it."""
+    first, *rest = path.lstrip("/").split("/")
+    return f"/{first}/{rest[0]}" if f"/{first}" in _OF_MANY and rest else f"/{first}"
+
+
+def _is_inside(folder: str, other: str) -> bool:
+    return folder != other and folder.startswith(f"{other}/")
+
+
+def _split(files: Files, workdir: str) -> tuple[Files, Files, list[str]]:
+    """Files of the working folder, those of other folders, and paths in folders that no task is given."""
+    workspace: dict[str, FolderFile] = {}
+    others: dict[str, FolderFile] = {}
+    closed = []
+    for path, file in files.items():
+        inner = relative_to(path, workdir)
+        if inner is not None and inner != ".":
+            workspace[inner] = file
+        elif is_closed(dirname(path)):
+            closed.append(path)
+        else:
+            others[path.lstrip("/")] = file
+    return workspace, others, closed
+
+
+def _notes(workdir: str, folders: tuple[str, ...], closed: list[str]) -> Iterator[str]:
+    if folders:
+        named = ", ".join(folders)
+        yield f"what an agent changes in {named} does not reach the tests: {workdir} is collected alone"
+    if closed:
+        named = ", ".join(closed[:_SHOWN])
+        more = f" and {len(closed) - _SHOWN} more" if len(closed) > _SHOWN else ""
+        yield f"files of the Dockerfile in folders of the machine's own are not there: {named}{more}"

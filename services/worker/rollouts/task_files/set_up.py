@@ -1,0 +1,60 @@
+"""Executes the setup of a task: the steps of its Dockerfile that need no image, before the agent begins."""
+
+import asyncio
+import gzip
+import io
+from dataclasses import replace
+
+from proctor.values.rollout import RolloutTask
+from services.worker.sandboxes.ports import Sandbox
+from services.worker.sandboxes.sandbox import Command, CommandResult, TarLimits
+from services.worker.verification.bundles import at_their_folders
+
+# The time of all steps together.
+SETUP_SECONDS = 600.0
+
+
+async def set_up(sandbox: Sandbox, task: RolloutTask) -> RolloutTask:
+    """The task with its files as the steps have left them. A step that fails is a note: an image is missing.
+
+    Raises SandboxError.
+    """
+    notes = []
+    for step in task.setup:
+        command = Command(
+            step.command, cwd=step.cwd, env=step.environment, timeout_seconds=SETUP_SECONDS / len(task.setup)
+        )
+        result = await sandbox.run(command)
+        if not result.is_success:
+            notes.append(f"of RUN this failed: {_short(step.command[-1])} ({_reason(result)})")
+    # Nothing goes on while the files are taken.
+    await sandbox.stop_processes()
+    workspace = await _taken(sandbox, task.workdir)
+    others = {folder: await _taken(sandbox, folder) for folder in task.folders}
+    return replace(
+        task,
+        workspace=await asyncio.to_thread(gzip.compress, workspace, 1),
+        others=await asyncio.to_thread(_packed, others),
+        setup=(),
+        notes=(*task.notes, *notes),
+    )
+
+
+async def _taken(sandbox: Sandbox, folder: str) -> bytes:
+    with io.BytesIO() as taken:
+        await sandbox.get(folder, taken, TarLimits())
+        return taken.getvalue()
+
+
+def _packed(tars: dict[str, bytes]) -> bytes:
+    return gzip.compress(at_their_folders(tars), 1) if tars else b""
+
+
+def _reason(result: CommandResult) -> str:
+    lines = result.text.strip().splitlines()
+    return _short(lines[-1]) if lines else result.ended.value
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 120 else f"{line[:117]}..."

@@ -1,0 +1,68 @@
+"""Files, folders and steps of a Dockerfile are there in real sandboxes, for the agent and for the tests."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
+from services.worker.rollouts.execute_rollout import RolloutExecution
+from services.worker.rollouts.rollout_result import RolloutResult
+from tests.harness.rollout_tasks import harbor_folder, opened_rollouts, read_task, steps_folder, write
+
+DOCKERFILE = """FROM x
+WORKDIR /home/user/project
+ENV PATH=/data/bin:$PATH
+COPY doubling.py .
+COPY --chmod=755 tool /data/bin/
+RUN apt-get install -y x && mkdir -p /opt/made && echo made > /opt/made/file && git init -q repo
+RUN ln -s doubling.py link && chmod 600 doubling.py && false
+"""
+TEST = """#!/bin/bash
+set -e
+echo 0 > /logs/verifier/reward.txt
+[ "$PWD" = /home/user/project ]
+tool | grep -q tool
+[ "$(cat /opt/made/file)" = made ]
+[ ! -e /opt/made/more ]
+[ -d repo/.git ]
+[ "$(readlink link)" = doubling.py ]
+[ -e done ]
+pytest --version
+echo 1 > /logs/verifier/reward.txt
+"""
+SOLVE = 'tool && [ "$(cat /opt/made/file)" = made ] && touch /opt/made/more done\n'
+
+
+async def executed(folder: Path, agent: AgentKind) -> RolloutResult:
+    spec = RolloutSpec(read_task(folder), RolloutAgent(agent))
+    async with asyncio.timeout(120), opened_rollouts() as rollouts:
+        return await rollouts.execute(RolloutExecution(spec, "session"))
+
+
+def made_by_a_dockerfile(folder: Path) -> Path:
+    files = {
+        "environment/Dockerfile": DOCKERFILE,
+        "environment/tool": "#!/bin/sh\necho tool\n",
+        "tests/test.sh": TEST,
+        "solution/solve.sh": SOLVE,
+    }
+    return write(harbor_folder(folder), files)
+
+
+async def test_files_folders_and_steps_of_a_dockerfile_are_there(tmp_path: Path) -> None:
+    folder = made_by_a_dockerfile(tmp_path / "a")
+    solved = await executed(folder, AgentKind.ORACLE)
+    assert solved.result.score == 1.0, solved.result.log
+    # What the steps made is not the agent's change.
+    assert [line for line in solved.diff.splitlines() if line.startswith("+++")] == []
+    notes = json.loads(solved.record_json)["notes"]
+    assert "of RUN these are not executed: apt-get install -y x" in notes
+    assert any(note.startswith("of RUN this failed: ln -s doubling.py link") for note in notes)
+    assert (await executed(folder, AgentKind.NONE)).result.score == 0.0
+
+
+async def test_steps_of_a_task_begin_with_what_its_dockerfile_made(tmp_path: Path) -> None:
+    folder = steps_folder(tmp_path / "a")
+    dockerfile = "FROM x\nWORKDIR /app\nRUN echo 'def twice(n): return 2 * n' > doubling.py\n"
+    write(folder, {"environment/Dockerfile": dockerfile, "steps/first/solution/solve.sh": "true\n"})
+    assert (await executed(folder, AgentKind.ORACLE)).result.score == 1.0

@@ -1,0 +1,243 @@
+"""Dockerfiles are read as Docker does, or a note says what is not."""
+
+import io
+import tarfile
+from collections.abc import Mapping
+
+import pytest
+
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import place
+from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, read_dockerfile
+from services.scheduler.rollouts.tasks.errors import InvalidTask
+from services.scheduler.rollouts.tasks.task_folder import FolderFile
+
+CONTEXT = {"data.txt": b"data", "b.txt": b"b", "src/a.py": b"a", "src/deep/c.py": b"c", "my data": b"spaced"}
+
+
+def read(text: str, context: Mapping[str, bytes] = CONTEXT) -> DockerfileFacts:
+    files = {path: FolderFile(content) for path, content in context.items()}
+    return read_dockerfile("a", f"FROM x\nWORKDIR /app\n{text}", files)
+
+
+def files_of(facts: DockerfileFacts) -> dict[str, bytes]:
+    return {path: file.content for path, file in facts.files.items()}
+
+
+def tar_of(files: Mapping[str, bytes], form: str) -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode=form) as tar:  # type: ignore[call-overload]  # a form by name
+        for path, content in files.items():
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return written.getvalue()
+
+
+COPIES = {
+    "COPY data.txt .": {"/app/data.txt"},
+    "COPY data.txt new": {"/app/new"},
+    "COPY data.txt new/": {"/app/new/data.txt"},
+    "COPY data.txt /app": {"/app/data.txt"},
+    "COPY src lib": {"/app/lib/a.py", "/app/lib/deep/c.py"},
+    "COPY src/ /data/": {"/data/a.py", "/data/deep/c.py"},
+    "COPY *.txt ./": {"/app/b.txt", "/app/data.txt"},
+    "COPY src/*.py src/d* ./": {"/app/a.py", "/app/c.py"},
+    "COPY da[s-u]a.tx? x/": {"/app/x/data.txt"},
+    'COPY ["my data", "other name"]': {"/app/other name"},
+    "COPY --chown=1:1 --chmod=755 data.txt x/y": {"/app/x/y"},
+    "COPY ../data.txt /../x": {"/x"},
+    "ENV D=/opt/tool\nCOPY data.txt ${D}/$MISSING": {"/opt/tool/data.txt"},
+    "WORKDIR sub\nCOPY data.txt .": {"/app/sub/data.txt"},
+    "COPY data.txt \\\n  # a comment\n\n  new": {"/app/new"},
+}
+
+
+@pytest.mark.parametrize("text", COPIES)
+def test_files_are_copied_to_where_docker_copies_them(text: str) -> None:
+    assert set(files_of(read(text))) == COPIES[text]
+
+
+def test_a_mode_makes_a_program() -> None:
+    assert read("COPY --chmod=755 data.txt x").files["/app/x"].is_program
+    assert not read("COPY --chmod=0644 data.txt x").files["/app/x"].is_program
+
+
+def test_stages_give_their_files_only_to_those_who_ask() -> None:
+    facts = read(
+        "ENV SECRET=1\nCOPY data.txt secret\nCOPY b.txt kept\nRUN make out\n"
+        "FROM y AS middle\nWORKDIR /mid\nCOPY --from=0 /app/kept here\n"
+        "FROM z\nWORKDIR /app\nCOPY --from=middle /mid/here out\nCOPY --from=0 /app/out made\n"
+        "COPY --from=other:1 /x x\n"
+    )
+    assert files_of(facts) == {"/app/out": b"b"}
+    assert facts.environment == {}
+    assert any(
+        "/app/out of the Dockerfile has no effect: what makes it in the stage 0" in n for n in facts.notes
+    )
+    assert any("it is of other:1" in note for note in facts.notes)
+
+
+def test_a_stage_may_go_on_with_an_earlier_one() -> None:
+    text = "ENV A=1\nARG B=2\nCOPY data.txt .\nFROM base AS end\nCOPY b.txt $B."
+    facts = read_dockerfile(
+        "a", f"FROM x AS base\nWORKDIR /app\n{text}", {path: FolderFile(c) for path, c in CONTEXT.items()}
+    )
+    # Arguments end with their stage.
+    assert (set(facts.files), facts.environment) == ({"/app/data.txt", "/app/b.txt"}, {"A": "1"})
+
+
+VALUES = {
+    "ENV A=1 B='2 $X' C=\"3 $X\" D=a\\ b": {"A": "1", "B": "2 $X", "C": "3 ", "D": "a b"},
+    "ENV A an old value": {"A": "an old value"},
+    "ENV A=1\nENV A=2 B=$A": {"A": "2", "B": "1"},
+    "ARG X=y\nENV A=${X} B=${X:-d} C=${X:+s} D=${N:-d} E=${N:+s} F=${N-${X}}": {
+        "A": "y",
+        "B": "y",
+        "C": "s",
+        "D": "d",
+        "E": "",
+        "F": "y",
+    },
+    "ENV A=/x/bin:$PATH": {"A": "/x/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+    'ENV A=\\$X B="\\$X"': {"A": "$X", "B": "$X"},
+    "ARG X=1\nENV X=2\nARG X=3\nENV A=$X": {"X": "2", "A": "2"},
+}
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_variables_are_put_in(text: str) -> None:
+    assert read(text).environment == VALUES[text]
+
+
+def test_arguments_before_the_first_stage_are_for_images() -> None:
+    facts = read_dockerfile("a", "ARG V=3\nARG W=4\nFROM python:$V\nARG V\nENV A=$V B=$W\n", {})
+    assert facts.environment == {"A": "3", "B": ""}
+    assert "the image python:3 is not used: the machine's programs are" in facts.notes
+
+
+def test_heredocs_are_files_and_scripts() -> None:
+    facts = read(
+        "ENV X=1\nCOPY <<EOF one\nvalue $X\nEOF\nCOPY <<'A' <<-B dir/\n$X\nA\n\tcut\n\tB\n"
+        "RUN <<EOF\nmkdir -p out\necho hi > out/f\nEOF\nRUN cat <<EOF > /app/g\nINSTRUCTION\nEOF\n"
+    )
+    assert files_of(facts) == {"/app/one": b"value 1\n", "/app/dir/A": b"$X\n", "/app/dir/B": b"cut\n"}
+    assert [step.command[-1] for step in facts.steps] == [
+        "mkdir -p out\n echo hi > out/f",
+        "cat <<EOF > /app/g\nINSTRUCTION\nEOF",
+    ]
+
+
+@pytest.mark.parametrize("form", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_add_unpacks_an_archive_and_copy_does_not(form: str) -> None:
+    context = {"d.tar": tar_of({"x/y": b"z"}, form)}
+    assert files_of(read("ADD d.tar /app/in", context)) == {"/app/in/x/y": b"z"}
+    assert set(files_of(read("COPY d.tar /app/in/", context))) == {"/app/in/d.tar"}
+    assert set(files_of(read("ADD --unpack=false d.tar /app/in/", context))) == {"/app/in/d.tar"}
+
+
+def test_a_hostile_archive_is_refused() -> None:
+    for content in (tar_of({"../x": b""}, "w:gz"), tar_of({"x": b"y" * 10_000}, "w:gz")[:80]):
+        with pytest.raises(InvalidTask, match="ADD"):
+            read("ADD d.tar.gz .", {"d.tar.gz": content})
+    with pytest.raises(InvalidTask, match="more than"):
+        read("ADD d.tar.gz .", {"d.tar.gz": tar_of({"x": bytes(70 * 1024**2)}, "w:gz")})
+
+
+def test_ignored_files_are_not_copied() -> None:
+    ignored = b"# a comment\n*.txt\n!data.txt\nsrc\n!src/deep/*.py\n**/z\n/my*\n"
+    context = {**CONTEXT, ".dockerignore": ignored, "q/z/f": b"", "z": b""}
+    assert set(files_of(read("COPY . .", context))) == {
+        "/app/.dockerignore",
+        "/app/data.txt",
+        "/app/src/deep/c.py",
+    }
+
+
+def test_an_escape_by_directive_and_crlf_are_read() -> None:
+    facts = read_dockerfile("a", "# escape=`\r\nFROM x\r\nWORKDIR C:\\x\r\nENV A=`\r\n  # no\r\n1\r\n", {})
+    assert (facts.workdir, facts.environment) == ("/C:\\x", {"A": "1"})
+
+
+RUNS = {
+    "apt-get update && mkdir -p /data/x && rm -rf /var/lib/apt/lists/*": (
+        "mkdir -p /data/x && rm -rf /var/lib/apt/lists/*",
+        ["apt-get update"],
+    ),
+    "rm -rf /var/lib/apt/lists/*": ("", []),
+    "git init repo; cd repo; echo 'a && b' > f": ("git init repo\n cd repo\n echo 'a && b' > f", []),
+    "git clone https://example.org/x": ("", ["git clone https://example.org/x"]),
+    "ln -s /usr/bin/python3 /usr/bin/python": ("", ["ln -s /usr/bin/python3 /usr/bin/python"]),
+    "echo x > /etc/motd": ("", ["echo x > /etc/motd"]),
+    "if true; then touch /app/a; fi": ("if true; then touch /app/a; fi", []),
+    "for i in 1 2; do apt-get install $i; done": ("", ["for i in 1 2; do apt-get install $i; done"]),
+    "cat x | grep y > z": ("cat x | grep y > z", []),
+    "curl http://x | sh": ("", ["curl http://x | sh"]),
+    "touch $(whoami)": ("", ["touch $(whoami)"]),
+    "python3 -m pip install x && python3 gen.py": ("python3 gen.py", ["python3 -m pip install x"]),
+    '["mkdir", "my folder"]': ("mkdir 'my folder'", []),
+}
+
+
+@pytest.mark.parametrize("text", RUNS)
+def test_the_parts_of_run_that_need_no_image_are_executed(text: str) -> None:
+    facts = read(f"RUN {text}")
+    script, left_out = RUNS[text]
+    assert [step.command for step in facts.steps] == ([("/bin/sh", "-c", script)] if script else [])
+    noted = [note for note in facts.notes if note.startswith("of RUN")]
+    assert noted == ([f"of RUN these are not executed: {'; '.join(left_out)}"] if left_out else [])
+
+
+def test_run_has_the_shell_the_folder_and_the_variables_of_its_place() -> None:
+    facts = read('ENV A=1\nARG B=2\nSHELL ["/bin/bash", "-c"]\nRUN touch a\nWORKDIR /late\nENV C=3')
+    [step] = facts.steps
+    assert step.command == ("/bin/bash", "-c", "touch a")
+    assert (step.cwd, step.environment) == ("/app", {"A": "1", "B": "2"})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("COPY never .", "'never'"),
+        ("COPY x", "a source and a target"),
+        ("COPY --parents src .", "--parents"),
+        ("NONSENSE x", "NONSENSE"),
+        ("RUN <<EOF\nx", "no end"),
+        ('ENV A="${X:?must be there}"', "must be there"),
+        ("ENV A=${X%y}", "is not read"),
+        ("SHELL bash", "JSON"),
+    ],
+)
+def test_what_is_not_read_is_refused_by_name(text: str, says: str) -> None:
+    with pytest.raises(InvalidTask, match=says):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("", ("/app", "/app", ())),
+        ("COPY data.txt /app/x/y\nWORKDIR /app/src", ("/app", "/app/src", ())),
+        ("WORKDIR /home/user\nCOPY data.txt /home/user/x/", ("/home/user", "/home/user", ("/app",))),
+        ("COPY data.txt /data/x/y\nCOPY data.txt /var/log/z/", ("/app", "/app", ("/data", "/var/log"))),
+        ("COPY data.txt /usr/local/bin/x\nCOPY b.txt /opt/runner/bin/x", ("/app", "/app", ())),
+        ("RUN mkdir -p /srv/a /srv/a/b", ("/app", "/app", ("/srv/a",))),
+        ("WORKDIR /tmp/x\nRUN touch /tmp/y", ("/tmp", "/tmp/x", ("/app",))),
+    ],
+)
+def test_files_lie_in_the_working_folder_or_in_folders_beside_it(
+    text: str, places: tuple[str, str, tuple[str, ...]]
+) -> None:
+    facts = read(text)
+    placed = place(facts, facts.workdir)
+    assert (placed.workdir, placed.cwd, placed.folders) == places
+    assert ("does not reach the tests" in " ".join(placed.notes)) == bool(places[2])
+
+
+def test_folders_of_the_machine_are_named() -> None:
+    facts = read("COPY data.txt /usr/local/bin/x")
+    placed = place(facts, facts.workdir)
+    assert (dict(placed.workspace), dict(placed.others)) == ({}, {})
+    assert (
+        "files of the Dockerfile in folders of the machine's own are not there: /usr/local/bin/x"
+        in placed.notes
+    )
