@@ -68,6 +68,10 @@ class WorkerSettings(NatsServiceSettings):
     verifier_wheels: Path | None = None
     """Folder of wheels for tests that install packages by pip, uv or pipx: a sandbox has no network.
     Tests that need more than it holds give no score."""
+    rollout_max_bytes: int = Field(default=256 * 1024**2, gt=0, le=1024**3)
+    """Bytes of the files that an agent leaves in its working folder. A rollout with more has no score."""
+    rollout_max_files: int = Field(default=100_000, gt=0, le=1_000_000)
+    """Files, folders and links that an agent leaves there. A rollout with more has no score."""
     rollout_slots: int = Field(default=0, ge=0)
     """Rollouts at a time, each with one open sandbox; 0 means four per core. Never more than the
     concurrency of the pool."""

@@ -15,6 +15,7 @@ from services.scheduler.rollouts.tasks.file_task_sets import read_path
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
@@ -156,14 +157,17 @@ def committed(folder: Path) -> str:
 
 
 @asynccontextmanager
-async def opened_rollouts() -> AsyncIterator[ExecuteRollout]:
+async def opened_rollouts(collected: TarLimits | None = None) -> AsyncIterator[ExecuteRollout]:
     """Rollouts in real sandboxes of processes, without a model."""
     engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
     execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
-    yield ExecuteRollout(
-        verifier=VerifyRollout(execute_pytest),
-        agents=ExecuteAgent(clock),
-        slots=asyncio.Semaphore(2),
-        clock=clock,
-    )
-    await engine.close()
+    try:
+        yield ExecuteRollout(
+            verifier=VerifyRollout(execute_pytest),
+            agents=ExecuteAgent(clock),
+            slots=asyncio.Semaphore(2),
+            clock=clock,
+            collected=collected or TarLimits(),
+        )
+    finally:
+        await engine.close()

@@ -18,6 +18,7 @@ from services.common.clock import SystemClock
 from services.worker.rollouts.check_soundness import CheckSoundness
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.wiring import make_sandboxes
 from services.worker.settings import WorkerSettings
 from services.worker.verification.execute_pytest import ExecutePytest
@@ -50,6 +51,7 @@ async def check() -> int:
             agents=ExecuteAgent(clock),
             slots=asyncio.Semaphore(1),
             clock=clock,
+            collected=TarLimits(total_bytes=settings.rollout_max_bytes, members=settings.rollout_max_files),
         )
         async for checked in CheckSoundness(rollouts).check(list(read_tasks(sys.stdin.buffer))):
             line = {**asdict(checked), "is_sound": checked.is_sound}

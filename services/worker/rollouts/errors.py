@@ -17,6 +17,10 @@ class FilesNotFetched(SandboxError):
     """The files of the task cannot be fetched: {problem}"""
 
 
+class FilesNotCollected(SandboxError):
+    """{problem} Raise PROCTOR_WORKER_ROLLOUT_MAX_FILES or PROCTOR_WORKER_ROLLOUT_MAX_BYTES of the worker."""
+
+
 class StepNotPrepared(SandboxError):
     """The setup.sh of the step {step} failed: {output}"""
 

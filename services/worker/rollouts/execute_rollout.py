@@ -11,14 +11,14 @@ from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import Artifacts
 from services.worker.rollouts.budget import WAITS_SECONDS, Budget, Spent
-from services.worker.rollouts.errors import StepNotPrepared
+from services.worker.rollouts.errors import FilesNotCollected, StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of
 from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.errors import FilesRefused, SandboxError
+from services.worker.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxError
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
 from services.worker.sandboxes.tar_files import read_files
@@ -47,12 +47,16 @@ class RolloutExecution:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteRollout:
-    """`slots` bounds the rollouts at a time. Each has one open sandbox; with several steps it has two."""
+    """`slots` bounds the rollouts at a time. Each has one open sandbox; with several steps it has two.
+
+    `collected` bounds what is taken of an agent's working folder.
+    """
 
     verifier: VerifyRollout
     agents: ExecuteAgent
     slots: asyncio.Semaphore
     clock: Clock
+    collected: TarLimits = field(default_factory=TarLimits)
 
     async def execute(self, execution: RolloutExecution) -> RolloutResult:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
@@ -153,7 +157,7 @@ class _OneRollout:
 
     async def _set_up(self, sandbox: Sandbox, task: RolloutTask) -> None:
         """From then on the task is one whose files are as the steps have left them."""
-        ready = await set_up(sandbox, task)
+        ready = await set_up(sandbox, task, self.parts.collected)
         self.work = replace(self.work, rollout_spec=replace(self.work.rollout_spec, task=ready))
         self.workspace = await asyncio.to_thread(inflated, ready.workspace)
 
@@ -190,10 +194,18 @@ class _OneRollout:
     async def _files(self, sandbox: Sandbox) -> tuple[bytes, str]:
         """A tar of the agent's files, and why there is none."""
         try:
-            return await _collected(sandbox, self.work.rollout_spec.task), ""
+            return await self._collected(sandbox), ""
+        except FilesOverLimit as over:
+            # A limit of ours is no failure of the agent.
+            raise FilesNotCollected(problem=str(over)) from over
         except FilesRefused as refused:
-            # The agent left more than is taken out: that is its own doing.
+            # The agent left what cannot be read: that is its own doing.
             return b"", str(refused)
+
+    async def _collected(self, sandbox: Sandbox) -> bytes:
+        with io.BytesIO() as taken:
+            await sandbox.get(self.work.rollout_spec.task.workdir, taken, self.parts.collected)
+            return taken.getvalue()
 
     async def _store_left(self, files: bytes, problem: str) -> None:
         """Stores files and changes whether or not the tests give a result."""
@@ -212,12 +224,6 @@ class _OneRollout:
         except SandboxError as error:
             await self.artifacts.store(LOG, str(error).encode("utf-8", "replace"))
             raise
-
-
-async def _collected(sandbox: Sandbox, task: RolloutTask) -> bytes:
-    with io.BytesIO() as taken:
-        await sandbox.get(task.workdir, taken, TarLimits())
-        return taken.getvalue()
 
 
 def _sandbox_spec(rollout_spec: RolloutSpec) -> SandboxSpec:

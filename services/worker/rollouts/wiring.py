@@ -19,6 +19,7 @@ from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.ports import SandboxEngine
+from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.settings import WorkerSettings
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.file_wheels import FileWheels
@@ -53,6 +54,7 @@ def make_process_rollout(
         agents=ExecuteAgent(clock=clock, programs=_make_programs(clock)),
         slots=asyncio.Semaphore(slots),
         clock=clock,
+        collected=TarLimits(total_bytes=settings.rollout_max_bytes, members=settings.rollout_max_files),
     )
     files = FetchFiles(
         source=NatsBundles(connection=connection, pool=pool),

@@ -4,7 +4,7 @@ import asyncio
 import tarfile
 from typing import BinaryIO, Protocol
 
-from services.worker.sandboxes.errors import FilesRefused, SandboxLost
+from services.worker.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxLost
 from services.worker.sandboxes.output import KeptOutput, SpooledOutput
 from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, TarLimits
 from services.worker.sandboxes.tar_files import check_tar
@@ -45,7 +45,7 @@ async def get_files(sandbox: RunsCommands, path: str, into: BinaryIO, limits: Ta
     result = await sandbox.run_into(command, kept)
     _check_started(result)
     if kept.total > limits.stream_bytes:
-        raise FilesRefused(path=path, problem=f"they have more than {limits.total_bytes:,} bytes.")
+        raise FilesOverLimit(path=path, problem=f"they have more than {limits.total_bytes:,} bytes.")
     if result.ended is Ended.TIMED_OUT or result.exit_code not in (0, 1):
         reason = "it took too long." if result.ended is Ended.TIMED_OUT else "tar could not read them."
         raise FilesRefused(path=path, problem=reason)

@@ -35,5 +35,9 @@ class FilesRefused(SandboxError, kind=ErrorKind.INVALID):
     """The files of {path} cannot be moved: {problem}"""
 
 
+class FilesOverLimit(FilesRefused):
+    """The files of {path} cannot be moved: {problem}"""
+
+
 class VerifierFailed(SandboxError):
     """The tests gave no result, which is not a score: {problem}"""

@@ -100,10 +100,13 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True)
 class TarLimits:
-    """The most that is taken out of a sandbox at a time: bytes of content, and files, folders and links."""
+    """The most that is taken out of a sandbox at a time: bytes of content, and files, folders and links.
 
-    total_bytes: int = 64 * _MIB
-    members: int = 10_000
+    The defaults bound what was taken before, within limits of its own.
+    """
+
+    total_bytes: int = 1024 * _MIB
+    members: int = 1_000_000
 
     @property
     def stream_bytes(self) -> int:

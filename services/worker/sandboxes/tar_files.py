@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from services.worker.sandboxes.errors import FilesRefused
+from services.worker.sandboxes.errors import FilesOverLimit, FilesRefused
 from services.worker.sandboxes.sandbox import TarLimits
 
 DEFAULT_MODE = 0o644
@@ -58,7 +58,7 @@ def read_files(stream: BinaryIO, path: str, limits: TarLimits) -> Iterator[ReadF
             for member in tar:
                 members += 1
                 if members > limits.members:
-                    raise FilesRefused(path=path, problem=f"there are more than {limits.members:,}.")
+                    raise FilesOverLimit(path=path, problem=f"there are more than {limits.members:,}.")
                 name = _relative(member.name, path)
                 if not member.isreg() or not name:
                     continue
@@ -110,8 +110,8 @@ class _ShownNames:
         return shown
 
 
-def _too_large(path: str, maximum: int) -> FilesRefused:
-    return FilesRefused(path=path, problem=f"they have more than {maximum:,} bytes.")
+def _too_large(path: str, maximum: int) -> FilesOverLimit:
+    return FilesOverLimit(path=path, problem=f"they have more than {maximum:,} bytes.")
 
 
 class _Bounded(io.RawIOBase):

@@ -14,10 +14,10 @@ from services.worker.verification.bundles import at_their_folders
 SETUP_SECONDS = 600.0
 
 
-async def set_up(sandbox: Sandbox, task: RolloutTask) -> RolloutTask:
+async def set_up(sandbox: Sandbox, task: RolloutTask, limits: TarLimits) -> RolloutTask:
     """The task with its files as the steps have left them. A step that fails is a note: an image is missing.
 
-    Raises SandboxError.
+    `limits` are for each folder of it. Raises SandboxError.
     """
     notes = []
     for step in task.setup:
@@ -29,8 +29,8 @@ async def set_up(sandbox: Sandbox, task: RolloutTask) -> RolloutTask:
             notes.append(f"of RUN this failed: {_short(step.command[-1])} ({_reason(result)})")
     # Nothing goes on while the files are taken.
     await sandbox.stop_processes()
-    workspace = await _taken(sandbox, task.workdir)
-    others = {folder: await _taken(sandbox, folder) for folder in task.folders}
+    workspace = await _taken(sandbox, task.workdir, limits)
+    others = {folder: await _taken(sandbox, folder, limits) for folder in task.folders}
     return replace(
         task,
         workspace=await asyncio.to_thread(gzip.compress, workspace, 1),
@@ -40,9 +40,9 @@ async def set_up(sandbox: Sandbox, task: RolloutTask) -> RolloutTask:
     )
 
 
-async def _taken(sandbox: Sandbox, folder: str) -> bytes:
+async def _taken(sandbox: Sandbox, folder: str, limits: TarLimits) -> bytes:
     with io.BytesIO() as taken:
-        await sandbox.get(folder, taken, TarLimits())
+        await sandbox.get(folder, taken, limits)
         return taken.getvalue()
 
 

@@ -4,9 +4,14 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
+from services.worker.rollouts.errors import FilesNotCollected
 from services.worker.rollouts.execute_rollout import RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
+from services.worker.sandboxes.sandbox import TarLimits
+from tests.harness.rollout_tasks import SOLVE as SOLVED
 from tests.harness.rollout_tasks import harbor_folder, opened_rollouts, read_task, steps_folder, write
 
 DOCKERFILE = """FROM x
@@ -33,9 +38,9 @@ echo 1 > /logs/verifier/reward.txt
 SOLVE = 'tool && [ "$(cat /opt/made/file)" = made ] && touch /opt/made/more done\n'
 
 
-async def executed(folder: Path, agent: AgentKind) -> RolloutResult:
+async def executed(folder: Path, agent: AgentKind, collected: TarLimits | None = None) -> RolloutResult:
     spec = RolloutSpec(read_task(folder), RolloutAgent(agent))
-    async with asyncio.timeout(120), opened_rollouts() as rollouts:
+    async with asyncio.timeout(120), opened_rollouts(collected) as rollouts:
         return await rollouts.execute(RolloutExecution(spec, "session"))
 
 
@@ -66,3 +71,19 @@ async def test_steps_of_a_task_begin_with_what_its_dockerfile_made(tmp_path: Pat
     dockerfile = "FROM x\nWORKDIR /app\nRUN echo 'def twice(n): return 2 * n' > doubling.py\n"
     write(folder, {"environment/Dockerfile": dockerfile, "steps/first/solution/solve.sh": "true\n"})
     assert (await executed(folder, AgentKind.ORACLE)).result.score == 1.0
+
+
+async def test_files_over_a_limit_of_ours_are_no_failure_of_the_agent(tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a")
+    write(
+        folder,
+        {"solution/solve.sh": f"{SOLVED}mkdir node_modules\nseq 10001 | (cd node_modules && xargs touch)\n"},
+    )
+    assert (await executed(folder, AgentKind.ORACLE)).result.score == 1.0
+    with pytest.raises(FilesNotCollected, match=r"more than 5,000\..*PROCTOR_WORKER_ROLLOUT_MAX_FILES"):
+        await executed(folder, AgentKind.ORACLE, TarLimits(members=5000))
+    write(folder, {"solution/solve.sh": f"{SOLVED}head -c 2000000 /dev/zero > large\n"})
+    with pytest.raises(
+        FilesNotCollected, match=r"more than 1,000,000 bytes.*PROCTOR_WORKER_ROLLOUT_MAX_BYTES"
+    ):
+        await executed(folder, AgentKind.ORACLE, TarLimits(total_bytes=1_000_000))
