@@ -5,6 +5,7 @@ import typer
 from proctor.cli.gateway import Command, command_group
 from proctor.cli.rollouts.artifacts import fetch_artifacts
 from proctor.cli.rollouts.check import check
+from proctor.cli.rollouts.init_task import init
 from proctor.cli.rollouts.list_orders import list_orders
 from proctor.cli.rollouts.run import evaluate, run, summarize
 
@@ -19,5 +20,6 @@ def rollouts_group() -> typer.Typer:
         "eval": evaluate,
         "artifacts": fetch_artifacts,
         "check": check,
+        "init": init,
     }
     return command_group(commands, about=_ABOUT)

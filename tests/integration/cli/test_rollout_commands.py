@@ -5,6 +5,8 @@ from pathlib import Path
 from tests.fakes.stack.command_line import CommandLine
 from tests.harness.rollout_tasks import committed, git, harbor_folder, terminal_bench_folder, write
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "rollouts"
+
 
 async def test_sound_tasks_are_proved(tmp_path: Path) -> None:
     harbor_folder(tmp_path / "tasks" / "a")
@@ -78,3 +80,20 @@ async def test_all_folders_that_cannot_be_read_are_shown_and_the_others_are_prov
     reported = (await run("rollouts", "check", str(tmp_path / "tasks"), "--json")).document
     assert [fault["folder"] for fault in reported["faults"]] == ["b", "c"]
     assert (reported["is_sound"], reported["without_task"]) == (False, ["notes"])
+
+
+async def test_the_task_that_init_writes_is_sound(tmp_path: Path) -> None:
+    run = CommandLine("", tmp_path / "state")
+    written = await run("rollouts", "init", "mine", "--into", str(tmp_path / "tasks"))
+    assert (written.code, written.err) == (0, "")
+    assert (await run("rollouts", "check", str(tmp_path / "tasks" / "mine"))).code == 0
+    again = await run("rollouts", "init", "mine", "--into", str(tmp_path / "tasks"))
+    assert again.code == 2
+    assert "cannot be written" in again.err
+    assert (await run("rollouts", "init", "../x", "--into", str(tmp_path / "tasks"))).code == 2
+
+
+async def test_the_examples_are_sound(tmp_path: Path) -> None:
+    shown = await CommandLine("", tmp_path / "state")("rollouts", "check", str(EXAMPLES))
+    assert (shown.code, shown.err) == (0, "")
+    assert "2 tasks: 2 sound, 0 not." in shown.out
