@@ -19,7 +19,7 @@ from services.results.scoring.choices.statements import (
 
 EXPLAINS = (
     "(?:the|this|that|it|these|those|they|there|he|she|we|you|both|because|since|based|according|given|in|an?"
-    r"|its|his|her|their|not|explanation|reason|reasoning|rationale|justification)\b"
+    r"|its|his|her|their|my|i|with|by|for|from|after|when|every|each|all|some|not|explanation|reason|reasoning|rationale|justification)\b"
 )
 _TAKES_BACK = (
     r"(?:no|not|wait|actually|or|and|maybe|perhaps|but|nope|hmm|sorry|incorrect|wrong|false|only|if"

@@ -20,8 +20,8 @@ _BREAKS_OFF = re.compile(
     r"|its|this)|[,:;(-])\s*\Z",
     re.IGNORECASE,
 )
-_NO = frozenset({"no", "false"})
-_YES = frozenset({"yes", "true", "correct", "entailment", "acceptable", "positive"})
+NO = frozenset({"no", "false"})
+YES = frozenset({"yes", "true", "correct", "entailment", "acceptable", "positive"})
 _AFFIRMS = re.compile(r"[\s,]*(?:that|this|it)(?: is|'s) (?:correct|right|true)\b", re.IGNORECASE)
 _AFFIRMS_NO = re.compile(
     r"[\s,]*(?:that|this|it)(?: is|'s) (?:false|wrong|incorrect|untrue)[\s.!]*", re.IGNORECASE
@@ -53,6 +53,8 @@ _DENIES_OTHER = re.compile(
 _IS_WRONG = re.compile(
     r"[)\]]? (?:is|are|was|were) (?:\w+ly )?(?:wrong|incorrect|false|not\b)", re.IGNORECASE
 )
+# Words with "no" that deny nothing: "Yes. No other country has it."
+_AFFIRMING_NO = re.compile(r"\bno (?:other|doubt|question|wonder|matter|one else)\b", re.IGNORECASE)
 _IN_PASSING = re.compile(
     r"\s+(?!(?:and|or|but|so|then|it|they|he|she|we|you|i|this|that|too|also|fits|works)\b)"
     r"(?!(?:is|are|was|were|must be|seems?|could be|may be|might be) "
@@ -111,6 +113,14 @@ _DENIAL = any_of(
 )
 
 
+def without_affirming_no(rest: str) -> str:
+    return _AFFIRMING_NO.sub("the", rest) if "o " in rest else rest
+
+
+def voices_doubt(text: str) -> bool:
+    return _DOUBT.search(text) is not None
+
+
 def is_explanation(rest: str, label: int, options: ChoiceOptions, *, is_letter: bool) -> bool:
     """Whether the rest only explains the choice that an answer begins with."""
     if not rest.strip() or (_EXPLAINS.match(rest) and not is_letter):
@@ -135,16 +145,16 @@ def is_taken_back(rest: str, label: int, options: ChoiceOptions) -> bool:
     if sums_up and not any(name.label == label for name in options.names_in(sums_up[0])):
         rest = rest[sums_up.end() :]
     form = options.forms[label]
-    if form in _NO and _AFFIRMS_NO.fullmatch(rest):
+    if form in NO and _AFFIRMS_NO.fullmatch(rest):
         return False
     if "?" in rest or _DOUBT.search(rest) or _CONDITION.match(rest) or _denied_abroad(rest):
         return True
-    if form in _NO and _CONFIRMS.match(rest) and not _DENIAL.match(rest):
+    if form in NO and _CONFIRMS.match(rest) and not _DENIAL.match(rest):
         return True
     # "No. It is not so." agrees with itself, and "Yes. It is not so." does not.
-    is_affirmed = form in _YES and _AFFIRMS.match(rest)
+    is_affirmed = form in YES and _AFFIRMS.match(rest)
     if not is_affirmed and (
-        (form not in _NO and _VERDICT.match(rest)) or (form in _YES and _DENIAL.match(rest))
+        (form not in NO and _VERDICT.match(rest)) or (form in YES and _DENIAL.match(rest))
     ):
         return True
     return _names_another(rest, label, options)

@@ -13,6 +13,9 @@ it back, doubts it, passes a verdict on it, or names another choice other than i
 A list of the options names none; neither do offers to help. Of an answer that was cut by its length only a
 sentence that says so is read.
 
+Where none of these holds, a sentence that corrects another one, a question with its answer, and a sentence
+that ends with its only choice are read (`conclusions`).
+
 A letter stands for the choice that is that letter or begins with it ("B. Paris"), else for the choice in that
 place. Where choices are only letters, what they stand for may follow: "B. 42".
 """
@@ -24,12 +27,15 @@ from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.answer_text import unmarked
 from services.results.scoring.choices.asides import without_courtesies, without_lists
 from services.results.scoring.choices.claims import StatedChoice, stated_choices
-from services.results.scoring.choices.doubts import is_explanation, is_taken_back
+from services.results.scoring.choices.conclusions import concluded_choice
+from services.results.scoring.choices.doubts import is_explanation, is_taken_back, without_affirming_no
 from services.results.scoring.choices.options import ChoiceOptions, options_of
 from services.results.scoring.choices.statements import HEADING
 
 # A model that has lost itself repeats the same for ever.
 _MAX_ANSWER_CHARACTERS = 20_000
+# Characters of an answer in which other forms than claims are looked for.
+_MAX_CONCLUSION = 2_000
 # Marks and words that may stand around a choice that is the whole answer.
 _AROUND_CHOICE = 40
 _SPACES = re.compile(r"[ \t]+")
@@ -56,7 +62,11 @@ def named_choice(
         label = options.being(answer)
         if label is not None and not _MARK_OF_ANSWER.match(answer):
             return label
-    return _read(_prepared(answer, options), options, is_cut=is_cut)
+    prepared = _prepared(answer, options)
+    label = _read(prepared, options, is_cut=is_cut)
+    if label is None and not is_cut and len(prepared) < _MAX_CONCLUSION:
+        return concluded_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
+    return label
 
 
 def _prepared(answer: str, options: ChoiceOptions) -> str:
@@ -88,7 +98,7 @@ def _read(answer: str, options: ChoiceOptions, *, is_cut: bool) -> int | None:
     (label,) = labels
     if label is None:
         return None
-    rest = without_courtesies(answer[claims[-1].end :], _LETTER_NAMED)
+    rest = without_affirming_no(without_courtesies(answer[claims[-1].end :], _LETTER_NAMED))
     return label if _holds(claims, label, rest, options) else None
 
 

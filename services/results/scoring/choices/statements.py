@@ -46,6 +46,11 @@ _I_SAY = re.compile(
 # A conclusion in few words ends with its choice: "Thus, B."
 _REPLACED = re.compile(r"(?:not|isn't) [^.;,\n]{1,60}[;,] (?:but |rather |instead )?(?:it is|it's) ")
 _THUS = re.compile(rf"(?:so|thus|therefore|hence)[,:]?[ \t]+(?:{IT_IS})?")
+_OTHERS = (
+    (_I_SAY, ("i ", "i'")),
+    (_THUS, ("so", "thus", "therefore", "hence")),
+    (_REPLACED, ("not ", "isn't ")),
+)
 # Behind the name of a choice.
 _IS_RIGHT = one_of(
     " (?:is|seems|would be)(?: (?:the|clearly|definitely|therefore|thus|indeed|only)){0,3} "
@@ -127,8 +132,9 @@ def statements(folded: str) -> Iterator[Statement]:
         start = _with_words_before(folded, found.start())
         if start is not None and (not found["subject"] or start < found.start()):
             yield Statement(start, found.end())
-    for pattern in (_I_SAY, _THUS, _REPLACED):
-        for found in pattern.finditer(folded):
+    for pattern, words in _OTHERS:
+        # Words are found in a text several times faster than patterns are.
+        for found in pattern.finditer(folded) if any(word in folded for word in words) else ():
             if begins_a_word(folded, found.start()):
                 leads_in = pattern is not _REPLACED
                 yield Statement(found.start(), found.end(), leads_in, is_short=pattern is not _I_SAY)

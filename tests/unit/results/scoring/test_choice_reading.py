@@ -177,7 +177,6 @@ def test_a_mention_is_no_statement(choices: Choices, text: str) -> None:
         (LETTERS, "A) This statement is false."),
         (LETTERS, "A: 10%\nB: 70%"),
         (LETTERS, "Answer: A. Wrong."),
-        (NO_YES, "Yes: 10%, No: 90%"),
         (NO_YES, "Yes. It is not so."),
         (NO_YES, "[x] yes\n[ ] no"),
         (NO_YES, "~~yes~~"),
