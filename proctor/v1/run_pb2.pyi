@@ -649,8 +649,8 @@ class RunProgress(_message.Message):
     "waiting for a worker of pool gpu", "waiting for openai: it throttles requests", "running", "closing 40%" or "done".
     """
     samples_per_second: _builtins.float
-    """Current samples per second, and those of its whole time when the run has finished. Unset until measured, and for a finished run that was
-    retried or finished without a slot.
+    """Current samples per second, and those of its whole time, over all epochs, when the run has finished. Unset until measured, and for a run
+    that finished without a slot.
     """
     eta_seconds: _builtins.float
     """Seconds to the end at the current speed; unset until measured, while nothing arrives, and unless it is running."""
@@ -772,6 +772,7 @@ class Run(_message.Message):
     RAN_SECONDS_FIELD_NUMBER: _builtins.int
     DATASET_NAME_FIELD_NUMBER: _builtins.int
     CHANGES_FIELD_NUMBER: _builtins.int
+    EARLIER_SECONDS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -792,6 +793,8 @@ class Run(_message.Message):
     """Seconds that it was running before admitted_at, in this epoch."""
     dataset_name: _builtins.str
     """Name of the data set at submission; empty for a suite."""
+    earlier_seconds: _builtins.float
+    """Seconds that it was running in earlier epochs, before it was retried."""
     @_builtins.property
     def order(self) -> Global___RunOrder:
         """What the run executes, as accepted."""
@@ -865,10 +868,11 @@ class Run(_message.Message):
         ran_seconds: _builtins.float = ...,
         dataset_name: _builtins.str = ...,
         changes: _abc.Iterable[_change_pb2.Change] | None = ...,
+        earlier_seconds: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "earlier_seconds", b"earlier_seconds", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

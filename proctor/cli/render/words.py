@@ -127,11 +127,12 @@ def duration(seconds: float) -> str:
 
 
 def elapsed_seconds(run: run_pb2.Run) -> float:
-    """Time in state running, without waiting and pauses; 0 until the run has finished."""
+    """Time in state running over all epochs, without waiting and pauses; 0 until the run has finished."""
     if not run.HasField("finished_at"):
         return 0.0
     last = run.finished_at.ToDatetime() - run.admitted_at.ToDatetime()
-    return run.ran_seconds + (last.total_seconds() if run.HasField("admitted_at") else 0.0)
+    ran = last.total_seconds() if run.HasField("admitted_at") else 0.0
+    return run.earlier_seconds + run.ran_seconds + ran
 
 
 def mean_and_half_width(figure: summary_pb2.MetricFigure) -> str:

@@ -244,6 +244,8 @@ CREATE TABLE runs (
     -- When it got its present slot, and how long it had earlier slots in this epoch.
     admitted_at timestamptz,
     ran_seconds double precision NOT NULL DEFAULT 0,
+    -- How long it had slots in earlier epochs.
+    earlier_seconds double precision NOT NULL DEFAULT 0,
     finished_at timestamptz,
     deadline timestamptz,
     -- End of the completion window, waiting included; null: the time limit of a running run applies.
@@ -291,8 +293,8 @@ CREATE INDEX runs_using_dataset ON runs (dataset_id)
 CREATE VIEW run_rows AS
 SELECT run_id, username, project_id, benchmark, suite_version, dataset_id, dataset_name, model, pool, priority, ordered,
        scoring_method, state, epoch, phase, planned_epoch, is_closed, total, reused_answers, created_at, queued_at,
-       started_at, admitted_at, ran_seconds, finished_at, deadline, expires_at, error_reason, error_message, environment,
-       price, final_counts, is_closing
+       started_at, admitted_at, ran_seconds, earlier_seconds, finished_at, deadline, expires_at, error_reason, error_message,
+       environment, price, final_counts, is_closing
 FROM runs;
 
 -- Tasks of a run as planned.

@@ -19,6 +19,7 @@ from services.scheduler.runs.lifecycle import errors
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish, may_become
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 from tests.fakes.scheduler.memory_limits import InMemoryLimits
+from tests.fakes.scheduler.surroundings import slot_seconds
 
 NO_TERM = FencingToken(0)
 
@@ -113,6 +114,7 @@ class InMemoryRuns:
             is_closing=False,
             started_at=None,
             admitted_at=None,
+            earlier_seconds=run.earlier_seconds + slot_seconds(run),
             ran_seconds=0.0,
             finished_at=None,
         )
@@ -159,7 +161,7 @@ class InMemoryRuns:
                 run.order.limit,
                 run.order.rollouts,
                 run.total,
-                run.ran_seconds + (run.finished_at - run.admitted_at).total_seconds(),
+                run.earlier_seconds + slot_seconds(run),
             )
             for run in reversed(self._in_state(RunState.COMPLETED))
             if (run.order.benchmark, run.order.model) == (benchmark, model)
@@ -225,8 +227,7 @@ class InMemoryRuns:
             self._leave_slot(self.runs[run_id], RunState.PENDING, now)
         for run_id in moves.admitted:
             run = self.runs[run_id]
-            limit = now + limits.run_time_limit - timedelta(seconds=run.ran_seconds)
-            deadline = run.expires_at or limit
+            deadline = run.expires_at or now + limits.run_time_limit - timedelta(seconds=run.ran_seconds)
             self.placed_at[run.user] = now
             placed = replace(run, state=RunState.RUNNING, admitted_at=now, deadline=deadline)
             self._put(replace(placed, started_at=run.started_at or now))

@@ -272,3 +272,10 @@ class NoArtifacts:
 
     async def delete(self, run_id: RunId) -> None:
         """Nothing is there."""
+
+
+def slot_seconds(run: Run) -> float:
+    """The time that a finished run had slots in its epoch."""
+    if run.finished_at is None or run.admitted_at is None:
+        return run.ran_seconds
+    return run.ran_seconds + (run.finished_at - run.admitted_at).total_seconds()

@@ -12,12 +12,12 @@ import pytest_asyncio
 
 from proctor.values.names.user import OTHER_USERS
 from proctor.values.priority import Priority
-from proctor.values.run import RunId, RunState
+from proctor.values.run import RunCounts, RunId, RunState
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import PlanRecord
 from services.scheduler.runs.admission.run_slots import SlotChanges
 from services.scheduler.runs.lifecycle.errors import PriorityNotAllowed, QueueFull
-from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunFinish
+from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunError, RunFinish
 from tests.fakes.callers import by
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.stores import HOUR, Stores, add, admit, empty_stores, new_run, stores_in_memory
@@ -342,3 +342,16 @@ async def test_shares_of_users_with_nothing_in_the_queue_are_forgotten(stores: S
     await stores.slots.delete_admissions(token, START + 2 * MINUTE)
     again = await add(stores, new_run(1, user="ann"))
     assert await order_of(stores) == [again.run_id, carl.run_id, kept.run_id]
+
+
+async def test_time_of_a_retried_run_is_that_of_all_its_epochs(stores: Stores) -> None:
+    run = await add(stores, new_run())
+    token, counts = await stores.begin_term(), RunCounts(1)
+    await admit(stores, token)
+    run = await stores.runs.get(run.run_id)
+    failed_at = START + 2 * HOUR
+    await stores.led.finish(token, run, RunFinish(RunState.FAILED, failed_at, RunError("X", "x"), counts))
+    for _ in range(2):
+        again = await stores.runs.requeue(run.run_id, by(failed_at))
+        assert again is not None
+        assert (again.ran_seconds, again.earlier_seconds) == (0.0, 3600.0)

@@ -85,10 +85,10 @@ def job_wait(run: run_pb2.Run) -> JobWait | None:
 
 
 def ran_seconds(run: run_pb2.Run, now: datetime) -> float:
-    """Total time that the run had a slot, up to `now` if it has one."""
+    """Total time that the run had a slot in all its epochs, up to `now` if it has one."""
     admitted = moment(run.admitted_at)
     current = ((moment(run.finished_at) or now) - admitted).total_seconds() if admitted else 0.0
-    return run.ran_seconds + max(current, 0.0)
+    return run.earlier_seconds + run.ran_seconds + max(current, 0.0)
 
 
 def error_sentence(run: run_pb2.Run) -> str | None:

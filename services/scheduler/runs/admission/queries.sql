@@ -107,11 +107,12 @@ FROM unnest(:benchmarks::text[], :models::text[]) AS wanted (benchmark, model)
 CROSS JOIN LATERAL (
     SELECT
         ordered, total,
-        ran_seconds + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::double precision AS seconds
+        earlier_seconds + ran_seconds
+            + extract(epoch FROM finished_at - coalesce(admitted_at, started_at))::double precision AS seconds
     FROM runs
     WHERE runs.benchmark = wanted.benchmark AND runs.model = wanted.model
-        -- A retried run or one with reused answers asked only a part, so its speed misleads.
-        AND state = 'completed' AND epoch = 1 AND total > 0 AND reused_answers = 0
+        -- A run with reused answers asked only a part, so its speed misleads. A retried one asked all of it in all of its epochs.
+        AND state = 'completed' AND total > 0 AND reused_answers = 0
     ORDER BY finished_at DESC
     -- Recent speeds count, since servers and models change, and one run alone may be chance.
     LIMIT 5

@@ -60,6 +60,7 @@ def run_from_row(row: asyncpg.Record) -> Run:
         reused_answers=row["reused_answers"],
         admitted_at=row["admitted_at"],
         ran_seconds=row["ran_seconds"],
+        earlier_seconds=row["earlier_seconds"],
         dataset_name=row["dataset_name"],
         expires_at=row["expires_at"],
         is_closing=row["is_closing"],

@@ -50,6 +50,8 @@ UPDATE runs
 -- A repeated call finds the run pending with the same time, and must not open a second epoch.
 SET state = 'pending', epoch = epoch + (state <> 'pending')::integer, queued_at = :queued_at, is_closed = false, phase = '',
     is_closing = false, started_at = NULL, admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL,
+    earlier_seconds = earlier_seconds + ran_seconds
+        + greatest(coalesce(extract(epoch FROM finished_at - admitted_at)::double precision, 0), 0),
     error_reason = NULL, error_message = NULL, final_counts = NULL,
     expires_at = :queued_at + make_interval(secs => (ordered ->> 'completion_window_seconds')::double precision)
 WHERE run_id = :run_id

@@ -54,8 +54,8 @@ class Run:
 
     `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
     that of a user's suite, resolved when the run was submitted. `ran_seconds` is the time in earlier slots of
-    this epoch; the present slot began at `admitted_at`. A run with a completion window fails at
-    `expires_at`, also while it waits.
+    this epoch, `earlier_seconds` that in earlier epochs; the present slot began at `admitted_at`. A run with
+    a completion window fails at `expires_at`, also while it waits.
     """
 
     run_id: RunId
@@ -85,6 +85,7 @@ class Run:
     dataset_name: str = ""
     expires_at: datetime | None = None
     is_closing: bool = False
+    earlier_seconds: float = 0.0
 
     @property
     def suite_name(self) -> str:

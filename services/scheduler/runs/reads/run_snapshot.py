@@ -91,13 +91,11 @@ def progress_of(
 
 
 def whole_speed(run: Run, counts: RunCounts) -> tuple[float | None, float | None]:
-    """Samples and tokens per second of a finished run, without reused answers, which took no time.
-
-    None for one that was retried: the time of its earlier epochs is not kept.
-    """
-    if run.finished_at is None or run.admitted_at is None or run.epoch > 1:
+    """Samples and tokens per second of a finished run over all its epochs, without reused answers, which
+    took no time."""
+    if run.finished_at is None or run.admitted_at is None:
         return None, None
-    seconds = run.ran_seconds + (run.finished_at - run.admitted_at).total_seconds()
+    seconds = run.earlier_seconds + run.ran_seconds + (run.finished_at - run.admitted_at).total_seconds()
     asked = counts.recorded - run.reused_answers
     if seconds <= 0 or asked <= 0:
         return None, None

@@ -114,8 +114,10 @@ def test_time_of_a_job_is_that_which_it_was_running() -> None:
     assert job_results(run, summary(), NOW).summary.total_time_seconds == 130.0
     run.finished_at.FromDatetime(datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC))
     assert job_results(run, summary(), NOW).summary.total_time_seconds == 40.0
+    run.earlier_seconds = 100.0
+    assert job_results(run, summary(), NOW).summary.total_time_seconds == 140.0
     run.ClearField("admitted_at")
-    assert job_results(run, summary(), NOW).summary.total_time_seconds == 30.0
+    assert job_results(run, summary(), NOW).summary.total_time_seconds == 130.0
 
 
 def test_job_before_planning_has_no_percent_and_says_why_it_waits() -> None:

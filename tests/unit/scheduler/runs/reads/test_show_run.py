@@ -108,8 +108,9 @@ async def test_ended_run_has_the_speed_of_its_whole_time() -> None:
         assert progress.tokens_per_second == pytest.approx(600 / seconds)
         assert progress.eta_seconds is None
         harness.clock.seconds += 3600
-    retried = replace(ended, epoch=2)
-    assert whole_speed(retried, RunCounts(2, (TaskCounts("say", 200),))) == (None, None)
+    # Twice the time for as many samples: those that an earlier epoch asked count with its time.
+    retried = replace(ended, epoch=2, earlier_seconds=seconds)
+    assert whole_speed(retried, RunCounts(2, (TaskCounts("say", 200),)))[0] == pytest.approx(100 / seconds)
     reused = replace(ended, reused_answers=200)
     assert whole_speed(reused, RunCounts(1, (TaskCounts("say", 200),))) == (None, None)
 
