@@ -15,7 +15,12 @@ from services.results.scoring.answer_words import DOUBT_WORDS, any_of, is_own, s
 from services.results.scoring.numbers.claims import claimed
 from services.results.scoring.numbers.conclusion import ITEM, MAX_SENTENCE, SENTENCE_END, concluded
 from services.results.scoring.numbers.number_forms import in_one_form
-from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
+from services.results.scoring.numbers.written_numbers import (
+    WrittenNumber,
+    bare_number,
+    has_number,
+    read_number,
+)
 
 _HASHES = re.compile(r"^\s*####[ \t]*(?=\S*[^\n]*\d)(?P<claim>[^\n]+)", re.MULTILINE)
 _FIELD = re.compile(
@@ -56,6 +61,7 @@ _MANY_WORDS = 3
 _LIST_MARK = re.compile(r"^[ \t]*(?P<number>\d{1,2})[.)][ \t]+(?=\S)", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*•·][ \t]+(?=[^\n]*[^\W\d_]{2})", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]{2}")
+_DIGIT = re.compile(r"\d")
 _FACTORIAL = re.compile(r"\d!(?!\w)")
 
 
@@ -74,10 +80,15 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
 
     `is_cut`: the model had no more tokens. Then a conclusion may be a step on the way, and is not read.
     """
+    bare = None if is_cut else bare_number(text.strip())
+    if bare is not None:
+        return bare
     boxed = [found[1] for found in BOXED.finditer(text)]
     if boxed:
         return None if _FACTORIAL.search(boxed[-1]) else read_number(in_one_form(boxed[-1]))
     plain = in_one_form(text)
+    if not _DIGIT.search(plain):
+        return None
     for pattern in (_HASHES, _FIELD):
         found = [*pattern.finditer(plain)]
         if found:

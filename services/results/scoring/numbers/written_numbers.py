@@ -112,6 +112,7 @@ _NUMBER = re.compile(
     r"(?<![\w.,/-])[-+]?(?:\d+(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+\.?)(?:[eE][-+]?\d+)?(?!\w|[.,]\d|\s*[/%])"
 )
 _DIGIT = re.compile(r"\d")
+_BARE = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,9})?")
 # Tasks ask for smaller numbers, and a few larger ones would dominate a correlation.
 _MAX_NUMBER = 1e15
 
@@ -138,9 +139,18 @@ class _Token:
 _Run = list[_Token]
 
 
+def bare_number(text: str) -> WrittenNumber | None:
+    """What most targets and many answers are: digits and nothing else. None for all else, which is read."""
+    if not _BARE.fullmatch(text) or _GROUPED_BY_POINT.fullmatch(text.removeprefix("-")):
+        return None
+    return WrittenNumber(text, Fraction(text))
+
+
 def read_number(text: str) -> WrittenNumber | None:
     """The one number of a short text in one form; None where there is none, or more than one value."""
     found: WrittenNumber | None = None
+    if not _DIGIT.search(text):
+        return None
     if _NOT_ITSELF.search(text) or any(not _GROUPED.fullmatch(each[1]) for each in _TUPLE.finditer(text)):
         return None
     for run in _runs(text):
@@ -153,7 +163,7 @@ def read_number(text: str) -> WrittenNumber | None:
 
 def has_number(text: str) -> bool:
     """Some number is written, also one that is unread; neither an ordinal nor the number of a room."""
-    return any(True for run in _runs(text) for _ in _values_of(run))
+    return _DIGIT.search(text) is not None and any(token.kind == "number" for token in _tokens(text))
 
 
 def _runs(text: str) -> Iterator[_Run]:
@@ -308,7 +318,9 @@ def _number(found: re.Match[str]) -> WrittenNumber | None:
     text = found[0].strip()
     unit = found["unit"] or found["glued"]
     text = text.removesuffix(unit).strip() if unit else text
-    return WrittenNumber(text, value * Fraction(10) ** power, found["percent"] is not None)
+    if power:
+        value *= Fraction(10) ** power
+    return WrittenNumber(text, value, found["percent"] is not None)
 
 
 def _mixed(found: re.Match[str]) -> Fraction | None:
@@ -324,8 +336,8 @@ def _quotient(digits: str) -> Fraction | None:
     values = [_value(part) for part in parts]
     if any(value is None for value in values):
         return None
-    top, bottom = [value for value in (*values, Fraction(1)) if value is not None][:2]
-    return top / bottom if bottom else None
+    top, bottom = [value for value in (*values, 1) if value is not None][:2]
+    return top if bottom == 1 else Fraction(top) / bottom if bottom else None
 
 
 def _value(digits: str) -> Fraction | None:
@@ -340,7 +352,8 @@ def _value(digits: str) -> Fraction | None:
     power = int(plain["power"] or 0)
     if abs(power) > _MAX_POWER:
         return None
-    return int(whole + decimals) * Fraction(10) ** (power - len(decimals))
+    value, scale = Fraction(int(whole + decimals)), power - len(decimals)
+    return value * Fraction(10) ** scale if scale else value
 
 
 def named_number(text: str) -> float | None:
