@@ -36,7 +36,7 @@ class Average(StrEnum):
     WEIGHTED = "weighted"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledMetric:
     """A metric by name. `match`: what exact_match and contains ignore; `average`: for f1.
 
@@ -53,7 +53,7 @@ class CompiledMetric:
         """Its entry in the catalogue."""
         return METRICS[self.name]
 
-    @property
+    @cached_property
     def is_executed(self) -> bool:
         return EXECUTED.issuperset(self.entry.inputs)
 
