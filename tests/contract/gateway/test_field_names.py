@@ -33,6 +33,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("id", "dataset_id"): _PROMISED,
     ("id", "model"): "what an order calls model_id, as promised",
     ("job_id", "run_id"): _PROMISED,
+    ("like", "like_run_id"): "a word of the address, as the flag --like of the command line",
     ("limit", "max_entries"): _PROMISED,
     ("limit", "page_size"): _PROMISED,
     ("memory_needed", "memory_bytes"): _PROMISED,

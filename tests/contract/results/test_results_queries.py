@@ -189,7 +189,7 @@ FRESH_SET = "'00000000-0000-0000-0000-00000000f002'"
 FRESH_ROWS = 10_000
 JUST_RECORDED = f"""
         INSERT INTO outcomes
-        SELECT {FRESH_RUN}, sample, 0, 0, sample / 64, 1, 1, 'scored', NULL, '', 'text', 'stop', '[]', '',
+        SELECT {FRESH_RUN}, sample, 0, 0, sample / 64, 1, 1, 'scored', NULL, '', 'text', '', 'stop', '[]', '',
             '{{"acc": 1.0}}', 1, 1, 0, 0, 0.1, NULL, NULL
         FROM generate_series(0, {FRESH_ROWS - 1}) AS sample;
         INSERT INTO samples
@@ -224,7 +224,7 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         SELECT ('00000000-0000-0000-0000-00000000000' || run)::uuid, sample, 0, 0, sample / 64, 1, 1,
             CASE WHEN sample % 100 = 0 THEN 'failed' ELSE 'scored' END::outcome_status,
             CASE WHEN sample % 100 = 0 THEN 'timeout'::failure_class END,
-            '', 'text', 'stop', '[]', '', '{{"acc": 1.0}}', 1, 1, 0, 0, 0.1, NULL, NULL
+            '', 'text', '', 'stop', '[]', '', '{{"acc": 1.0}}', 1, 1, 0, 0, 0.1, NULL, NULL
         FROM generate_series(1, 5) AS run, generate_series(0, 19999) AS sample;
         INSERT INTO samples
         SELECT ('00000000-0000-0000-0000-00000000000' || s)::uuid, position, position, sha256('x'), 'prompt',

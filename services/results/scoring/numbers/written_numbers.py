@@ -336,8 +336,10 @@ def _quotient(digits: str) -> Fraction | None:
     values = [_value(part) for part in parts]
     if any(value is None for value in values):
         return None
-    top, bottom = [value for value in (*values, 1) if value is not None][:2]
-    return top if bottom == 1 else Fraction(top) / bottom if bottom else None
+    top, *below = [value for value in values if value is not None]
+    if not below:
+        return top
+    return top / below[0] if below[0] else None
 
 
 def _value(digits: str) -> Fraction | None:
