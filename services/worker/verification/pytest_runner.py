@@ -44,7 +44,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
     # Tests may throw away the output that says why none of them ran.
     "pytest/__main__.py": """import pytest
 if __name__ == "__main__":
-    code = pytest.console_main()
+    code = pytest.main()
     if code in (3, 4, 5):
         try:
             with open("/logs/verifier/pytest.log", "a") as log:
