@@ -42,9 +42,11 @@ sys.argv[:1] = ["{RUNNER}/install.py", "pip"]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """,
     # Tests may throw away the output that says why none of them ran.
-    "pytest/__main__.py": """import pytest
+    # pytest warns of this call, and what it prints is taken for output of the tests.
+    "pytest/__main__.py": """import pytest, warnings
 if __name__ == "__main__":
-    code = pytest.main()
+    warnings.filterwarnings("ignore", message=".*console_main")
+    code = pytest.console_main()
     if code in (3, 4, 5):
         try:
             with open("/logs/verifier/pytest.log", "a") as log:
