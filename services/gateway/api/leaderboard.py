@@ -192,7 +192,7 @@ class LeaderboardParameters:
     like: Annotated[
         str,
         Query(
-            max_length=36,
+            pattern="^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$",
             description="Id of a closed job of the suite: rank the runs under all of its conditions",
         ),
     ] = ""
