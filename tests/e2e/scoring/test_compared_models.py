@@ -166,7 +166,8 @@ async def test_a_limited_run_is_compared_over_the_samples_it_shares(examined: Ex
     assert end.code == 0, end.err
     pairs = {one["task"]: int(one["pairs"]) for one in end.document["differences"] if one.get("task")}
     assert pairs == {"sentiment": 50, "odd_one": 50}
-    assert any("limit" in warning for warning in end.document["warnings"])
+    [limit] = (one for one in end.document["conditions"] if one["name"] == "limit")
+    assert limit["values"] == ["none", "50"]
 
 
 async def test_runs_scored_in_different_ways_are_compared_only_when_forced(examined: Examined) -> None:

@@ -31,8 +31,11 @@ class Stack:
         self.log_path = folder / "child.log"
         self.reports: list[str] = []
 
-    def child(self, *command: str, probe: Callable[[], Awaitable[bool]] = is_ready) -> SupervisedChild:
-        spec = ChildSpec("child", Program(command, ENVIRONMENT), probe, 0.3, signal.SIGTERM, 0.3)
+    def child(
+        self, *command: str, probe: Callable[[], Awaitable[bool]] = is_ready, ready_seconds: float = 0.3
+    ) -> SupervisedChild:
+        """Children that end by themselves are given time to do it: late ones are given up instead."""
+        spec = ChildSpec("child", Program(command, ENVIRONMENT), probe, ready_seconds, signal.SIGTERM, 0.3)
         return SupervisedChild(spec, ChildContext(self.log_path, self.reports.append, lambda: None))
 
 
@@ -56,7 +59,7 @@ async def test_a_child_that_dies_is_started_again(stack: Stack) -> None:
 
 
 async def test_giving_up_says_why_and_shows_the_end_of_the_log(stack: Stack) -> None:
-    child = stack.child("sh", "-c", "echo no such port >&2; exit 7", probe=is_never_ready)
+    child = stack.child("sh", "-c", "echo no such port >&2; exit 7", probe=is_never_ready, ready_seconds=60)
     with pytest.raises(ChildFailedToStart, match="it ended with exit code 7") as failure:
         await child.first_ready
     assert str(failure.value).endswith("child.log:\nno such port")
@@ -97,7 +100,7 @@ async def test_a_child_gets_the_environment_it_is_given_and_no_other(stack: Stac
 
 
 async def test_stopping_one_that_waits_for_its_next_start_ends_it(stack: Stack) -> None:
-    child = stack.child("false", probe=is_never_ready)
+    child = stack.child("false", probe=is_never_ready, ready_seconds=60)
     await eventually(lambda: child.restarts > 0, "it has died once")
     await child.stop()
     assert child.pid is None
