@@ -12,6 +12,8 @@ from services.common.structured_logs import get_logger
 # A call may swallow a cancellation, so tasks are cancelled again until they have ended. Not sooner: they
 # clean up, and leases are given back within 2 s.
 _CANCEL_AGAIN_SECONDS = 3.0
+# What a service keeps of its drain time to close its connections; of a short one a quarter.
+_CLOSING_SECONDS = 2.0
 
 log = get_logger()
 
@@ -37,13 +39,26 @@ class RunningService(Protocol):
 
 
 ServiceContext = Callable[[], AbstractAsyncContextManager[RunningService]]
+# Takes the exit code of a service that begins to stop.
+OnStop = Callable[[int], None]
 
 
-async def run_service(name: str, context: ServiceContext, *, shutdown_delay_seconds: float = 0.0) -> int:
+def working_seconds(drain_seconds: float) -> float:
+    """The part of the drain time in which a stopping service finishes its work; in the rest it closes."""
+    return max(drain_seconds - _CLOSING_SECONDS, drain_seconds * 3 / 4)
+
+
+async def run_service(
+    name: str,
+    context: ServiceContext,
+    *,
+    shutdown_delay_seconds: float = 0.0,
+    on_stop: OnStop = lambda _: None,
+) -> int:
     """Runs until SIGTERM or SIGINT, or until a vital task fails; gives the exit code.
 
     `shutdown_delay_seconds` is how long a stopping service keeps serving after it reported that it is not
-    ready, so that load balancers can notice.
+    ready, so that load balancers can notice. `on_stop` is called once, when it begins to stop.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -55,13 +70,14 @@ async def run_service(name: str, context: ServiceContext, *, shutdown_delay_seco
     async def live() -> int:
         async with context() as service:
             has_started.set()
-            return await _serve(name, service, stop, shutdown_delay_seconds)
+            return await _serve(name, service, stop, shutdown_delay_seconds, on_stop)
 
     life = asyncio.create_task(live(), name=name)
     stopped = asyncio.create_task(stop.wait(), name="wait for a signal")
     try:
         await asyncio.wait((life, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not life.done() and not has_started.is_set():
+            on_stop(0)
             life.cancel()  # stopped while starting: a half-made start is undone
         return await life
     except asyncio.CancelledError:
@@ -73,7 +89,9 @@ async def run_service(name: str, context: ServiceContext, *, shutdown_delay_seco
         stopped.cancel()
 
 
-async def _serve(name: str, service: RunningService, stop: asyncio.Event, delay_seconds: float) -> int:
+async def _serve(
+    name: str, service: RunningService, stop: asyncio.Event, delay_seconds: float, on_stop: OnStop
+) -> int:
     await service.set_ready(True)
     log.info("ready", name=name)
     stopped = asyncio.create_task(stop.wait(), name="wait for a signal")
@@ -86,6 +104,7 @@ async def _serve(name: str, service: RunningService, stop: asyncio.Event, delay_
     else:
         failed.cancel()
     stopped.cancel()
+    on_stop(code)
     # Before anything stops: load balancers must not send to a server that refuses.
     await service.set_ready(False)
     log.info("stopping", name=name)

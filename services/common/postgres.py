@@ -65,8 +65,8 @@ _REFUSALS = (
 _OUTAGE_RETRY_SECONDS = 60.0
 # Shorter: a service that is started by hand reports soon what is missing.
 _CONNECT_RETRY_SECONDS = 20.0
-# Within the time that a stopping pod has.
-_CLOSE_SECONDS = 5.0
+# A stopping service closes several pools within its drain time; a server that responds takes milliseconds.
+_CLOSE_SECONDS = 1.0
 _UNREADABLE = "an address that cannot be read"
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)?(?::\d+)?")
 

@@ -5,8 +5,11 @@ import errno
 import gc
 import os
 import socket
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar, Protocol, TypeVar
 
@@ -26,6 +29,8 @@ _M_MMAP_THRESHOLD = -3
 _LARGE_BLOCK_BYTES = 1024 * 1024
 # Enough that a key cannot be guessed.
 MIN_DISPATCH_PROOF_KEY_CHARACTERS = 16
+# Without any drain time a service still closes its connections.
+_MIN_STOP_SECONDS = 1.0
 
 
 class ProcessSettings(Protocol):
@@ -41,6 +46,11 @@ class ProcessSettings(Protocol):
     @property
     def shutdown_delay_seconds(self) -> float:
         """How long it goes on serving after its health checks fail."""
+        ...
+
+    @property
+    def drain_seconds(self) -> float:
+        """How long it finishes its work, after that."""
         ...
 
     @property
@@ -73,10 +83,12 @@ def start_process(
     *,
     metrics_labels: Callable[[S], Mapping[str, str]] = lambda _: {},
     begins_traces: bool = False,
+    beyond_drain_seconds: float = 0.0,
 ) -> int:
     """Runs the service until a signal stops it; returns its exit code. A failed start is logged.
 
     `metrics_labels` are added to all metrics of the process; `begins_traces` where requests of users come in.
+    A process that has not stopped `beyond_drain_seconds` after its drain time ends as it is.
     """
     settings = read_settings(name, settings_class)
     if settings is None:
@@ -92,13 +104,34 @@ def start_process(
     gc.set_threshold(COLLECTED_OBJECTS)
     # `__main__` of a service imports without collections.
     gc.enable()
+    stop_seconds = settings.shutdown_delay_seconds + max(settings.drain_seconds, _MIN_STOP_SECONDS)
     running = run_service(
-        name, lambda: context(settings), shutdown_delay_seconds=settings.shutdown_delay_seconds
+        name,
+        lambda: context(settings),
+        shutdown_delay_seconds=settings.shutdown_delay_seconds,
+        on_stop=partial(_end_within, stop_seconds + beyond_drain_seconds),
     )
     try:
         return uvloop.run(running)
     finally:
         stop_traces()
+
+
+def _end_within(seconds: float, exit_code: int) -> None:
+    """Ends the process after that time if it still runs.
+
+    A thread, since the event loop, or a library that swallows cancellations, may be what waits for a server
+    that is gone.
+    """
+    ending = threading.Timer(seconds, _end_now, (seconds, exit_code))
+    ending.daemon = True
+    ending.start()
+
+
+def _end_now(seconds: float, exit_code: int) -> None:
+    get_logger().warning("gave up what did not stop in time", seconds=seconds)
+    sys.stdout.flush()
+    os._exit(exit_code)
 
 
 def _start_metrics(name: str, address: str, labels: Mapping[str, str]) -> None:

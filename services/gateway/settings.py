@@ -107,7 +107,7 @@ class GatewaySettings(ServiceSettings):
     call_timeout_seconds: float = Field(default=30.0, gt=0)
     """Time limit of one call to the scheduler or to results."""
     drain_seconds: int = Field(default=10, ge=0)
-    """Time for calls to finish after SIGTERM."""
+    """Time to stop after SIGTERM: calls finish, and what cannot be reached is given up."""
 
     @model_validator(mode="after")
     def operators_have_keys(self) -> Self:

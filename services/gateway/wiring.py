@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from proctor.wire.stubs import SENT_ONCE
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, ServerLimits, reflecting, serve_grpc
-from services.common.lifecycle import BackgroundLoops, every
+from services.common.lifecycle import BackgroundLoops, every, working_seconds
 from services.common.tls.certificate_files import CertificateFiles
 from services.gateway.backends.health import BackendHealth, is_ready
 from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
@@ -29,7 +29,7 @@ class RunningGateway:
     """The HTTP and the gRPC server. SERVING while the gateway takes requests and both backends respond."""
 
     def __init__(
-        self, *, http: HttpServer, grpc_server: GrpcServer, health: BackendHealth, drain_seconds: int
+        self, *, http: HttpServer, grpc_server: GrpcServer, health: BackendHealth, drain_seconds: float
     ) -> None:
         self.http = http
         self.grpc = grpc_server
@@ -74,7 +74,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         AsyncExitStack() as opened,
     ):
         topics = make_topics(settings, Connections(scheduler=scheduler, results=results))
-        drain_seconds = settings.drain_seconds
+        drain_seconds = working_seconds(settings.drain_seconds)
         grpc_server = await _open_grpc(settings, topics)
         opened.push_async_callback(grpc_server.stop, drain_seconds)
         for stop in topics.stops():

@@ -38,4 +38,4 @@ class ResultsSettings(SchemaServiceSettings):
     scoring_processes: int = Field(default=2, ge=1)
     """Maximum number of processes that score texts. Each run uses one at a time."""
     drain_seconds: float = Field(default=10.0, gt=0)
-    """Time for calls and outcome batches to finish after SIGTERM."""
+    """Time to stop after SIGTERM: calls and outcome batches finish; what cannot be reached is given up."""

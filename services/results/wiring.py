@@ -3,11 +3,12 @@
 What is opened is closed in reverse.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.common.grpc.backend_server import BackendServer, serve_backend
-from services.common.lifecycle import BackgroundLoops
+from services.common.lifecycle import BackgroundLoops, working_seconds
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
@@ -42,11 +43,11 @@ class RunningResults:
 
     async def stop_taking_work(self) -> None:
         self._consumer.stop()
-        await self.grpc.stop(self._drain_seconds)
 
     async def drain(self) -> None:
-        """Wait a bounded time until what was pulled is recorded. The rest is redelivered."""
-        await self._loops.wait_ended(CONSUMING, self._drain_seconds)
+        """Waits a bounded time for calls, and until what was pulled is recorded. The rest is redelivered."""
+        seconds = self._drain_seconds
+        await asyncio.gather(self.grpc.stop(seconds), self._loops.wait_ended(CONSUMING, seconds))
 
 
 @asynccontextmanager
@@ -67,7 +68,10 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         opened.push_async_callback(loops.cancel)
         opened.push_async_callback(topics.close_run.stop)
         yield RunningResults(
-            grpc_server=server, topics=topics, loops=loops, drain_seconds=settings.drain_seconds
+            grpc_server=server,
+            topics=topics,
+            loops=loops,
+            drain_seconds=working_seconds(settings.drain_seconds),
         )
 
 

@@ -145,4 +145,4 @@ class SchedulerSettings(SchemaServiceSettings):
     read_timeout_seconds: float = Field(default=30.0, gt=0, le=50)
     """A query of a list or search that takes longer is cancelled and refused (503 with `Retry-After`)."""
     drain_seconds: float = Field(default=5.0, gt=0)
-    """Time for open calls to finish after SIGTERM."""
+    """Time to stop after SIGTERM: open calls finish, and what cannot be reached is given up."""

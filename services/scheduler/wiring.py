@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from services.common.clock import SystemClock
 from services.common.grpc.backend_server import BackendServer, serve_backend
 from services.common.grpc.client import open_channel
-from services.common.lifecycle import BackgroundLoops
+from services.common.lifecycle import BackgroundLoops, working_seconds
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
@@ -45,13 +45,16 @@ class RunningScheduler:
         await self._loops.wait_failed()
 
     async def stop_taking_work(self) -> None:
-        """Ends leadership: another replica is elected and repeats what was interrupted here."""
+        """Refuses calls. Ends leadership: another replica is elected and repeats what was interrupted here.
+
+        Side by side, since calls and loops may both wait for a server that is gone.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(self._drain_seconds):
-                await self._loops.cancel()
+                await asyncio.gather(self._loops.cancel(), self.grpc.stop(self._drain_seconds))
 
     async def drain(self) -> None:
-        await self.grpc.stop(self._drain_seconds)
+        """Calls have had their time."""
 
 
 @asynccontextmanager
@@ -78,7 +81,9 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
             }
         )
         opened.push_async_callback(loops.cancel)
-        yield RunningScheduler(grpc_server=server, loops=loops, drain_seconds=settings.drain_seconds)
+        yield RunningScheduler(
+            grpc_server=server, loops=loops, drain_seconds=working_seconds(settings.drain_seconds)
+        )
 
 
 async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple[Connections, PostgresClock]:

@@ -9,12 +9,16 @@ if __name__ == "__main__":
 
 from services.common.process import start_process
 from services.worker.settings import WorkerSettings
-from services.worker.wiring import running_worker
+from services.worker.wiring import BEYOND_DRAIN_SECONDS, running_worker
 
 
 def main() -> int:
     return start_process(
-        "worker", WorkerSettings, running_worker, metrics_labels=lambda settings: {"pool": settings.pool}
+        "worker",
+        WorkerSettings,
+        running_worker,
+        metrics_labels=lambda settings: {"pool": settings.pool},
+        beyond_drain_seconds=BEYOND_DRAIN_SECONDS,
     )
 
 

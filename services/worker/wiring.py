@@ -28,6 +28,8 @@ from services.worker.topics import make_topics
 
 # Time beyond the drain to publish outcomes that are finished and not stored yet.
 _PUBLISH_SECONDS = 5.0
+# With the time to close the engine, the sandboxes and the connection.
+BEYOND_DRAIN_SECONDS = _PUBLISH_SECONDS + 3.0
 
 log = get_logger()
 

@@ -19,10 +19,8 @@ from proctor.values.providers.pool import Pool
 from proctor.values.providers.worker import DEFAULT_DRAIN_SECONDS
 
 SUITES_OF_CHECKOUT = Path(__file__).parents[3] / "suites"
-# Beyond the drain time: a service sends what is finished, and closes, before it is killed.
+# Beyond the drain time: a worker sends what is finished, and a busy machine is slow, before it is killed.
 _STOP_MARGIN_SECONDS = 10.0
-# These end their loops and then their calls, each within their drain time.
-_DRAINS_TWICE = ("scheduler", "results")
 # A worker is ready once vLLM's library is imported, which takes minutes on a cold disk.
 WORKER_READY_TIMEOUT_SECONDS = 600.0
 # A service inherits listed variables only, so that a secret reaches no service that does not need it.
@@ -187,7 +185,7 @@ def _stop_timeout_seconds(service: str, environment: Mapping[str, str]) -> float
         drain = float(environment.get(f"PROCTOR_{service.upper()}_DRAIN_SECONDS", DEFAULT_DRAIN_SECONDS))
     except ValueError:
         drain = DEFAULT_DRAIN_SECONDS
-    return (2 if service in _DRAINS_TWICE else 1) * drain + _STOP_MARGIN_SECONDS
+    return drain + _STOP_MARGIN_SECONDS
 
 
 def _worker_python(options: StackOptions, pool: Pool) -> Path:

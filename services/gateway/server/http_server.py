@@ -50,7 +50,7 @@ class HttpServer:
 
     @classmethod
     async def start(
-        cls, address: str, app: ASGIApp, *, drain_seconds: int, max_connections: int
+        cls, address: str, app: ASGIApp, *, drain_seconds: float, max_connections: int
     ) -> "HttpServer":
         listener = bound_socket(address)
         config = uvicorn.Config(
@@ -67,7 +67,7 @@ class HttpServer:
             # The connection identifies the peer; a header could name any.
             proxy_headers=False,
             headers=_HEADERS,
-            timeout_graceful_shutdown=drain_seconds,
+            timeout_graceful_shutdown=drain_seconds,  # type: ignore[arg-type]  # passed on to asyncio.wait_for
         )
         server = _Server(config)
         running = cls(server, listener)

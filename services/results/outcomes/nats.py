@@ -163,6 +163,9 @@ class NatsOutcomeConsumer:
                 with _recording_span(held), metrics.RECORDING_SECONDS.time():
                     recorded = await self._record([one.batch for one in held])
             except DependencyUnavailable as error:
+                if self._is_stopping:
+                    # Redelivered, to another replica or after the next start.
+                    return None
                 log.warning("outcomes wait", messages=len(held), reason=error.message)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, MAX_BACKOFF_SECONDS)

@@ -43,7 +43,9 @@ class Recorder:
 async def test_sigterm_leads_through_the_five_steps() -> None:
     service = Recorder()
 
-    assert await run_service("recorder", service.context) == 0
+    codes: list[int] = []
+    assert await run_service("recorder", service.context, on_stop=codes.append) == 0
+    assert codes == [0]
     assert service.steps == ["open", "ready", "not ready", "stop taking work", "drain", "close"]
 
 
@@ -51,7 +53,9 @@ async def test_a_vital_task_that_ends_stops_the_process_with_an_error() -> None:
     service = Recorder()
     service.failed.set()
 
-    assert await run_service("recorder", service.context) == 1
+    codes: list[int] = []
+    assert await run_service("recorder", service.context, on_stop=codes.append) == 1
+    assert codes == [1]
     assert service.steps[-1] == "close"
 
 

@@ -102,6 +102,37 @@ def test_garbage_is_collected_once_all_is_imported() -> None:
     assert "collected: True True" in ended.stdout, ended.stderr
 
 
+# It waits in a place that no cancellation reaches, as for a server that is gone.
+STUCK = """
+import asyncio, os, signal, time
+from contextlib import asynccontextmanager
+from services.common.process import start_process
+from services.scheduler.settings import SchedulerSettings
+
+class Service:
+    async def set_ready(self, is_ready):
+        if is_ready:
+            os.kill(os.getpid(), signal.SIGTERM)
+    async def wait_failed(self): await asyncio.Event().wait()
+    async def stop_taking_work(self): pass
+    async def drain(self): time.sleep(60)
+
+@asynccontextmanager
+async def running(settings):
+    yield Service()
+
+raise SystemExit(start_process("scheduler", SchedulerSettings, running))
+"""
+
+
+def test_a_process_that_cannot_stop_ends_after_its_drain_time() -> None:
+    environment = {**os.environ, "PROCTOR_SCHEDULER_DRAIN_SECONDS": "1"}
+    command = (sys.executable, "-c", STUCK)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=50)
+    assert ended.returncode == 0, ended.stderr
+    assert "gave up what did not stop in time" in ended.stdout
+
+
 async def test_a_server_for_other_services_does_not_list_its_own(tmp_path: Path) -> None:
     address = f"unix:{tmp_path / 'socket'}"
     server = await serve_grpc(address, [], [])
