@@ -211,6 +211,7 @@ CREATE TABLE run_tasks (
     output_type text NOT NULL,
     num_fewshot integer NOT NULL,
     is_stand_in boolean NOT NULL,
+    is_of_rollouts boolean DEFAULT false NOT NULL,
     row_source text NOT NULL,
     row_source_revision text NOT NULL,
     generation jsonb,
@@ -467,6 +468,14 @@ CREATE VIEW batch_rows AS
     run_rows.is_closing
    FROM (batches
      LEFT JOIN run_rows USING (run_id));
+
+CREATE VIEW bounded_rollouts AS
+ SELECT runs.run_id,
+    shards.shard,
+    (runs.ordered ->> 'parallel_group'::text) AS parallel_group
+   FROM (runs
+     JOIN shards USING (run_id, epoch))
+  WHERE ((runs.state = 'running'::text) AND (NOT runs.is_closing) AND (shards.state = 'dispatched'::text));
 
 CREATE VIEW dataset_rows AS
  SELECT datasets.dataset_id,

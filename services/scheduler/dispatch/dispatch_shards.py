@@ -1,20 +1,17 @@
 """Dispatches shards within a credit, which finished shards free. Attempts are stored before sending."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
-from weakref import WeakValueDictionary
 
-from proctor.values.run import RunId
 from proctor.values.sample import MAX_SHARD_SAMPLES
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.metrics import DISPATCHED_SHARDS
 from services.scheduler.planning.ports import ShardMoves, ShardStore
-from services.scheduler.planning.shard import FilledShard, Shard
+from services.scheduler.planning.shard import FilledShard, Shard, most_samples
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
@@ -22,34 +19,6 @@ from services.scheduler.workers.ports import WorkerRegistry
 
 # Shards that are filled and sent in one go: one read of samples, one write of attempts.
 BATCH_SHARDS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class ParallelBounds:
-    """The ledgers of this term by their groups: an order of rollouts bounds them over all of its models.
-
-    A shard of such a run is one rollout. `lock` is held from asking for room until what is sent is in the
-    ledger, so that two runs do not take the same room.
-    """
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _groups: dict[str, WeakValueDictionary[RunId, ShardLedger]] = field(default_factory=dict)
-
-    def room(self, run: Run, ledger: ShardLedger) -> int | None:
-        """The most shards of the run that may be dispatched now; None where nothing bounds it."""
-        group, most = run.order.parallel_group, run.order.parallel
-        if not group or most is None:
-            return None
-        ledgers = self._groups.setdefault(group, WeakValueDictionary())
-        ledgers[run.run_id] = ledger
-        others = sum(len(other.dispatched) for run_id, other in ledgers.items() if run_id != run.run_id)
-        self._forget_ended()
-        return max(most - others, 0)
-
-    def _forget_ended(self) -> None:
-        """Ledgers go with the drivers of their runs."""
-        for group in [name for name, ledgers in self._groups.items() if not ledgers]:
-            del self._groups[group]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +89,6 @@ class DispatchShards:
     tracker: ProgressTracker
     registry: WorkerRegistry
     rule: CreditRule
-    bounds: ParallelBounds = field(default_factory=ParallelBounds)
 
     async def reload(self, dispatched_run: DispatchedRun) -> None:
         """Begins from what is stored: at the start of a term, and after shards were given back."""
@@ -138,16 +106,11 @@ class DispatchShards:
 
     async def dispatch(self, dispatched_run: DispatchedRun, load: PoolLoad, now: float) -> None:
         """Sends as much as credit and room allow, where that is worth it; what is done is written with it."""
-        if dispatched_run.run.order.parallel is None:
-            await self._dispatch(dispatched_run, load, now)
-            return
-        async with self.bounds.lock:
-            await self._dispatch(dispatched_run, load, now)
-
-    async def _dispatch(self, dispatched_run: DispatchedRun, load: PoolLoad, now: float) -> None:
         ledger, room_bytes = dispatched_run.ledger, load.room_bytes
         credit = self._credit(dispatched_run, load.runs, now)
-        if not ledger.is_drained and credit - len(ledger.dispatched) < worth_sending(credit):
+        if dispatched_run.run.order.parallel is not None:
+            credit = await self._within_group(dispatched_run, credit)
+        elif not ledger.is_drained and credit - len(ledger.dispatched) < worth_sending(credit):
             return
         # A run without a dispatched shard sends one all the same: others of its pool may have the room.
         while (free := credit - len(ledger.dispatched)) > 0 and (room_bytes > 0 or not ledger.dispatched):
@@ -158,6 +121,15 @@ class DispatchShards:
             room_bytes -= sent_bytes
         await self.save_done(dispatched_run)
 
+    async def _within_group(self, dispatched_run: DispatchedRun, credit: int) -> int:
+        """The credit that the run's group has room for now. Storing what is sent counts again."""
+        # First: other runs of the group may take these places, also where this one sends nothing more.
+        await self.save_done(dispatched_run)
+        dispatched = len(dispatched_run.ledger.dispatched)
+        if dispatched_run.ledger.is_drained or dispatched >= credit:
+            return credit
+        return int(min(credit, dispatched + await self.shards.room(dispatched_run.run)))
+
     async def _next_shards(self, dispatched_run: DispatchedRun, wanted: int) -> Sequence[Shard]:
         ledger = dispatched_run.ledger
         if ledger.ready_count < wanted and not ledger.has_read_all:
@@ -167,7 +139,8 @@ class DispatchShards:
         return ledger.next_ready(wanted)
 
     async def _send(self, dispatched_run: DispatchedRun, batch: Sequence[Shard], room_bytes: float) -> int:
-        """The bytes that were sent, of the first shard in any case; 0 if the run was stopped."""
+        """The bytes that were sent, of the first shard in any case; 0 if the run was stopped or its group is
+        full."""
         outgoing = [replace(shard, attempt=shard.attempt + 1) for shard in batch]
         filled = _first_within(
             room_bytes, await self.stream.fill(dispatched_run.run, dispatched_run.tasks, outgoing)
@@ -175,7 +148,8 @@ class DispatchShards:
         outgoing = [one.shard for one in filled]
         moves = ShardMoves(done=dispatched_run.ledger.take_unsaved_done(), dispatched=outgoing)
         # Stored before sent: what is sent and not stored would go out again with the same attempt.
-        if not await self.shards.move(dispatched_run.fencing_token, dispatched_run.run, moves):
+        filled = filled[: await self.shards.move(dispatched_run.fencing_token, dispatched_run.run, moves)]
+        if not filled:
             return 0
         dispatched_run.ledger.sent(filled)
         # A crash from here on leaves shards that are counted as sent and are not: reconciling finds them.
@@ -188,7 +162,7 @@ class DispatchShards:
         run = dispatched_run.run
         capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
         speed = self.tracker.samples_per_second(run.run_id, now)
-        shard_samples = 1 if run.order.is_of_rollouts else MAX_SHARD_SAMPLES
+        shard_samples = max(map(most_samples, dispatched_run.tasks), default=MAX_SHARD_SAMPLES)
         credit = self.rule.credit(capacity, runs, speed, shard_samples)
         counts = self.tracker.counts(dispatched_run.run.run_id, dispatched_run.run.epoch)
         samples = affordable_samples(dispatched_run.run, counts)
@@ -196,9 +170,7 @@ class DispatchShards:
         largest = max(
             (shard.size for shard in dispatched_run.ledger.dispatched.values()), default=shard_samples
         )
-        credit = int(max(min(credit, samples // largest), 1))
-        room = self.bounds.room(run, dispatched_run.ledger)
-        return credit if room is None else min(credit, room)
+        return int(max(min(credit, samples // largest), 1))
 
 
 def _first_within(room_bytes: float, filled: Sequence[FilledShard]) -> Sequence[FilledShard]:

@@ -21,7 +21,7 @@ from services.common.errors import MessageTooLarge
 from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
 from services.common.traces import SpanKind, span
-from services.scheduler.planning.shard import MAX_SHARD_BYTES, FilledShard, Shard, ShardCutter
+from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import params_for
 
@@ -111,9 +111,7 @@ class NatsShardStream:
         """Messages of a shard. A first epoch was cut by weight; a retry is cut here, where it is known."""
         cutter = ShardCutter(0)
         for number in shard.samples:
-            # A rollout takes minutes: each is a message of its own, so that none is done again with another.
-            weight = MAX_SHARD_BYTES if found[number].rollout_spec else found[number].ByteSize()
-            cutter.add(weight)
+            cutter.add(found[number].ByteSize())
         parts = [[shard.samples[index] for index in indexes] for indexes in cutter.finish()]
         return [self._payload(frame, replace(shard, samples=part), found) for part in parts]
 

@@ -309,6 +309,8 @@ CREATE TABLE run_tasks (
     output_type text NOT NULL,
     num_fewshot integer NOT NULL,
     is_stand_in boolean NOT NULL,
+    -- Whether agents work on its samples.
+    is_of_rollouts boolean NOT NULL DEFAULT false,
     row_source text NOT NULL,
     row_source_revision text NOT NULL,
     -- The task's own generation parameters; null for multiple choice.
@@ -355,6 +357,13 @@ CREATE TABLE shards (
 
 CREATE INDEX shards_planned ON shards (run_id, epoch, shard) WHERE state = 'planned';
 CREATE INDEX shards_dispatched ON shards (run_id, epoch, shard) WHERE state = 'dispatched';
+
+-- Rollouts in flight that orders bound: each is a shard.
+CREATE VIEW bounded_rollouts AS
+SELECT run_id, shard, ordered ->> 'parallel_group' AS parallel_group
+FROM runs
+JOIN shards USING (run_id, epoch)
+WHERE runs.state = 'running' AND NOT runs.is_closing AND shards.state = 'dispatched';
 
 -- == scaling ==
 

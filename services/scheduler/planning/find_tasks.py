@@ -133,6 +133,7 @@ def _planned_task(task: TaskDefinition, ordered_shots: int | None, rendered: Ren
         output_type=task.scoring.output_type,
         num_fewshot=task.fewshot.num_fewshot if ordered_shots is None else ordered_shots,
         is_stand_in=rendered.is_stand_in,
+        is_of_rollouts=bool(task.rollout_column),
         row_source=str(task.rows),
         row_source_revision=rendered.revision,
         generation=task.generation,

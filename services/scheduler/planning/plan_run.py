@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from uuid import uuid4
 
-from proctor.values.sample import MAX_SHARD_SAMPLES
 from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.common.threads.cancellable_threads import CancellableThreads
@@ -15,9 +14,9 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
 from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
 from services.scheduler.planning.shard import (
-    MAX_SHARD_BYTES,
     MissingSample,
     ShardCutter,
+    most_samples,
     number_shards,
     shards_of_missing,
 )
@@ -138,15 +137,14 @@ class PlanRun:
     async def _plan_task(self, token: FencingToken, run: Run, task: TaskToPlan, plan: _Plan) -> None:
         opened = await self.threads.run(task.open)
         staging_id = str(uuid4())
-        cutter = ShardCutter(plan.sample_count)
+        cutter = ShardCutter(plan.sample_count, most_samples(opened.planned))
         count, phase_set_at = 0, self.clock.monotonic()
         chunks = _chunks(opened.samples, self.clock)
         async with storing_samples(self.record, staging_id, task.checked_scoring) as put:
             while chunk := await self.threads.run(next, chunks, None):
                 await put(chunk)
                 for sample in chunk:
-                    # A rollout takes minutes: each is a shard, so that none is done again with another.
-                    cutter.add(MAX_SHARD_BYTES if sample.rollout_spec else sample.size_bytes)
+                    cutter.add(sample.size_bytes)
                 count += len(chunk)
                 if self.clock.monotonic() - phase_set_at >= PHASE_SECONDS:
                     await self._set_phase(token, run, f"planning {task.name}")
@@ -227,8 +225,7 @@ class PlanRun:
     ) -> bool:
         # Behind those of earlier epochs: results counts outcomes by the number of the shard.
         first = await self.shards.next_shard_number(run)
-        most = 1 if run.order.is_of_rollouts else MAX_SHARD_SAMPLES
-        shards = list(shards_of_missing(missing, tasks, first, most))
+        shards = list(shards_of_missing(missing, tasks, first))
         return not shards or await self.shards.add_shards(token, run, shards)
 
 

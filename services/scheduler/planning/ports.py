@@ -40,7 +40,7 @@ class ShardMoves:
 class ShardStore(Protocol):
     """Tasks and shards of planned runs. Writes raise `LeadershipLost` once another scheduler leads.
 
-    A write for a run that is no longer running in this epoch changes nothing and returns False.
+    A write for a run that is no longer running in this epoch changes nothing and returns False or 0.
     """
 
     async def delete_shards(self, token: FencingToken, run: Run) -> None:
@@ -59,7 +59,16 @@ class ShardStore(Protocol):
 
     async def dispatched(self, run: Run) -> Sequence[Shard]: ...
 
-    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool: ...
+    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> int:
+        """How many of the first shards are dispatched: as many as the run's group has room for.
+
+        A shard is a rollout where a run has a group.
+        """
+        ...
+
+    async def room(self, run: Run) -> float:
+        """The most shards that the run's group has room for at this moment; infinite without a bound."""
+        ...
 
     async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
         """Makes dispatched shards wait again, with the given samples."""

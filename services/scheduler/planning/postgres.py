@@ -1,6 +1,7 @@
 """Tasks and shards of planned runs in Postgres. Attempts are stored before anything is sent."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -78,20 +79,38 @@ class PostgresShards:
             await self._session.fetch("list_dispatched_shards", run_id=run.run_id, epoch=run.epoch)
         )
 
-    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
-        """A single statement, so that dispatching costs one round trip."""
-        row = await self._session.fetchrow(
-            "move_shards",
-            fencing_token=token,
-            run_id=run.run_id,
-            epoch=run.epoch,
-            done_shards=list(moves.done),
-            dispatched_shards=[shard.number for shard in moves.dispatched],
-            attempts=[shard.attempt for shard in moves.dispatched],
-        )
+    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> int:
+        """A single statement, so that dispatching costs one round trip; two for a run that shares a bound."""
+        values = {
+            "fencing_token": token,
+            "run_id": run.run_id,
+            "epoch": run.epoch,
+            "done_shards": list(moves.done),
+            "dispatched_shards": [shard.number for shard in moves.dispatched],
+            "attempts": [shard.attempt for shard in moves.dispatched],
+            "parallel_group": run.order.parallel_group,
+            "parallel": run.order.parallel,
+        }
+
+        async def move(transaction: PostgresTransaction) -> asyncpg.Record | None:
+            await transaction.execute("lock_parallel_group", parallel_group=run.order.parallel_group)
+            return await transaction.fetchrow("move_shards", **values)
+
+        if moves.dispatched and run.order.parallel is not None:
+            row = await self._session.run(move)
+        else:
+            row = await self._session.fetchrow("move_shards", **values)
         if row is None or not row["is_leader"]:
             raise LeadershipLost
-        return bool(row["is_running"])
+        return int(row["dispatched"])
+
+    async def room(self, run: Run) -> float:
+        if run.order.parallel is None:
+            return math.inf
+        in_flight: int = await self._session.fetchval(
+            "count_bounded_rollouts", parallel_group=run.order.parallel_group
+        )
+        return max(run.order.parallel - in_flight, 0)
 
     async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
         numbers = [shard.number for shard in shards]

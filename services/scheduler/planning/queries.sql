@@ -29,11 +29,11 @@ DELETE FROM run_tasks WHERE run_id = :run_id;
 -- name: add_task: Store a planned task
 INSERT INTO run_tasks (
     run_id, task_index, task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot,
-    is_stand_in, row_source, row_source_revision, generation
+    is_stand_in, is_of_rollouts, row_source, row_source_revision, generation
 )
 VALUES (
     :run_id, :task_index, :task, :version, :sample_set_id, :first_sample, :sample_count, :output_type, :num_fewshot,
-    :is_stand_in, :row_source, :row_source_revision, :generation
+    :is_stand_in, :is_of_rollouts, :row_source, :row_source_revision, :generation
 );
 
 -- name: list_planned_shards: Return shards that wait to be dispatched, in order
@@ -49,7 +49,15 @@ FROM shards
 WHERE run_id = :run_id AND epoch = :epoch AND state = 'dispatched'
 ORDER BY shard;
 
+-- name: lock_parallel_group: Keep other runs of the group from dispatching before this transaction ends
+-- A statement sees what was committed before it began, so the count of the next one includes those that it waited for.
+SELECT pg_advisory_xact_lock(hashtext('proctor parallel'), hashtext(:parallel_group));
+
+-- name: count_bounded_rollouts: Count the rollouts of a group that are in flight
+SELECT count(*) FROM bounded_rollouts WHERE parallel_group = :parallel_group;
+
 -- name: move_shards: Mark shards as done and others as dispatched, if the leader still leads and the run is running
+-- Returns how many of the first ones are dispatched: as many as the group of the run has room for.
 WITH leader AS (
     SELECT fencing_token FROM leadership WHERE fencing_token = :fencing_token FOR SHARE
 ), running AS (
@@ -63,14 +71,25 @@ WITH leader AS (
     FROM running
     WHERE shards.run_id = running.run_id AND shards.epoch = :epoch AND shards.shard = ANY (:done_shards)
         AND shards.state = 'dispatched'
+), going AS (
+    SELECT run_id, shard, attempt
+    FROM running, unnest(:dispatched_shards::integer[], :attempts::integer[])
+    WITH ORDINALITY AS wanted (shard, attempt, place)
+    WHERE :parallel::bigint IS NULL OR place + (
+        SELECT count(*) FROM bounded_rollouts AS others
+        WHERE parallel_group = :parallel_group
+            -- Without those of this statement: a first try of it may have been stored.
+            AND NOT (others.run_id = :run_id AND others.shard = ANY (:dispatched_shards))
+            AND NOT (others.run_id = :run_id AND others.shard = ANY (:done_shards))
+    ) <= :parallel
 ), dispatched AS (
     UPDATE shards SET state = 'dispatched', attempt = going.attempt
-    FROM running, unnest(:dispatched_shards::integer[], :attempts::integer[]) AS going (shard, attempt)
-    WHERE shards.run_id = running.run_id AND shards.epoch = :epoch AND shards.shard = going.shard
+    FROM going
+    WHERE shards.run_id = going.run_id AND shards.epoch = :epoch AND shards.shard = going.shard
         -- A repeated statement finds the attempt stored and changes nothing.
         AND shards.state = 'planned' AND shards.attempt < going.attempt
 )
-SELECT EXISTS (SELECT FROM leader) AS is_leader, EXISTS (SELECT FROM running) AS is_running;
+SELECT EXISTS (SELECT FROM leader) AS is_leader, (SELECT count(*) FROM going) AS dispatched;
 
 -- name: return_shards: Make dispatched shards wait again, with the samples that miss an outcome as literals of arrays
 UPDATE shards

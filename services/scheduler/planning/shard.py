@@ -37,11 +37,17 @@ class FilledShard:
         return sum(map(len, self.payloads))
 
 
+def most_samples(task: PlannedTask) -> int:
+    """The most samples of a shard. A rollout takes minutes: each is one, so none begins anew with another."""
+    return 1 if task.is_of_rollouts else MAX_SHARD_SAMPLES
+
+
 @dataclass(slots=True)
 class ShardCutter:
     """Takes the sizes of a task's samples in order and keeps the ranges; holds no sample."""
 
     first_sample: int
+    max_samples: int = MAX_SHARD_SAMPLES
     ranges: list[range] = field(default_factory=list)
     _start: int = field(init=False)
     _next: int = field(init=False)
@@ -51,7 +57,7 @@ class ShardCutter:
         self._start = self._next = self.first_sample
 
     def add(self, size_bytes: int) -> None:
-        is_full = self._next - self._start == MAX_SHARD_SAMPLES
+        is_full = self._next - self._start == self.max_samples
         # A sample that is heavier than a shard travels alone.
         is_heavy = self._next > self._start and self._bytes + size_bytes > MAX_SHARD_BYTES
         if is_full or is_heavy:
@@ -87,16 +93,13 @@ class MissingSample:
 
 
 def shards_of_missing(
-    missing: Iterable[MissingSample],
-    tasks: Sequence[PlannedTask],
-    first_number: int,
-    max_samples: int = MAX_SHARD_SAMPLES,
+    missing: Iterable[MissingSample], tasks: Sequence[PlannedTask], first_number: int
 ) -> Iterator[Shard]:
-    """Shards for a later epoch out of what is missing, which comes in the order of rollout and sample."""
+    """Shards out of what is missing, which comes in the order of rollout and sample."""
     number = first_number
     held: list[MissingSample] = []
     for item in missing:
-        if held and (len(held) == max_samples or not _fits(item, held, tasks)):
+        if held and not _fits(item, held, tasks):
             yield _shard_of(held, tasks, number)
             number += 1
             held = []
@@ -115,9 +118,10 @@ def task_index_of(sample: int, tasks: Sequence[PlannedTask]) -> int:
 
 def _fits(item: MissingSample, held: Sequence[MissingSample], tasks: Sequence[PlannedTask]) -> bool:
     # Weights are not stored; a shard that is too heavy goes out as several messages.
-    if held[0].rollout != item.rollout:
+    index = task_index_of(item.sample, tasks)
+    if held[0].rollout != item.rollout or task_index_of(held[0].sample, tasks) != index:
         return False
-    return task_index_of(held[0].sample, tasks) == task_index_of(item.sample, tasks)
+    return len(held) < most_samples(tasks[index])
 
 
 def _shard_of(held: Sequence[MissingSample], tasks: Sequence[PlannedTask], number: int) -> Shard:

@@ -36,8 +36,8 @@ from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.workers.model_names import Aliases
 from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool
-from tests.fakes.scheduler.memory_queue import InMemoryQueue
-from tests.fakes.scheduler.memory_runs import NO_TERM, InMemoryRuns
+from tests.fakes.scheduler.memory.queue import InMemoryQueue
+from tests.fakes.scheduler.memory.runs import NO_TERM, InMemoryRuns
 from tests.fakes.scheduler.surroundings import (
     InMemoryRecord,
     InMemoryStream,

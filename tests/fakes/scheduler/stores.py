@@ -27,8 +27,8 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.ports import RunLists
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from tests.fakes.callers import by
-from tests.fakes.scheduler.memory_queue import InMemoryQueue
-from tests.fakes.scheduler.memory_runs import InMemoryRuns
+from tests.fakes.scheduler.memory.queue import InMemoryQueue
+from tests.fakes.scheduler.memory.runs import InMemoryRuns
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler_rules import queue_limits
 

@@ -22,7 +22,7 @@ from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, Re
 from services.scheduler.postgres import QUERIES
 from tests.fakes.callers import by
 from tests.fakes.scheduler.database import scheduler_database
-from tests.fakes.scheduler.memory_limits import InMemoryLimits
+from tests.fakes.scheduler.memory.limits import InMemoryLimits
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler_rules import queue_limits
 

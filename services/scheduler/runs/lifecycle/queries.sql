@@ -74,8 +74,8 @@ RETURNING run_id;
 
 -- name: list_planned_tasks: Return the tasks of a run in order
 SELECT
-    task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in, row_source,
-    row_source_revision, generation
+    task, version, sample_set_id, first_sample, sample_count, output_type, num_fewshot, is_stand_in, is_of_rollouts,
+    row_source, row_source_revision, generation
 FROM run_tasks
 WHERE run_id = :run_id
 ORDER BY task_index;

@@ -160,6 +160,7 @@ class PlannedTask:
     output_type: OutputType
     num_fewshot: int = 0
     is_stand_in: bool = False
+    is_of_rollouts: bool = False
     row_source: str
     row_source_revision: str
     generation: Generation | None = None

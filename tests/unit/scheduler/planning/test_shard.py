@@ -1,10 +1,13 @@
 """How samples become shards."""
 
+from dataclasses import replace
+
 from proctor.values.scoring import OutputType
 from services.scheduler.planning.shard import (
     MAX_SHARD_BYTES,
     MissingSample,
     ShardCutter,
+    most_samples,
     number_shards,
     shards_of_missing,
 )
@@ -16,6 +19,13 @@ def cut(sizes: list[int], first_sample: int = 0) -> list[range]:
     for size in sizes:
         cutter.add(size)
     return cutter.finish()
+
+
+def test_rollouts_are_a_shard_each() -> None:
+    cutter = ShardCutter(4, most_samples(replace(planned("a", 4, 3), is_of_rollouts=True)))
+    for _ in range(3):
+        cutter.add(10)
+    assert cutter.finish() == [range(4, 5), range(5, 6), range(6, 7)]
 
 
 def planned(name: str, first_sample: int, sample_count: int) -> PlannedTask:
@@ -82,7 +92,7 @@ def test_shards_of_what_is_missing_are_cut_at_64_samples() -> None:
 
 def test_missing_rollouts_are_a_shard_each() -> None:
     missing = [MissingSample(sample, rollout) for rollout in range(2) for sample in (3, 4)]
-    shards = list(shards_of_missing(missing, [planned("a", 0, 10)], 7, 1))
+    shards = list(shards_of_missing(missing, [replace(planned("a", 0, 10), is_of_rollouts=True)], 7))
     assert [(shard.number, shard.rollout, list(shard.samples)) for shard in shards] == [
         (7, 0, [3]),
         (8, 0, [4]),

@@ -10,8 +10,8 @@ from proctor.values.run import RunId, RunState
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.runs.lifecycle.run import Run, RunFinish
 from services.scheduler.runs.orders.run_order import RunOrder
-from tests.fakes.scheduler.memory_limits import InMemoryLimits
-from tests.fakes.scheduler.memory_runs import InMemoryRuns
+from tests.fakes.scheduler.memory.limits import InMemoryLimits
+from tests.fakes.scheduler.memory.runs import InMemoryRuns
 from tests.fakes.scheduler.surroundings import START
 from tests.fakes.scheduler_rules import queue_limits
 

@@ -1,5 +1,6 @@
 """The scheduler's stores in memory: they keep what Postgres keeps and refuse what it refuses."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,17 +19,12 @@ from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slot
 from services.scheduler.runs.lifecycle import errors
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish, may_become
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
-from tests.fakes.scheduler.memory_limits import InMemoryLimits
+from tests.fakes.scheduler.memory import shards as memory_shards
+from tests.fakes.scheduler.memory.limits import InMemoryLimits
+from tests.fakes.scheduler.memory.shards import StoredShard
 from tests.fakes.scheduler.surroundings import slot_seconds
 
 NO_TERM = FencingToken(0)
-
-
-@dataclass(slots=True)
-class _StoredShard:
-    shard: Shard
-    epoch: int
-    state: str = "planned"
 
 
 @dataclass
@@ -41,7 +37,7 @@ class InMemoryRuns:
     placed_at: dict[str, datetime] = field(default_factory=dict)
     requests: dict[tuple[str, str], RunId] = field(default_factory=dict)
     tasks: dict[RunId, tuple[PlannedTask, ...]] = field(default_factory=dict)
-    shards: dict[RunId, dict[int, _StoredShard]] = field(default_factory=dict)
+    shards: dict[RunId, dict[int, StoredShard]] = field(default_factory=dict)
     deletions: dict[RunId, datetime] = field(default_factory=dict)
     limits: InMemoryLimits = field(default_factory=InMemoryLimits)
 
@@ -266,7 +262,7 @@ class InMemoryRuns:
             return False
         stored = self.shards.setdefault(run.run_id, {})
         for shard in shards:
-            stored.setdefault(shard.number, _StoredShard(replace(shard, samples=[*shard.samples]), run.epoch))
+            stored.setdefault(shard.number, StoredShard(replace(shard, samples=[*shard.samples]), run.epoch))
         return True
 
     async def mark_planned(self, token: FencingToken, run: Run, plan: PlanRecord) -> bool:
@@ -312,27 +308,27 @@ class InMemoryRuns:
     async def dispatched(self, run: Run) -> Sequence[Shard]:
         return self._shards(run, "dispatched")
 
-    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> bool:
+    async def room(self, run: Run) -> float:
+        if run.order.parallel is None:
+            return math.inf
+        group = run.order.parallel_group
+        in_flight = sum(
+            len(self._shards(other, "dispatched"))
+            for other in self.runs.values()
+            if other.order.parallel_group == group and self._is_current(other) and not other.is_closing
+        )
+        return max(run.order.parallel - in_flight, 0)
+
+    async def move(self, token: FencingToken, run: Run, moves: ShardMoves) -> int:
         self._check(token)
         if not self._is_current(run):
-            return False
-        stored = self.shards.get(run.run_id, {})
-        for number in moves.done:
-            if stored[number].state == "dispatched":
-                stored[number].state = "done"
-        for shard in moves.dispatched:
-            if stored[shard.number].state == "planned" and stored[shard.number].shard.attempt < shard.attempt:
-                sent = replace(stored[shard.number].shard, attempt=shard.attempt)
-                stored[shard.number] = _StoredShard(sent, run.epoch, "dispatched")
-        return True
+            return 0
+        places = await self.room(run)
+        return memory_shards.move(self.shards.setdefault(run.run_id, {}), moves, run.epoch, places)
 
     async def return_shards(self, token: FencingToken, run: Run, shards: Sequence[Shard]) -> None:
         self._check(token)
-        stored = self.shards.get(run.run_id, {})
-        for shard in shards:
-            if stored[shard.number].state == "dispatched":
-                back = replace(stored[shard.number].shard, samples=[*shard.samples])
-                stored[shard.number] = _StoredShard(back, run.epoch)
+        memory_shards.put_back(self.shards.setdefault(run.run_id, {}), shards, run.epoch)
 
     def _check(self, token: FencingToken) -> None:
         if token != self.fencing_token:

@@ -7,7 +7,7 @@ from proctor.values.run import RunId, RunState
 from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import PastRuns
 from services.scheduler.runs.admission.run_queue import PendingRun, QueuedRuns, UserRunCounts
-from tests.fakes.scheduler.memory_runs import InMemoryRuns
+from tests.fakes.scheduler.memory.runs import InMemoryRuns
 
 
 @dataclass
