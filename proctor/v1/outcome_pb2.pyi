@@ -39,7 +39,7 @@ class _FailureClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureC
     FAILURE_CLASS_PROMPT_TOO_LONG: _FailureClass.ValueType  # 5
     """The prompt exceeds the model's context window."""
     FAILURE_CLASS_ENGINE: _FailureClass.ValueType  # 6
-    """The engine failed on the sample, or the sample was quarantined and its worker or engine ended with it again."""
+    """The engine failed on the sample, or workers or engines ended again and again while they executed it alone."""
     FAILURE_CLASS_SCORING: _FailureClass.ValueType  # 7
     """The answer could not be scored: it does not fit its sample, or scoring it took too much time or memory."""
     FAILURE_CLASS_SANDBOX: _FailureClass.ValueType  # 8
@@ -65,7 +65,7 @@ FAILURE_CLASS_REFUSED: FailureClass.ValueType  # 4
 FAILURE_CLASS_PROMPT_TOO_LONG: FailureClass.ValueType  # 5
 """The prompt exceeds the model's context window."""
 FAILURE_CLASS_ENGINE: FailureClass.ValueType  # 6
-"""The engine failed on the sample, or the sample was quarantined and its worker or engine ended with it again."""
+"""The engine failed on the sample, or workers or engines ended again and again while they executed it alone."""
 FAILURE_CLASS_SCORING: FailureClass.ValueType  # 7
 """The answer could not be scored: it does not fit its sample, or scoring it took too much time or memory."""
 FAILURE_CLASS_SANDBOX: FailureClass.ValueType  # 8

@@ -79,6 +79,11 @@ def switch_key(pool: str) -> str:
     return pool
 
 
+def quarantine_key(pool: str, run_id: str, epoch: int, rollout: int, sample: int) -> str:
+    """The key in the bucket QUARANTINE: a sample that is executed alone."""
+    return f"{pool}.{run_id}.{epoch}.{rollout}.{sample}"
+
+
 def work_stream_name(pool: str) -> str:
     """The stream of all shards of a pool."""
     return f"WORK_{pool}"

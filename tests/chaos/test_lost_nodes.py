@@ -45,7 +45,7 @@ async def test_the_streams_have_three_replicas(stack: StackHarness) -> None:
         infos = await connection.jetstream().streams_info()
     finally:
         await connection.close()
-    assert len(infos) == 6
+    assert len(infos) == 7
     assert {info.config.num_replicas for info in infos} == {3}
 
 

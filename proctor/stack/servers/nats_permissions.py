@@ -78,11 +78,13 @@ def _worker_permissions(pool: str) -> Permissions:
             messaging.budget_subject(pool),
             f"$KV.WORKERS.{messaging.heartbeat_key(pool, '>')}",
             f"$KV.SWITCHES.{messaging.switch_key(pool)}",
+            f"$KV.QUARANTINE.{pool}.>",
             *_pulled(messaging.work_stream_name(pool)),
             *_watched("RUNS"),
             *_watched("QUOTAS"),
             *_watched("WORKERS"),
             *_stream("KV_SWITCHES", "INFO", "MSG.GET"),
+            *_stream("KV_QUARANTINE", "INFO", "MSG.GET"),
         ),
         (messaging.model_list_subject(pool),),
     )

@@ -27,6 +27,8 @@ MAX_HEARTBEAT_SECONDS = 4.0
 WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=HEARTBEAT_TTL_SECONDS)
 QUOTAS_BUCKET = BucketSpec(name="QUOTAS")
 SWITCHES_BUCKET = BucketSpec(name="SWITCHES")
+# Longer than a pool waits for a worker after the end of another.
+QUARANTINE_BUCKET = BucketSpec(name="QUARANTINE", ttl_seconds=86_400.0)
 
 
 def work_stream(pool: str) -> StreamSpec:
@@ -120,7 +122,8 @@ def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamC
             max_bytes=max_bytes,
             num_replicas=limits.replicas,
         )
-    for bucket in (RUNS_BUCKET, WORKERS_BUCKET, QUOTAS_BUCKET, SWITCHES_BUCKET):
+    buckets = (RUNS_BUCKET, WORKERS_BUCKET, QUOTAS_BUCKET, SWITCHES_BUCKET, QUARANTINE_BUCKET)
+    for bucket in buckets:
         # A key-value bucket is a stream of this form.
         yield api.StreamConfig(
             name=f"KV_{bucket.name}",

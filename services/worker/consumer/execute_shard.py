@@ -4,15 +4,20 @@ import asyncio
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from proctor.values.outcome import Failure, Outcome
+from proctor.values.outcome import Failure, FailureClass, Outcome
 from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.in_flight import InFlightShard
+from services.worker.consumer.ports import Quarantine
 from services.worker.consumer.prefetch import Prefetch
 from services.worker.engines.errors import EngineDied, ModelCannotLoad, ModelRefused
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.shard import ShardSample
 from services.worker.rollouts.process_rollout import ProcessRollout
+
+# A worker may end by chance while it executes a sample alone, but hardly so often with the same one. Each
+# more costs an engine's restart of minutes.
+_ENDS_ALLOWED = 3
 
 
 class ShardEnd(Enum):
@@ -35,13 +40,14 @@ class ExecuteShard:
     batcher: OutcomeBatcher
     concurrency: ConcurrencyLimit
     prefetch: Prefetch
+    quarantine: Quarantine
 
     async def execute(self, in_flight: InFlightShard) -> ShardEnd:
         """Executes the unfinished samples."""
         end = ShardEnd.COMPLETE
         try:
-            # If the engine dies again, it is known which sample did it.
-            if in_flight.failed_deliveries and len(in_flight.shard.samples) == 1 and not in_flight.rollouts:
+            # If the engine or the worker dies again, it is known which sample did it.
+            if in_flight.is_suspect:
                 await self._execute_alone(in_flight)
             else:
                 await self._execute_all(in_flight)
@@ -70,22 +76,38 @@ class ExecuteShard:
         async with self.concurrency.exclusive():
             in_flight.has_started = True
             for sample in list(in_flight.unfinished.values()):
-                await self._execute_one(in_flight, sample)
+                await self._execute_suspect(in_flight, sample)
+
+    async def _execute_suspect(self, in_flight: InFlightShard, sample: ShardSample) -> None:
+        """Fails a sample with which too many workers and engines have ended while it was alone in them."""
+        shard = in_flight.shard
+        ends = await self.quarantine.begin(shard, sample.number)
+        if ends >= _ENDS_ALLOWED:
+            message = f"This sample was executed alone {ends} times, and its engine or worker died each time."
+            failure = Failure(FailureClass.ENGINE, message)
+            self._finish(in_flight, sample, shard.outcome(sample.number, failure))
+            return
+        try:
+            await self._execute_one(in_flight, sample)
+        except (ModelRefused, ModelCannotLoad, asyncio.CancelledError):
+            # Neither these nor a drain are the sample's fault. After any other error its execution counts.
+            await self.quarantine.end(shard, sample.number)
+            raise
+        await self.quarantine.end(shard, sample.number)
 
     async def _execute_one(self, in_flight: InFlightShard, sample: ShardSample) -> None:
         is_rollout = bool(sample.rollout_spec)
         execute = self.process_rollout.process if is_rollout else self.execute_sample.execute
         began = self.concurrency.gpu_seconds
         outcome = await execute(in_flight.shard, sample)
+        used = self.concurrency.gpu_seconds - began
+        self._finish(in_flight, sample, replace(outcome, gpu_seconds=used) if outcome and used else outcome)
+
+    def _finish(self, in_flight: InFlightShard, sample: ShardSample, outcome: Outcome | None) -> None:
+        """Queues the outcome for publishing; the shard is acknowledged only after that."""
         # Before the outcome is queued: a shard that is abandoned now must not send this sample again.
         del in_flight.unfinished[sample.number]
         self.prefetch.finish(1)
         if outcome is not None:
-            used = self.concurrency.gpu_seconds - began
-            record(in_flight, replace(outcome, gpu_seconds=used) if used else outcome, self.batcher)
-
-
-def record(in_flight: InFlightShard, outcome: Outcome, batcher: OutcomeBatcher) -> None:
-    """Queues the outcome for publishing; the shard is acknowledged only after that."""
-    in_flight.failed += isinstance(outcome.result, Failure)
-    in_flight.published.add(batcher.add(in_flight.shard, outcome))
+            in_flight.failed += isinstance(outcome.result, Failure)
+            in_flight.published.add(self.batcher.add(in_flight.shard, outcome))

@@ -10,6 +10,12 @@ from proctor.values.run import RunId
 from services.worker.consumer.ports import ShardMessage
 from services.worker.execution.shard import Shard, ShardSample
 
+# One may be chance, as a node that went away. Each more costs an engine's restart of minutes.
+_FAILED_DELIVERIES_ALLOWED = 2
+# Rollouts run in sandboxes, which end no worker. They take minutes, in which a worker may end for other
+# reasons.
+_FAILED_ROLLOUTS_ALLOWED = 5
+
 
 class Abandoned(StrEnum):
     """Why a shard was not executed to its end."""
@@ -47,6 +53,18 @@ class InFlightShard:
         self.has_started = False
         self.executing: asyncio.Task[object] | None = None
         self.abandoned: Abandoned | None = None
+
+    @property
+    def needs_splitting(self) -> bool:
+        """Whether so many deliveries failed that its samples are sent out one by one."""
+        allowed = _FAILED_ROLLOUTS_ALLOWED if self.rollouts else _FAILED_DELIVERIES_ALLOWED
+        return len(self.shard.samples) > 1 and self.failed_deliveries >= allowed
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it is a single sample that may have ended a worker or an engine."""
+        suspected = _FAILED_ROLLOUTS_ALLOWED if self.rollouts else 1
+        return len(self.shard.samples) == 1 and self.failed_deliveries >= suspected
 
     def abandon(self, reason: Abandoned) -> None:
         """Stops its execution; outcomes so far are still published."""

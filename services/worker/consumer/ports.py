@@ -83,6 +83,16 @@ class ShardSource(Protocol):
         """The work of the models that have any."""
 
 
+class Quarantine(Protocol):
+    """Executions of samples alone in a worker that have not ended: its worker or engine died meanwhile."""
+
+    async def begin(self, shard: Shard, sample: int) -> int:
+        """Counts this execution until `end`; returns the earlier ones. Raises where the count is unknown."""
+
+    async def end(self, shard: Shard, sample: int) -> None:
+        """Forgets this execution and the earlier ones."""
+
+
 class WorkerRegistry(Protocol):
     async def peers(self) -> Sequence[PeerWorker]:
         """The other live workers of the pool that are not draining, by their last heartbeat."""

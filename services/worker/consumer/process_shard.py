@@ -1,25 +1,18 @@
-"""Processes one shard: check, execute or quarantine, acknowledge or forward, and write one log line."""
+"""Processes one shard: check, execute or split, acknowledge or forward, and write one log line."""
 
 import asyncio
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from proctor.values.outcome import Failure, FailureClass
 from services.common.clock import Clock
 from services.common.structured_logs import get_logger
 from services.common.traces import SpanKind, span
-from services.worker.consumer.execute_shard import ExecuteShard, ShardEnd, record
+from services.worker.consumer.execute_shard import ExecuteShard, ShardEnd
 from services.worker.consumer.in_flight import Abandoned, InFlightShard, InFlightShards
 from services.worker.consumer.prefetch import Prefetch
-from services.worker.execution.outcome_batcher import OutcomeBatcher
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.metrics import REDELIVERIES, SHARD_SECONDS, SHARDS
 
-# One may be chance, as a node that went away. Each more costs an engine's restart of minutes.
-FAILED_DELIVERIES_ALLOWED = 2
-# Rollouts run in sandboxes, which end no worker. They take minutes, in which a worker may end for other
-# reasons.
-FAILED_ROLLOUTS_ALLOWED = 5
 log = get_logger()
 # Within this time the scheduler fails the refused run; otherwise the rest is tried again, here or elsewhere.
 _REFUSED_SECONDS = 1.0
@@ -29,28 +22,12 @@ _SEND_REST_SECONDS = 5.0
 _NACK_DELAY_SECONDS = 2.0
 
 
-def needs_quarantine(in_flight: InFlightShard) -> bool:
-    allowed = FAILED_ROLLOUTS_ALLOWED if in_flight.rollouts else FAILED_DELIVERIES_ALLOWED
-    return in_flight.failed_deliveries >= allowed
-
-
-async def quarantine_shard(in_flight: InFlightShard, batcher: OutcomeBatcher) -> None:
-    """Publishes each sample in a message of its own; a sample that is alone already is recorded as failed."""
-    samples = tuple(in_flight.unfinished.values())
-    if len(in_flight.shard.samples) > 1:
-        # Before the first send: a single sample may come back here while this shard is not removed yet.
-        in_flight.is_forwarded = True
-        for sample in samples:
-            await in_flight.message.send_single(sample.number)
-        return
-    message = (
-        f"This sample was delivered {in_flight.failed_deliveries} times and never ended: "
-        "its engine or worker died, or lost its connection, each time."
-    )
-    failure = Failure(FailureClass.ENGINE, message)
-    for sample in samples:
-        record(in_flight, in_flight.shard.outcome(sample.number, failure), batcher)
-    batcher.flush(in_flight.shard)
+async def split_shard(in_flight: InFlightShard) -> None:
+    """Publishes each sample in a message of its own."""
+    # Before the first send: a single sample may come back here while this shard is not removed yet.
+    in_flight.is_forwarded = True
+    for sample in tuple(in_flight.unfinished):
+        await in_flight.message.send_single(sample)
 
 
 class Disposition(StrEnum):
@@ -77,12 +54,11 @@ class WorkerContext:
 @dataclass(frozen=True, slots=True)
 class ProcessShard:
     executor: ExecuteShard
-    batcher: OutcomeBatcher
     context: WorkerContext
     clock: Clock
 
     async def process(self, in_flight: InFlightShard) -> None:
-        """Never raises: a shard that fails here is redelivered, and quarantined when it keeps failing."""
+        """Never raises: a shard that fails here is redelivered, and split when it keeps failing."""
         facts: dict[str, str | int] = {
             "proctor.run_id": str(in_flight.shard.run_id),
             "proctor.samples": len(in_flight.unfinished),
@@ -119,8 +95,8 @@ class ProcessShard:
             is_current = run_states.is_current(in_flight.shard)
             in_flight.abandon(Abandoned.RUN_WAITS if is_current else Abandoned.RUN_FINISHED)
             return await finish_shard(in_flight, ShardEnd.COMPLETE)
-        if needs_quarantine(in_flight):
-            await quarantine_shard(in_flight, self.batcher)
+        if in_flight.needs_splitting:
+            await split_shard(in_flight)
             return await finish_shard(in_flight, ShardEnd.COMPLETE)
         return await finish_shard(in_flight, await self._execute(in_flight))
 

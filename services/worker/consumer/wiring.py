@@ -14,6 +14,7 @@ from services.worker.consumer.execute_shard import ExecuteShard
 from services.worker.consumer.gpu_time import GpuTime
 from services.worker.consumer.in_flight import InFlightShards
 from services.worker.consumer.nats import NatsShardSource
+from services.worker.consumer.nats_quarantine import NatsQuarantine
 from services.worker.consumer.nats_registry import (
     NatsHeartbeat,
     NatsWorkerRegistry,
@@ -67,8 +68,7 @@ class ConsumerParts:
 
 def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimiters) -> ConsumerParts:
     settings, identity, clock = resources.settings, resources.identity, resources.clock
-    pool = identity.pool
-    jetstream = resources.jetstream
+    pool, jetstream = identity.pool, resources.jetstream
     loader = ModelLoader(
         engine=engine, groups=pool.groups, clock=clock, retry_seconds=settings.retry_load_seconds
     )
@@ -85,6 +85,7 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
         batcher=batcher,
         concurrency=ConcurrencyLimit(limit=pool.concurrency, gpu_time=gpu_time),
         prefetch=context.prefetch,
+        quarantine=NatsQuarantine(jetstream=jetstream, pool=pool.name),
     )
     source = _make_source(resources, jetstream, context)
     heartbeat = NatsHeartbeat(
@@ -101,7 +102,7 @@ def make_consumer(resources: WorkerResources, engine: Engine, limiters: RateLimi
     consumer = ConsumeShards(
         source=source,
         loader=loader,
-        processor=ProcessShard(executor=executor, batcher=batcher, context=context, clock=clock),
+        processor=ProcessShard(executor=executor, context=context, clock=clock),
         context=context,
         selector=_make_selector(resources, registry, source, loader),
     )

@@ -69,6 +69,8 @@ class Fault:
     seconds: float = 0.0
     count: int | None = None
     share: float = 1.0
+    # Only requests that contain it.
+    text: str = ""
 
 
 # When its answers and its models were made, in seconds since 1970.
@@ -104,9 +106,9 @@ class ModelServer:
     answer_text: str = ""
     stream_body: bytes | None = None
 
-    def next_fault(self) -> Fault | None:
+    def next_fault(self, body: dict[str, Any]) -> Fault | None:
         fault = self.fault
-        if fault is None or self.rng.random() >= fault.share:
+        if fault is None or fault.text not in str(body) or self.rng.random() >= fault.share:
             return None
         if fault.count is not None:
             self.fault = replace(fault, count=fault.count - 1) if fault.count > 1 else None
@@ -303,7 +305,7 @@ async def limited_answer(
     is_streamed = server.streams and body.get("stream") is True
     payload = server.stream_body or openai_body(answer) if is_streamed else orjson.dumps(answer)
     content_type = SSE if is_streamed else "application/json"
-    fault = server.next_fault()
+    fault = server.next_fault(body)
     if fault is not None:
         return await misbehave(request, fault, payload, content_type)
     server.counts["answered"] += 1

@@ -1,6 +1,7 @@
 """A work message in memory that notes what became of it, and a publisher that a test can hold back."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -73,6 +74,20 @@ class FakeShardMessage:
     async def send_single(self, sample: int) -> None:
         self.singles.append(sample)
         self.on_send()
+
+
+class MemoryQuarantine:
+    """Executions of samples alone that have not ended."""
+
+    def __init__(self) -> None:
+        self.begun: Counter[tuple[RunId, int]] = Counter()
+
+    async def begin(self, shard: Shard, sample: int) -> int:
+        self.begun[shard.run_id, sample] += 1
+        return self.begun[shard.run_id, sample] - 1
+
+    async def end(self, shard: Shard, sample: int) -> None:
+        del self.begun[shard.run_id, sample]
 
 
 class HeldBackPublisher:

@@ -15,7 +15,8 @@ from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.worker.worker_harness import POOL, always
 from tests.harness.servers import POOLS, RunningServer
 
-NAMES = {"WORK_local", "WORK_remote", "OUTCOMES", "KV_RUNS", "KV_WORKERS", "KV_QUOTAS", "KV_SWITCHES"}
+BUCKETS = {"KV_RUNS", "KV_WORKERS", "KV_QUOTAS", "KV_SWITCHES", "KV_QUARANTINE"}
+NAMES = {"WORK_local", "WORK_remote", "OUTCOMES", *BUCKETS}
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ from services.common.nats.streams import (
 )
 from services.common.nats.worker_requests import WorkerRequests
 from services.worker.consumer.nats import NatsShardSource
+from services.worker.consumer.nats_quarantine import NatsQuarantine
 from tests.fakes.eventually import eventually
 from tests.fakes.pools import provider_pool
 from tests.fakes.worker.worker_harness import always, work_shard
@@ -148,6 +149,7 @@ async def test_a_service_cannot_listen_to_what_is_not_its_own(
         ("worker-a", "$JS.API.CONSUMER.CREATE.OUTCOMES.mine"),
         ("worker-a", "$KV.WORKERS.b.w"),
         ("worker-a", "$KV.SWITCHES.b"),
+        ("worker-a", "$KV.QUARANTINE.b.r.1.0.7"),
         ("worker-a", "work.b.m.high.r"),
         ("worker-a", f"$JS.API.STREAM.INFO.{OTHERS}"),
         ("worker-a", f"$JS.API.STREAM.MSG.GET.{OTHERS}"),
@@ -203,6 +205,10 @@ async def test_each_service_does_its_part(server: NatsServer) -> None:
     switches = Bucket(JetStream(worker.client), SWITCHES_BUCKET)
     assert await switches.update("a", b"w", revision=await switches.revision("a"))
     assert not await switches.update("a", b"w", revision=0)
+    quarantine = NatsQuarantine(JetStream(worker.client), "a")
+    assert [await quarantine.begin(shard.shard, 7) for _ in range(2)] == [0, 1]
+    await quarantine.end(shard.shard, 7)
+    assert await quarantine.begin(shard.shard, 7) == 0
     for reader in (scheduler, worker):
         assert await Bucket(JetStream(reader.client), WORKERS_BUCKET).entries("a.>") == {"a.w": b"alive"}
     for each in (scheduler, worker, results):

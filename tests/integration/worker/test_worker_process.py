@@ -46,6 +46,53 @@ async def test_a_killed_worker_loses_nothing_and_the_next_asks_only_what_was_not
     assert (await model_server.stats())["requests"] <= 320 + held
 
 
+async def test_kills_of_the_worker_fail_no_healthy_sample(
+    harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    """The first end the whole shard and its single samples, the others a sample that is executed alone."""
+    await model_server.control(latency_seconds=0.5)
+    await harness.send(work_shard(1, range(5)))
+    for in_flight, further in ((5, 5), (5, 5), (5, 5), (1, 2), (1, 2)):
+        requests = (await model_server.stats())["requests"]
+
+        async def may_be_killed(in_flight: int = in_flight, requests: int = requests + further) -> bool:
+            stats = await model_server.stats()
+            return bool(stats["in_flight"] >= in_flight and stats["requests"] >= requests)
+
+        with worker_process(nats.address, model_server.url, tmp_path) as worker:
+            await eventually(may_be_killed, "the model is asked", 60)
+            worker.kill()
+    with worker_process(nats.address, model_server.url, tmp_path):
+        await harness.until_answered(5, 60)
+        await harness.until_settled()
+    assert all(outcome.answer.text == f"The answer is k{outcome.sample}." for outcome in harness.outcomes)
+
+
+async def test_a_sample_that_kills_each_worker_fails_alone_and_soon(
+    harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
+) -> None:
+    await model_server.control(fault={"kind": "hang", "seconds": 60, "text": "KEY=k3"})
+    await harness.send(work_shard(1, range(5)))
+    kills = 0
+    while len(harness.counts) < 5:
+        before = (await model_server.stats())["faulted"]
+
+        async def is_asked_or_given_up(before: int = before) -> bool:
+            return len(harness.counts) == 5 or (await model_server.stats())["faulted"] > before
+
+        with worker_process(nats.address, model_server.url, tmp_path) as worker:
+            await eventually(is_asked_or_given_up, "the sample is asked or given up", 60)
+            if len(harness.counts) < 5:
+                worker.kill()
+                kills += 1
+            else:
+                await harness.until_settled()
+    assert kills <= 6
+    failed = [outcome for outcome in harness.outcomes if outcome.HasField("failure")]
+    assert [outcome.sample for outcome in failed] == [3]
+    assert failed[0].failure.failure_class == outcome_pb2.FAILURE_CLASS_ENGINE
+
+
 async def test_a_worker_that_is_terminated_forwards_its_shards_and_exits_cleanly(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:

@@ -1,11 +1,12 @@
 """A shard from delivery to acknowledgement: when it is acknowledged, and what is forwarded."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
 
-from proctor.values.outcome import Failure, FailureClass
+from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.priority import Priority
 from proctor.values.run import RunId
 from services.common.clock import SystemClock
@@ -23,7 +24,7 @@ from services.worker.execution.run_states import RefusedRuns, RunControl, RunSta
 from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from tests.fakes.eventually import eventually
-from tests.fakes.worker.held_message import FakeShardMessage, HeldBackPublisher, a_shard
+from tests.fakes.worker.held_message import FakeShardMessage, HeldBackPublisher, MemoryQuarantine, a_shard
 from tests.fakes.worker.refusing_sandboxes import refusing_check, refusing_rollouts
 from tests.fakes.worker.scripted_engine import ScriptedEngine, echo
 
@@ -49,10 +50,16 @@ class Bench:
             check_code=refusing_check(),
         )
         self.concurrency = ConcurrencyLimit(4, gpu_time)
+        self.quarantine = MemoryQuarantine()
         executor = ExecuteShard(
-            execute_sample, refusing_rollouts(execute_sample), self.batcher, self.concurrency, prefetch
+            execute_sample=execute_sample,
+            process_rollout=refusing_rollouts(execute_sample),
+            batcher=self.batcher,
+            concurrency=self.concurrency,
+            prefetch=prefetch,
+            quarantine=self.quarantine,
         )
-        self.processor = ProcessShard(executor, self.batcher, self.context, SystemClock())
+        self.processor = ProcessShard(executor, self.context, SystemClock())
         self.publishing = asyncio.create_task(self.batcher.run())
 
     def add(self, message: FakeShardMessage) -> InFlightShard:
@@ -298,15 +305,50 @@ async def test_a_shard_that_was_fatal_twice_is_cut_into_single_samples(bench: Be
     assert not bench.engine.asked
 
 
-async def test_a_single_sample_that_was_fatal_twice_is_recorded_as_a_failure(bench: Bench) -> None:
-    message = FakeShardMessage(a_shard(5), failed_deliveries=2)
+@pytest.mark.parametrize("ends", [2, 3])
+async def test_a_sample_that_ended_three_workers_alone_is_recorded_as_a_failure(
+    bench: Bench, ends: int
+) -> None:
+    bench.quarantine.begun[RunId("run-1"), 5] = ends
+    message = FakeShardMessage(a_shard(5), failed_deliveries=4)
     await bench.process(message)
     (outcome,) = bench.publisher.batches[0].outcomes
+    assert message.fate == ["acknowledged"]
+    if ends < 3:
+        assert isinstance(outcome.result, Answer)
+        assert not bench.quarantine.begun, "it ended no worker"
+        return
     assert isinstance(outcome.result, Failure)
     assert outcome.result.failure_class is FailureClass.ENGINE
-    assert outcome.result.message.startswith("This sample was delivered 2 times and never ended")
-    assert message.fate == ["acknowledged"]
+    assert outcome.result.message.startswith("This sample was executed alone 3 times")
     assert not bench.engine.asked
+
+
+async def test_a_death_while_a_suspect_waits_for_its_turn_does_not_count(bench: Bench) -> None:
+    """A worker that is killed now has pulled each of them, and executes only one."""
+    bench.engine.answer = stuck
+    started = [bench.start(FakeShardMessage(a_shard(n, number=n), failed_deliveries=9)) for n in (1, 2, 3)]
+    await eventually(lambda: bench.engine.in_flight == 1, "one of them is asked")
+    assert bench.quarantine.begun == {(RunId("run-1"), 1): 1}
+    for in_flight, _ in started:
+        in_flight.abandon(Abandoned.DRAINING)
+    await asyncio.wait_for(asyncio.gather(*(working for _, working in started)), 5)
+    assert not bench.quarantine.begun, "a drain is not the sample's fault"
+
+
+@pytest.mark.parametrize(
+    ("error", "counted"), [(EngineDied("gone"), 1), (ModelCannotLoad("no such folder"), 0)]
+)
+async def test_the_end_of_an_engine_counts_where_it_executed_one_sample(
+    bench: Bench, error: Exception, counted: int
+) -> None:
+    async def fails(_: str) -> str:
+        raise error
+
+    bench.engine.answer = fails
+    await bench.process(FakeShardMessage(a_shard(1), failed_deliveries=1))
+    await bench.process(FakeShardMessage(a_shard(2, number=2)))
+    assert bench.quarantine.begun == Counter({(RunId("run-1"), 1): counted})
 
 
 async def test_a_sample_that_failed_before_is_executed_alone(bench: Bench) -> None:
