@@ -7,6 +7,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from threading import Event
 from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from services.common.errors import WorkCancelled
 
@@ -33,6 +34,18 @@ class CancellableThreads:
         self.limit_seconds = limit_seconds
         self._slots = asyncio.Semaphore(count)
         self._executor = ThreadPoolExecutor(count, thread_name_prefix="cancellable")
+        # A user whose work neither runs nor waits has no entry.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def run_for(
+        self, user: str, work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Made:
+        """As `run`, one call of a user at a time: the slow work of one user holds one thread and no more."""
+        turn = self._turns.get(user)
+        if turn is None:
+            turn = self._turns[user] = asyncio.Lock()
+        async with turn:
+            return await self.run(work, *args, **kwargs)
 
     async def run(self, work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
         """Raises `TimeoutError` after the limit; then, and if cancelled, the work ends at its next check."""

@@ -26,9 +26,9 @@ class CheckSuite:
         default_factory=lambda: CancellableThreads(AT_A_TIME, TIMEOUT_SECONDS)
     )
 
-    async def check(self, document: SuiteDocument) -> SuiteReading:
+    async def check(self, document: SuiteDocument, user: str) -> SuiteReading:
         try:
-            return await self.threads.run(self.read, document, self.installed.names())
+            return await self.threads.run_for(user, self.read, document, self.installed.names())
         except TimeoutError:
             limit = f"{self.threads.limit_seconds:g} s"
             problem = f"it takes more than {limit} to read; make its templates smaller"
@@ -54,7 +54,7 @@ class AddSuite:
     async def add(self, document: SuiteDocument, owner: SuiteOwner) -> RegisteredSuite:
         refuse(user_problem(owner.user) or project_problem(owner.project_id))
         refuse(hidden_problem("document.file_name", document.file_name))
-        reading = await self.check_suite.check(document)
+        reading = await self.check_suite.check(document, owner.user)
         if reading.suite is None:
             raise reading.error(document.name)
         added = await self.stored.add(reading.suite.name, document, owner, self.clock.now())

@@ -72,7 +72,8 @@ class GrpcSuiteApi(suite_grpc.SuiteServiceServicer):
     async def CheckSuite(
         self, request: suite_pb2.CheckSuiteRequest, context: RpcContext
     ) -> suite_pb2.CheckSuiteResponse:
-        reading = await self.check.check(DOCUMENT.from_proto(request.document))
+        user = caller_of(context.invocation_metadata()).name
+        reading = await self.check.check(DOCUMENT.from_proto(request.document), user)
         return suite_pb2.CheckSuiteResponse(
             faults=[FAULT.to_proto(fault) for fault in reading.faults],
             suite=suite_to_proto(summary_of(reading.suite)) if reading.suite else None,
@@ -97,4 +98,5 @@ class GrpcSuiteApi(suite_grpc.SuiteServiceServicer):
     async def ShowSample(
         self, request: suite_pb2.ShowSampleRequest, context: RpcContext
     ) -> suite_pb2.ShowSampleResponse:
-        return shown_to_proto(await self.show_sample.show(SAMPLE_REQUEST.from_proto(request)))
+        user = caller_of(context.invocation_metadata()).name
+        return shown_to_proto(await self.show_sample.show(SAMPLE_REQUEST.from_proto(request), user))

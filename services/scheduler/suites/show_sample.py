@@ -46,11 +46,11 @@ class ShowSample:
         default_factory=lambda: CancellableThreads(AT_A_TIME, TIMEOUT_SECONDS)
     )
 
-    async def show(self, wanted: SampleRequest) -> SamplePreview:
+    async def show(self, wanted: SampleRequest, user: str) -> SamplePreview:
         _check(wanted)
         try:
             task = (await self.suites.suite(wanted.suite)).task(wanted.task)
-            return await self.threads.run(self._rendered, task, wanted)
+            return await self.threads.run_for(user, self._rendered, task, wanted)
         except TimeoutError as error:
             seconds = self.threads.limit_seconds or 0.0
             raise ShowingTooSlow(task=wanted.task, doc_id=wanted.doc_id, seconds=f"{seconds:g}") from error

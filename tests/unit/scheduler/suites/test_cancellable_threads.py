@@ -22,7 +22,7 @@ from tests.fakes.suites.toy_suites import SUITE, ToyCatalogue, ToyRows
 
 @dataclass
 class HeldRows:
-    """The third row is read only when it is let go."""
+    """From the third row on they are read only when they are let go."""
 
     is_reached: Event = field(default_factory=Event)
     let_go: Event = field(default_factory=Event)
@@ -30,7 +30,7 @@ class HeldRows:
 
     def on_row(self) -> None:
         self.read += 1
-        if self.read == 3:
+        if self.read >= 3:
             self.is_reached.set()
             assert self.let_go.wait(10)
 
@@ -38,7 +38,7 @@ class HeldRows:
 async def test_rows_that_no_caller_waits_for_are_read_no_further() -> None:
     held, threads = HeldRows(), CancellableThreads(1)
     showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), threads)
-    shown = asyncio.create_task(showing.show(SampleRequest(SUITE, "choose", 900)))
+    shown = asyncio.create_task(showing.show(SampleRequest(SUITE, "choose", 900), "ann"))
     assert await asyncio.to_thread(held.is_reached.wait, 10)
     shown.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -48,18 +48,31 @@ async def test_rows_that_no_caller_waits_for_are_read_no_further() -> None:
     assert held.read == 3
 
 
+async def test_samples_of_one_user_take_one_thread_and_no_more() -> None:
+    held, threads = HeldRows(), CancellableThreads(2)
+    slow = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), threads)
+    quick = ShowSample(ToyCatalogue(), ToyRows(1000), threads)
+    many = [asyncio.create_task(slow.show(SampleRequest(SUITE, "choose", 5), "ann")) for _ in range(4)]
+    assert await asyncio.to_thread(held.is_reached.wait, 10)
+    shown = await quick.show(SampleRequest(SUITE, "choose", 5), "bob")
+    assert shown.sample.position == 5
+    assert not any(task.done() for task in many)
+    held.let_go.set()
+    assert {(await task).sample.position for task in many} == {5}
+
+
 async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
     held = HeldRows()
     showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), CancellableThreads(1, 0.05))
     with pytest.raises(ShowingTooSlow) as refused:
-        await showing.show(SampleRequest(SUITE, "choose", 900))
+        await showing.show(SampleRequest(SUITE, "choose", 900), "ann")
     assert refused.value.facts == {"task": "choose", "doc_id": 900, "seconds": "0.05"}
     held.let_go.set()
 
 
 async def test_a_document_that_takes_too_long_to_read_has_this_problem(tmp_path: Path) -> None:
     checking = CheckSuite(read_document, YamlInstalledSuites(tmp_path), CancellableThreads(1, 0.0))
-    reading = await checking.check(document(TASK))
+    reading = await checking.check(document(TASK), "ann")
     assert reading.suite is None
     assert [fault.problem for fault in reading.faults] == [
         "it takes more than 0 s to read; make its templates smaller"

@@ -71,7 +71,7 @@ class Stand:
         self.showing = ShowSample(self.all, FileRows())
 
     async def prompt(self, name: str, row: int = 0) -> str:
-        return (await self.showing.show(SampleRequest(name, "sums", row))).sample.prompt.as_text
+        return (await self.showing.show(SampleRequest(name, "sums", row), "ann")).sample.prompt.as_text
 
 
 @pytest.fixture
@@ -108,14 +108,14 @@ async def test_of_very_many_suites_a_refusal_names_some_and_counts_the_others(ha
     for number in range(100):
         await harness.stored.add(f"suite_with_a_long_name_{number:03}", SUMS, ANN, SetClock().now())
     with pytest.raises(UnknownSuite) as refused:
-        await harness.showing.show(SampleRequest("nothing", "sums", 0))
+        await harness.showing.show(SampleRequest("nothing", "sums", 0), "ann")
     assert "Supported: shades, suite_with_a_long_name_000, " in refused.value.message
     assert refused.value.message.endswith("suite_with_a_long_name_020 and 79 more")
 
 
 async def test_suites_of_the_installation_come_first_and_their_names_are_taken(harness: Stand) -> None:
     mine = document("suite: shades\ntasks:\n  - {task: a, include: base.yaml}\n", base_yaml=TASK)
-    reading = await harness.checking.check(mine)
+    reading = await harness.checking.check(mine, "ann")
     assert (reading.faults[0].line, reading.faults[0].field) == (1, "suite")
     assert "shades is an installed suite" in reading.faults[0].problem
     await harness.stored.add("shades", SUMS, ANN, SetClock().now())
@@ -248,7 +248,7 @@ async def test_a_number_that_was_deleted_is_not_given_again(harness: Stand) -> N
 
 async def test_a_sample_is_shown_as_a_run_would_ask_it(harness: Stand) -> None:
     await harness.adding.add(SUMS, ANN)
-    shown = await harness.showing.show(SampleRequest("sums", "sums", 3, num_fewshot=1))
+    shown = await harness.showing.show(SampleRequest("sums", "sums", 3, num_fewshot=1), "ann")
     example, question = shown.sample.prompt.as_text.split("\n\n")
     assert question == "What is 3 + 1?"
     assert example.startswith("What is ")
@@ -276,6 +276,6 @@ async def test_a_sample_that_is_not_there_is_refused(
 ) -> None:
     await harness.adding.add(SUMS, ANN)
     with pytest.raises(refusal) as refused:
-        await harness.showing.show(wanted)
+        await harness.showing.show(wanted, "ann")
     if refusal is RowNotFound:
         assert refused.value.facts == {"task": "sums", "doc_id": 5, "rows": 5}
