@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
+from proctor.values.outcome import FailureClass
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
@@ -13,7 +14,7 @@ from services.worker.engines.engine import EngineResponse
 from services.worker.engines.parsed_json import object_of, objects_of, text_of
 from services.worker.engines.tool_calls import ToolCall, answered_turn, called_tools, calls_in
 from services.worker.rollouts.budget import Budget
-from services.worker.rollouts.errors import ContextFull
+from services.worker.rollouts.errors import ContextFull, ModelFailed
 from services.worker.rollouts.model_port.model_call import CONTEXT_FULL, CallRefused, ModelAnswer, ModelCall
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.rollout_result import AgentEnd
@@ -37,6 +38,7 @@ class PortCalls:
     error: Exception | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _shown: int = 0
+    _has_answer: bool = False
     # The turns of answers that called tools, by their calls: servers may give an id again in a later answer.
     _answered: dict[bytes, Json] = field(default_factory=dict)
     _began_at: float = 0.0
@@ -89,6 +91,14 @@ class PortCalls:
         except ContextFull as error:
             sentence = "The conversation is longer than the model's context."
             raise CallRefused(400, sentence, CONTEXT_FULL) from error
+        except ModelFailed as failed:
+            # The first call is the program's own; later ones may be chosen by the model, which must not end
+            # its rollout without a score by asking what no provider answers.
+            if failed.failure.failure_class is not FailureClass.REFUSED or not self._has_answer:
+                raise
+            self.budget.add_answer(failed.usage, 0.0)
+            raise CallRefused(400, failed.failure.message) from failed
+        self._has_answer = True
         self.budget.add_answer(response.usage, response.timing.total_seconds)
         self.trajectory.add_answer(response.answer.text, response.usage, self.clock.now())
         answer = _answer_of(response)

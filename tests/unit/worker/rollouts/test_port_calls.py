@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from proctor.values.outcome import Answer
+from proctor.values.outcome import Answer, Failure, FailureClass
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask, VerifierKind
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
@@ -16,9 +16,10 @@ from services.common.clock import SystemClock
 from services.worker.engines.engine import EngineResponse
 from services.worker.engines.tool_calls import called_tools, with_call_ids
 from services.worker.rollouts.budget import Budget
+from services.worker.rollouts.errors import ModelFailed
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram, ProgramNotStarted
 from services.worker.rollouts.model_port.http import served_model
-from services.worker.rollouts.model_port.model_call import ModelCall
+from services.worker.rollouts.model_port.model_call import CallRefused, ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.trajectory import Trajectory
@@ -43,7 +44,7 @@ def answer(*calls: dict[str, Any], **fields: object) -> EngineResponse:
 
 @dataclass
 class Model:
-    answers: list[EngineResponse]
+    answers: list[EngineResponse | ModelFailed]
     histories: list[tuple[ChatMessage, ...]] = field(default_factory=list)
 
     async def __call__(
@@ -54,7 +55,10 @@ class Model:
         tools: object = (),  # noqa: ARG002  # the port
     ) -> EngineResponse:
         self.histories.append(messages)
-        return self.answers.pop(0)
+        given = self.answers.pop(0)
+        if isinstance(given, ModelFailed):
+            raise given
+        return given
 
 
 async def kept(_: Trajectory) -> None: ...
@@ -72,6 +76,36 @@ SAID = ChatMessage("user", "Mend it.")
 
 async def asked(calls: PortCalls, *turns: ChatMessage) -> None:
     await calls.answer(ModelCall((SAID, *turns), {}, "model", is_streamed=False))
+
+
+REFUSED = ModelFailed(Failure(FailureClass.REFUSED, "It takes no images."), TokenUsage(3))
+
+
+async def test_a_refused_call_after_an_answer_is_the_programs_own_fault() -> None:
+    calls = port_calls(Model([answer(), REFUSED, answer()]))
+    await asked(calls)
+    with pytest.raises(CallRefused, match="It takes no images") as refused:
+        await asked(calls)
+    assert refused.value.status == 400
+    assert calls.budget.used.usage == TokenUsage(13, 5)
+    await asked(calls)
+    assert not calls.over.is_set()
+
+
+async def test_a_program_that_its_provider_refuses_from_the_start_gives_no_score() -> None:
+    calls = port_calls(Model([REFUSED]))
+    with pytest.raises(CallRefused, match="its model failed"):
+        await asked(calls)
+    assert calls.error is REFUSED
+
+
+async def test_a_failing_provider_ends_the_rollout_after_answers_too() -> None:
+    failed = ModelFailed(Failure(FailureClass.PROVIDER_ERROR, "It is down."))
+    calls = port_calls(Model([answer(), failed]))
+    await asked(calls)
+    with pytest.raises(CallRefused, match="its model failed"):
+        await asked(calls)
+    assert calls.error is failed
 
 
 async def test_an_id_that_a_later_answer_has_too_changes_no_earlier_turn() -> None:
