@@ -58,6 +58,9 @@ class WorkerSettings(NatsServiceSettings):
     """App of Modal that has the sandboxes; it is made where it is missing."""
     sandbox_image: str = Field(default="docker.io/library/python:3.13-slim", min_length=1)
     """Image of sandboxes in containers, pods and at Modal: a shell, tar and python3 are needed in it."""
+    sandbox_images: str = ""
+    """Images that tasks and orders may name beside it, as prefixes with commas, such as
+    registry.example.org/tasks/; * allows all. A worker pulls them with the rights of its operator."""
     sandbox_slots: int = Field(default=0, ge=0)
     """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
     sandbox_max_memory_bytes: int = Field(default=16 * 1024**3, gt=0)

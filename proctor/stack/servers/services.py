@@ -153,7 +153,11 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
 
 def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> dict[str, str]:
     """An environment with the provider key and the NATS user of this pool only."""
-    caches = {"PROCTOR_WORKER_BUNDLE_CACHE_DIR": str(options.state_dir.absolute() / "tasks")}
+    defaults = {
+        "PROCTOR_WORKER_BUNDLE_CACHE_DIR": str(options.state_dir.absolute() / "tasks"),
+        # Who orders here is who operates this machine.
+        "PROCTOR_WORKER_SANDBOX_IMAGES": "*",
+    }
     own = {
         "PROCTOR_WORKER_POOL": pool.name,
         "PROCTOR_WORKER_HEALTH_ADDRESS": health,
@@ -161,7 +165,7 @@ def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health
     }
     name = pool.provider.api_key_env if pool.provider else ""
     keys = {each: options.environment[each] for each in (name, f"{name}_FILE") if each in options.environment}
-    return {**caches, **server_environment("worker", options, wiring), **keys, **own}
+    return {**defaults, **server_environment("worker", options, wiring), **keys, **own}
 
 
 def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> ChildSpec:

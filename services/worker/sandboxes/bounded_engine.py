@@ -1,8 +1,10 @@
-"""The bound of one sandbox, which the operator sets: tasks are users', and say themselves what they need."""
+"""The bounds of a sandbox, which the operator sets: tasks are users', and say themselves what they need."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from services.worker.sandboxes.errors import SandboxTooLarge
+from services.worker.sandboxes.allowed_images import is_allowed
+from services.worker.sandboxes.errors import ImageNotAllowed, SandboxTooLarge
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 
@@ -11,9 +13,13 @@ _MIB = 1024**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedEngine:
-    """An engine that opens no sandbox above its bounds. `max_cpus` may be infinite."""
+    """An engine that opens no sandbox above its bounds, and none from another image than these.
+
+    `max_cpus` may be infinite. `images` are prefixes.
+    """
 
     engine: SandboxEngine
+    images: Sequence[str]
     max_memory_bytes: int
     max_cpus: float
 
@@ -24,7 +30,9 @@ class BoundedEngine:
         return await self.engine.sweep()
 
     async def open(self, spec: SandboxSpec) -> Sandbox:
-        """Raises `SandboxTooLarge` beside the errors of the engine."""
+        """Raises `SandboxTooLarge` and `ImageNotAllowed` beside the errors of the engine."""
+        if spec.image and not is_allowed(spec.image, self.images):
+            raise ImageNotAllowed(image=spec.image)
         limits = spec.limits
         if spec.can_lower_limits:
             lowered = replace(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from services.common.structured_logs import get_logger
+from services.worker.sandboxes.allowed_images import ANY_IMAGE, read_allowed
 from services.worker.sandboxes.bounded_engine import BoundedEngine
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.docker.engine import DockerEngine
@@ -49,8 +50,11 @@ def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = Tr
     """`name` is one of ENGINES, and that of the settings where it is empty. `pulls`: absent images."""
     kind = name or settings.sandbox_engine
     machine_cpus = math.inf if kind in _ELSEWHERE else os.cpu_count() or 1
+    # The engine of processes says of every image that it needs containers.
+    allowed = (ANY_IMAGE,) if kind == "process" else read_allowed(settings.sandbox_images)
     return BoundedEngine(
         engine=_make_engine(settings, kind, pulls=pulls),
+        images=(settings.sandbox_image, *allowed),
         max_memory_bytes=settings.sandbox_max_memory_bytes,
         max_cpus=settings.sandbox_max_cpus or machine_cpus,
     )

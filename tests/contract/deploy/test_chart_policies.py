@@ -73,3 +73,17 @@ def test_every_pod_has_a_policy_and_every_policy_selects_a_pod() -> None:
             assert any(selector.items() <= labels.items() for labels in templates), selector
         for labels in templates:
             assert any(selector.items() <= labels.items() for selector in selectors), labels
+
+
+def test_no_pod_in_the_namespace_of_sandboxes_has_a_network_whatever_its_labels() -> None:
+    pool = {"name": "code", "engine": "vllm", "min": 1, "models": [{"name": "vllm/a", "path": "a"}]}
+    sandbox = {"engine": "kubernetes", "images": ["registry.example.org/tasks/", "python"]}
+    made = render(Setting((EXAMPLES["trying-out"],), {"pools": [{**pool, "sandbox": sandbox}]}))
+    named = {(each["kind"], each["metadata"]["name"]): each for each in made}
+    policy, quota = named["NetworkPolicy", "proctor-sandboxes"], named["ResourceQuota", "proctor-sandboxes"]
+    assert policy["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert quota["metadata"]["namespace"] == policy["metadata"]["namespace"] == "proctor-sandboxes"
+    assert quota["spec"]["hard"] == {"pods": "500"}
+    worker = named["Deployment", "proctor-worker-code"]["spec"]["template"]["spec"]
+    allowed = {"name": "PROCTOR_WORKER_SANDBOX_IMAGES", "value": "registry.example.org/tasks/,python"}
+    assert allowed in worker["containers"][0]["env"]

@@ -35,9 +35,25 @@ BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
     ),
     (
         {"nats": {"trial": {"enabled": False}, "url": "nats://nats:4222"}},
+        "Whoever reaches nats.url may do everything there: set nats.passwords.secretName",
+    ),
+    (
+        {
+            "nats": {
+                "trial": {"enabled": False},
+                "url": "nats://nats:4222",
+                "passwords": {"secretName": "nats"},
+            }
+        },
         "No key of dispatch proofs: set dispatchProofKey.secretName",
     ),
     ({"gateway": {"allowAnonymous": False}}, "Nobody may call the gateway"),
+    ({"gateway": {"service": {"type": "LoadBalancer"}}}, "gateway.service.type LoadBalancer opens it"),
+    ({"gateway": {"service": {"type": "NodePort"}}}, "gateway.service.type NodePort opens it"),
+    (
+        {"pools": [{**REMOTE, "provider": {"name": "openai", "baseUrl": "https://ann:word@host/v1"}}]},
+        "pool remote: provider.baseUrl contains a user or password",
+    ),
     ({"scheduler": {"replicas": 2}}, "scheduler.replicas is above 1, and replicas share no folder"),
     (
         {

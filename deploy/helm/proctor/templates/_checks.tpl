@@ -8,8 +8,10 @@
 {{- if and $v.nats.url $v.nats.trial.enabled }}{{ fail "Several NATS: set only one of nats.url and nats.trial.enabled." }}{{ end -}}
 {{- if contains "@" $v.nats.url }}{{ fail "nats.url contains a user or password: name a secret in nats.passwords.secretName instead." }}{{ end -}}
 {{- if and $v.nats.passwords.secretName $v.nats.credentials.secretName }}{{ fail "Two ways to log in to NATS: set only one of nats.passwords.secretName and nats.credentials.secretName." }}{{ end -}}
+{{- if and $v.nats.url (not (or $v.nats.passwords.secretName $v.nats.credentials.secretName $v.nats.tls.clientCertificates)) }}{{ fail "Whoever reaches nats.url may do everything there: set nats.passwords.secretName, nats.credentials.secretName or nats.tls.clientCertificates." }}{{ end -}}
 {{- if and (not $v.dispatchProofKey.secretName) (not $v.nats.trial.enabled) }}{{ fail "No key of dispatch proofs: set dispatchProofKey.secretName to a secret with 16 characters or more, such as openssl rand -hex 24 makes." }}{{ end -}}
 {{- if and (not $v.gateway.apiKeys.secretName) (not $v.gateway.allowAnonymous) }}{{ fail "Nobody may call the gateway: set gateway.apiKeys.secretName, or gateway.allowAnonymous=true to let all who reach it do everything." }}{{ end -}}
+{{- if and $v.gateway.allowAnonymous (has $v.gateway.service.type (list "LoadBalancer" "NodePort")) }}{{ fail (printf "gateway.allowAnonymous lets all who reach the gateway do everything, and gateway.service.type %s opens it to others than the cluster: set gateway.apiKeys.secretName instead." $v.gateway.service.type) }}{{ end -}}
 {{- $volume := or $v.objectStore.volume.existingClaim $v.objectStore.volume.size -}}
 {{- if and $v.objectStore.url $volume }}{{ fail "Two object stores: set only one of objectStore.url and objectStore.volume." }}{{ end -}}
 {{- if and (gt (int $v.scheduler.replicas) 1) (not $v.objectStore.url) (not $volume) }}{{ fail "scheduler.replicas is above 1, and replicas share no folder: set objectStore.url to a bucket, or objectStore.volume to a claim that several pods can write, or scheduler.replicas=1." }}{{ end -}}
@@ -49,6 +51,7 @@
 {{- end }}
 {{- else if not $p.provider }}{{ fail (printf "pool %s has the engine %s and no provider: set provider.name and provider.baseUrl." $p.name $p.engine) }}
 {{- end }}
+{{- if and $p.provider (contains "@" ($p.provider.baseUrl | default "")) }}{{ fail (printf "pool %s: provider.baseUrl contains a user or password: name a secret in provider.apiKey instead." $p.name) }}{{ end -}}
 {{- if and $p.max (gt (int ($p.min | default 0)) (int $p.max)) }}{{ fail (printf "pool %s: min is above max." $p.name) }}{{ end -}}
 {{- if and (gt (int ($p.nodes | default 1)) 1) (ne $p.engine "vllm") }}{{ fail (printf "pool %s: only the engine vllm spans several nodes." $p.name) }}{{ end -}}
 {{- if and (not .values.keda.enabled) (not .values.omitReplicas) (eq (int ($p.min | default 0)) 0) }}{{ fail (printf "pool %s would never have a worker: without keda.enabled, set min to at least 1, or omitReplicas where another autoscaler sets them." $p.name) }}{{ end -}}

@@ -17,6 +17,9 @@
 {{- with .image }}
 - {name: PROCTOR_WORKER_SANDBOX_IMAGE, value: {{ . | quote }}}
 {{- end }}
+{{- with .images }}
+- {name: PROCTOR_WORKER_SANDBOX_IMAGES, value: {{ join "," . | quote }}}
+{{- end }}
 {{- with .runtimeClassName }}
 - {name: PROCTOR_WORKER_SANDBOX_RUNTIME_CLASS, value: {{ . | quote }}}
 {{- end }}

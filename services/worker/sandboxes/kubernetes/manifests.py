@@ -52,12 +52,12 @@ def pod(spec: SandboxSpec, name: str, image: str, relay_image: str, runtime_clas
 
 
 def policy() -> Manifest:
-    """No traffic, in or out, for pods of sandboxes."""
+    """No traffic, in or out, for any pod of the namespace, which is for sandboxes alone."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": {"name": POLICY},
-        "spec": {"podSelector": {"matchLabels": {LABEL: "true"}}, "policyTypes": ["Ingress", "Egress"]},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
     }
 
 

@@ -47,7 +47,7 @@ def test_a_pod_is_admitted_by_the_schemas_and_by_a_restricted_namespace(
 def test_the_policy_selects_sandboxes_and_allows_nothing() -> None:
     assert invalid(policy()) == ""
     assert policy()["spec"] == {
-        "podSelector": {"matchLabels": {LABEL: "true"}},
+        "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
     }
 

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from services.worker.sandboxes.allowed_images import is_allowed, read_allowed
 from services.worker.sandboxes.bounded_engine import BoundedEngine
 from services.worker.sandboxes.errors import SandboxError
 from services.worker.sandboxes.ports import Sandbox, SandboxEngine
@@ -34,7 +35,9 @@ class Opened:
 
 async def test_sandbox_above_a_bound_is_refused_with_the_setting_and_none_is_opened() -> None:
     inner = Opened()
-    engine = BoundedEngine(engine=cast("SandboxEngine", inner), max_memory_bytes=2 * GIB, max_cpus=2)
+    engine = BoundedEngine(
+        engine=cast("SandboxEngine", inner), images=(), max_memory_bytes=2 * GIB, max_cpus=2
+    )
     with pytest.raises(
         SandboxError, match=r"asks for 1,048,576 MiB of memory, .* 2,048 MiB .*SANDBOX_MAX_MEMORY_BYTES"
     ):
@@ -56,11 +59,59 @@ async def test_sandbox_of_no_task_has_the_bound_as_its_limit_where_it_is_smaller
     limits: SandboxLimits,
 ) -> None:
     inner = Opened()
-    engine = BoundedEngine(engine=cast("SandboxEngine", inner), max_memory_bytes=GIB // 4, max_cpus=0.5)
+    engine = BoundedEngine(
+        engine=cast("SandboxEngine", inner), images=(), max_memory_bytes=GIB // 4, max_cpus=0.5
+    )
     await engine.open(SandboxSpec(limits=limits, can_lower_limits=True))
     [opened] = inner.specs
     assert opened.limits == replace(limits, cpus=0.5, memory_bytes=GIB // 4)
     assert SPEC.can_lower_limits
+
+
+async def test_an_image_that_the_operator_does_not_allow_is_refused_and_none_is_opened() -> None:
+    inner = Opened()
+    engine = BoundedEngine(
+        engine=cast("SandboxEngine", inner),
+        images=("registry.example.org/tasks/",),
+        max_memory_bytes=GIB,
+        max_cpus=2,
+    )
+    with pytest.raises(SandboxError, match=r"image internal:5000/secret .*PROCTOR_WORKER_SANDBOX_IMAGES"):
+        await engine.open(SandboxSpec(image="internal:5000/secret"))
+    assert not inner.specs
+    for image in ("", "registry.example.org/tasks/a:1"):
+        await engine.open(SandboxSpec(image=image))
+    assert len(inner.specs) == 2
+
+
+@pytest.mark.parametrize(
+    ("image", "allowed", "is_allowed_by"),
+    [
+        ("python:3.13", "python", True),
+        ("docker.io/library/python@sha256:0a", "python", True),
+        ("python", "docker.io/library/python", True),
+        ("pythonic:1", "python", False),
+        ("someone/python", "python", False),
+        ("someone/python", "someone/", True),
+        ("registry.example.org/tasks-of-others/a", "registry.example.org/tasks", False),
+        ("registry.example.org/tasks/a", "registry.example.org/tasks", True),
+        ("registry.example.org.evil.net/a", "registry.example.org", False),
+        ("registry.example.org/a", "registry.example.org/", True),
+        ("localhost:5000/a", "localhost:5000/a:2", False),
+        ("localhost:5000/a:2", "other, localhost:5000/a:2", True),
+        ("anything", "*", True),
+        ("anything", "", False),
+    ],
+)
+def test_a_prefix_ends_at_a_part_of_the_name(image: str, allowed: str, *, is_allowed_by: bool) -> None:
+    assert is_allowed(image, read_allowed(allowed)) == is_allowed_by
+
+
+def test_the_image_of_the_operator_is_allowed_in_every_engine_of_containers() -> None:
+    for name in ("docker", "kubernetes", "modal"):
+        engine = make_sandboxes(WorkerSettings(sandbox_image="a/b", sandbox_images="c/"), name)
+        assert isinstance(engine, BoundedEngine)
+        assert engine.images == ("a/b", "c/")
 
 
 async def test_tests_of_a_rubric_run_on_a_machine_with_one_core() -> None:
@@ -73,7 +124,9 @@ async def test_tests_of_a_rubric_run_on_a_machine_with_one_core() -> None:
             raise Refused
 
     inner = Refusing()
-    engine = BoundedEngine(engine=cast("SandboxEngine", inner), max_memory_bytes=16 * GIB, max_cpus=1)
+    engine = BoundedEngine(
+        engine=cast("SandboxEngine", inner), images=(), max_memory_bytes=16 * GIB, max_cpus=1
+    )
     request = PytestRequest(files=pack({}), folder="/app", tests=pack({}), tests_folder="/tests")
     with pytest.raises(Refused):
         await ExecutePytest(engine, lambda: b"", lambda: "nonce").execute(request)
