@@ -9,6 +9,7 @@ from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call
 
 API = "/api/v1/benchmarking"
+RUN = "7f0b1c9e-5a8e-4c57-9a3e-0d8f4b2a6c11"
 
 
 def entry(model: str, rank: int, score: float) -> leaderboard_pb2.LeaderboardEntry:
@@ -80,9 +81,9 @@ async def test_conditions_of_a_run_are_asked_for_by_its_id(harness: GatewayHarne
     found = harness.results.entries.leaderboard
     found.entries.append(entry("vllm/a", 1, 0.5))
     found.conditions.add(name="temperature", value="1.0")
-    _, body, _ = await call(harness, "GET", f"{API}/leaderboard?like=r3")
+    _, body, _ = await call(harness, "GET", f"{API}/leaderboard?like={RUN}")
     assert body["conditions"] == [{"name": "temperature", "value": "1.0"}]
-    assert harness.results.entries.leaderboards_asked[-1].like_run_id == "r3"
+    assert harness.results.entries.leaderboards_asked[-1].like_run_id == RUN
 
 
 async def test_leaderboard_without_runs_is_empty(harness: GatewayHarness) -> None:
