@@ -20,6 +20,8 @@ from services.common.shared_settings import (
 
 # Enough that a key cannot be guessed.
 MIN_KEY_CHARACTERS = 16
+# A random key of 16 hexadecimal digits has fewer in one case of 30,000.
+MIN_KEY_VARIETY = 6
 # Headers lose spaces at their ends.
 _OF_A_HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
 
@@ -30,6 +32,8 @@ def _api_key(given: SecretStr) -> SecretStr:
         raise ValueError(f"an API key must have at least {MIN_KEY_CHARACTERS} characters; {hint}")
     if not _OF_A_HEADER.fullmatch(given.get_secret_value()):
         raise ValueError(f"an API key must have visible characters of ASCII, and spaces only between; {hint}")
+    if len(set(given.get_secret_value())) < MIN_KEY_VARIETY:
+        raise ValueError(f"an API key must have at least {MIN_KEY_VARIETY} different characters; {hint}")
     return given
 
 
@@ -114,6 +118,15 @@ class GatewaySettings(ServiceSettings):
         without = ", ".join(sorted(self.operators - self.api_keys.keys()))
         if without:
             raise ValueError(f"the operators {without} have no key in PROCTOR_GATEWAY_API_KEYS")
+        return self
+
+    @model_validator(mode="after")
+    def keys_name_one_user(self) -> Self:
+        holders: dict[str, str] = {}
+        for name, key in self.api_keys.items():
+            if other := holders.get(key.get_secret_value()):
+                raise ValueError(f"{other} and {name} have the same key in PROCTOR_GATEWAY_API_KEYS")
+            holders[key.get_secret_value()] = name
         return self
 
     @model_validator(mode="after")

@@ -46,7 +46,13 @@ from services.gateway.pages.routes import ROUTERS as PAGE_ROUTERS
 from services.gateway.pages.runs.live import LiveRuns
 from services.gateway.server.bounded_requests import BoundedRequests
 from services.gateway.server.description import HeadRequests, describe_errors
-from services.gateway.server.middleware import AdmittedRequests, BodyLimit, LimitedBodies, RequestLog
+from services.gateway.server.middleware import (
+    AdmittedRequests,
+    BodyLimit,
+    LimitedBodies,
+    PrivateAnswers,
+    RequestLog,
+)
 from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
 
 _ROUTERS = (
@@ -139,6 +145,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     app.add_middleware(AdmittedRequests, admissions=admissions, limit=parts.body_limit)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(BoundedRequests)
+    app.add_middleware(PrivateAnswers)
     app.add_middleware(RequestLog, clock=parts.clock)
     return app
 

@@ -30,6 +30,7 @@ log = get_logger()
 # Larger than any limit of a body: what has more digits is not read as a number.
 _MAX_LENGTH_DIGITS = 19
 _COUNTED = ("http", "websocket")
+_REVALIDATED, _NOT_KEPT = "private, no-cache", "private, no-store"
 # For a whole body, or for the next bytes of a streamed one.
 BODY_SECONDS = READ_SECONDS
 
@@ -155,6 +156,25 @@ def _permission(scope: Scope) -> Permission:
         if match is Match.FULL:
             return route_permission(method, getattr(route, "path", ""))
     return route_permission(method, None)
+
+
+class PrivateAnswers:
+    """Answers belong to their caller: no cache on the way keeps one, unless the answer says otherwise.
+
+    What has an ETag may be kept by its caller, who asks each time whether it is still the same.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def private(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("Cache-Control", _REVALIDATED if "etag" in headers else _NOT_KEPT)
+            await send(message)
+
+        await self._app(scope, receive, private)
 
 
 class RequestLog:

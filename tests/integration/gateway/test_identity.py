@@ -34,6 +34,7 @@ from tests.fakes.gateway.http_calls import call
 
 API = "/api/v1/benchmarking"
 ORDER = {"project_id": 1, "suite": "glue", "config": {"provider": "vllm", "model": "starter"}}
+SECRET = "secret-key-of-ann"
 KEY = ("authorization", "Bearer secret-key-of-carol")
 
 
@@ -184,11 +185,13 @@ async def _answers(channel: grpc.aio.Channel, path: str) -> AsyncIterator[bytes]
     "keys",
     [
         {"ann": ""},
-        {"ann": 15 * "k"},
-        {"": 16 * "k"},
-        {"*": 16 * "k"},
-        {"ann": 16 * "k" + " "},
-        {"ann": 8 * "k" + "\t" + 8 * "k"},
+        {"ann": SECRET[:15]},
+        {"": SECRET},
+        {"*": SECRET},
+        {"ann": SECRET + " "},
+        {"ann": SECRET[:8] + "\t" + SECRET[8:]},
+        {"ann": 8 * "abcde"},
+        {"ann": SECRET, "bob": SECRET},
         {"ann": 16 * "\u00e9"},
     ],
 )
