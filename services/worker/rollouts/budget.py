@@ -83,6 +83,11 @@ class Budget:
         return left if self.task_step_until is None else min(left, self.task_step_until - self.used.seconds)
 
     @property
+    def tokens_left(self) -> int:
+        """At least one: a step that has begun has an answer."""
+        return max(1, self.agent.max_tokens - self._total.usage.total_tokens)
+
+    @property
     def facts(self) -> Mapping[str, object]:
         """Use of the budget for the record, and that of lost executions if there are any."""
         facts: dict[str, object] = {**self._facts_of(self._total)}

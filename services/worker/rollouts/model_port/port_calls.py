@@ -1,7 +1,7 @@
 """The calls of an agent's program: one at a time, each a step of its budgets and trajectory."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -21,6 +21,7 @@ from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.trajectory import Trajectory
 
 _LENGTH = "length"
+_LENGTHS = ("max_tokens", "max_completion_tokens")
 _SYSTEM_ROLES = ("system", "developer")
 
 
@@ -87,7 +88,7 @@ class PortCalls:
             raise CallRefused(403, f"The rollout is over: {end.value}.", "insufficient_quota")
         self._show(call)
         try:
-            response = await self.ask(tuple(map(self._with_kept, call.messages)), call.params)
+            response = await self.ask(tuple(map(self._with_kept, call.messages)), self._bounded(call.params))
         except ContextFull as error:
             sentence = "The conversation is longer than the model's context."
             raise CallRefused(400, sentence, CONTEXT_FULL) from error
@@ -109,6 +110,12 @@ class PortCalls:
             self.trajectory.add_call(tool.call_id, tool.name, tool.arguments)
         await self.checkpoint(self.trajectory)
         return answer
+
+    def _bounded(self, params: Mapping[str, object]) -> Mapping[str, object]:
+        """No answer may be longer than what is left of the tokens, whatever the program asks for."""
+        left = self.budget.tokens_left
+        longer = {name for name in _LENGTHS if isinstance(asked := params.get(name), int) and asked > left}
+        return {name: left if name in longer else value for name, value in params.items()}
 
     def _show(self, call: ModelCall) -> None:
         """The new turns of a history that has grown.

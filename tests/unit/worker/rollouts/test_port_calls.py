@@ -46,15 +46,17 @@ def answer(*calls: dict[str, Any], **fields: object) -> EngineResponse:
 class Model:
     answers: list[EngineResponse | ModelFailed]
     histories: list[tuple[ChatMessage, ...]] = field(default_factory=list)
+    params: list[Mapping[str, object]] = field(default_factory=list)
 
     async def __call__(
         self,
         messages: tuple[ChatMessage, ...],
-        params: Mapping[str, object] | None = None,  # noqa: ARG002  # the port
+        params: Mapping[str, object] | None = None,
         *,
         tools: object = (),  # noqa: ARG002  # the port
     ) -> EngineResponse:
         self.histories.append(messages)
+        self.params.append(params or {})
         given = self.answers.pop(0)
         if isinstance(given, ModelFailed):
             raise given
@@ -106,6 +108,18 @@ async def test_a_failing_provider_ends_the_rollout_after_answers_too() -> None:
     with pytest.raises(CallRefused, match="its model failed"):
         await asked(calls)
     assert calls.error is failed
+
+
+async def test_no_answer_may_be_longer_than_what_is_left_of_the_tokens() -> None:
+    model = Model([answer(), answer()])
+    calls = port_calls(model)
+    most = calls.budget.agent.max_tokens
+    for asked_length in (10**9, 20):
+        await calls.answer(ModelCall((SAID,), {"max_tokens": asked_length, "max_completion_tokens": 10**9}))
+    assert model.params == [
+        {"max_tokens": most, "max_completion_tokens": most},
+        {"max_tokens": 20, "max_completion_tokens": most - 15},
+    ]
 
 
 async def test_an_id_that_a_later_answer_has_too_changes_no_earlier_turn() -> None:
