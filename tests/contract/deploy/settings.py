@@ -35,7 +35,14 @@ SETTINGS: Mapping[str, Setting] = {
     "a name of its own": Setting((_TRYING_OUT,), {"nameOverride": "examiner"}),
     "no network policies": Setting((_PRODUCTION,), {"networkPolicies": {"enabled": False}}),
     "behind a load balancer": Setting(
-        (_TRYING_OUT,), {"gateway": {"service": {"type": "LoadBalancer", "annotations": {"a": "b"}}}}
+        (_TRYING_OUT,),
+        {
+            "gateway": {
+                "allowAnonymous": False,
+                "apiKeys": {"secretName": "keys"},
+                "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
+            }
+        },
     ),
     "the emptiest pod first": Setting((_PRODUCTION,), {"keda": {"deletionCosts": {"enabled": True}}}),
     "a Postgres that is verified": Setting(
