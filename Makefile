@@ -132,7 +132,7 @@ whole_flow = tests/e2e/datasets/test_batches.py tests/e2e/datasets/test_dataset_
 .PHONY: test-python
 test-python: $(OTHER)/.installed ## On another Python what depends on it, and the whole flow: PYTHON=… OTHER_TESTS=…
 # Its failures are remembered beside those of `make test`.
-	$(OTHER)/bin/pytest -q $(OTHER_TESTS) $(whole_flow) $(files_at_a_time) 2 -o cache_dir=$(OTHER)/.pytest_cache $(PYTEST_ARGS)
+	$(OTHER)/bin/pytest -q $(OTHER_TESTS) $(whole_flow) $(files_at_a_time) 4 -o cache_dir=$(OTHER)/.pytest_cache $(PYTEST_ARGS)
 
 $(OTHER)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(OTHER)
