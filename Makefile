@@ -129,7 +129,9 @@ OTHER_TESTS ?= $(addprefix tests/unit/,common stack worker/execution worker/sand
 whole_flow = tests/e2e/datasets/test_batches.py tests/e2e/datasets/test_dataset_runs.py \
 	tests/e2e/runs/test_rollouts.py tests/e2e/scoring/test_compared_models.py
 
-.PHONY: test-python
+.PHONY: install-python test-python
+install-python: $(OTHER)/.installed
+
 test-python: $(OTHER)/.installed ## On another Python what depends on it, and the whole flow: PYTHON=… OTHER_TESTS=…
 # Its failures are remembered beside those of `make test`.
 	$(OTHER)/bin/pytest -q $(OTHER_TESTS) $(whole_flow) $(files_at_a_time) 4 -o cache_dir=$(OTHER)/.pytest_cache $(PYTEST_ARGS)
