@@ -48,7 +48,9 @@ async def test_every_request_in_flight_is_aborted_and_none_is_answered(stack: St
         [cancelled] = await cancel_round(stack, ("fake",), IN_FLIGHT)
     assert cancelled.requests_in_flight == IN_FLIGHT
     traffic = await stack.model_server.traffic("fake")
-    assert (traffic.aborted, traffic.answered) == (IN_FLIGHT, 0)
+    # More where the second worker came so late that requests of the first had timed out before.
+    assert traffic.aborted >= IN_FLIGHT
+    assert (traffic.in_flight, traffic.answered) == (0, 0)
 
 
 async def test_cancel_is_prompt_and_a_retry_asks_only_for_what_is_missing(stack: StackHarness) -> None:
