@@ -179,9 +179,7 @@ async def test_end_that_comes_without_the_end_of_the_body_is_an_end() -> None:
         harness.server.fault = Fault("silence", seconds=30)
         response = await harness.ask()
     assert response.answer.text == "Seven."
-    assert response.timing.total_seconds < 4, (
-        "what is waited for behind the end is not a time of the answer"
-    )
+    assert response.timing.total_seconds < 4, "what is waited for behind the end is not a time of the answer"
 
 
 def gemini_events(text: str, tokens: int = 0) -> dict[str, object]:
