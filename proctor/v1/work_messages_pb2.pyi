@@ -758,8 +758,8 @@ Global___RefusedRun: _TypeAlias = RefusedRun  # noqa: Y015
 
 @_typing.final
 class RateReport(_message.Message):
-    """Requests of a worker to a provider since it started. Core NATS, subject rates.<rate_limit_key>, each second while
-    requests are sent or wait, and at once after a 429. Counts are absolute, so a lost report is harmless.
+    """Requests of a worker to a provider since it started. Core NATS, subject rates.<pool>.<rate_limit_key>, each second
+    while requests are sent or wait, and at once after a 429. Counts are absolute, so a lost report is harmless.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -845,7 +845,7 @@ Global___RateReport: _TypeAlias = RateReport  # noqa: Y015
 
 @_typing.final
 class RateQuota(_message.Message):
-    """Rate limit of a provider, computed by the leader. Key-value bucket QUOTAS, key <rate_limit_key>."""
+    """Rate limit of a provider, computed by the leader. Key-value bucket QUOTAS, key <pool>.<rate_limit_key>."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -877,12 +877,12 @@ class RateQuota(_message.Message):
     rate_limit_key: _builtins.str
     """Identifies provider and API key."""
     requests_per_second: _builtins.float
-    """Requests per second of all workers together; unset while no limit is known."""
+    """Requests per second of all workers together, of all pools that share the key; unset while no limit is known."""
     tokens_per_second: _builtins.float
-    """Tokens per second of all workers together; unset while no limit is known."""
+    """Tokens per second, counted likewise; unset while no limit is known."""
     @_builtins.property
     def shares(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Worker to its quota share, 0 to 1; they sum to at most 1. Other workers use the smallest share."""
+        """Worker of the pool to its quota share, 0 to 1; they sum to at most 1. Other workers use the smallest share."""
 
     @_builtins.property
     def resume_at(self) -> _timestamp_pb2.Timestamp:

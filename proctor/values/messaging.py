@@ -15,7 +15,7 @@ PROGRESS_OF_ALL_RUNS = "progress.*"
 STATES_OF_ALL_RUNS = "states.*"
 OUTCOMES_OF_ALL_RUNS = "outcomes.*"
 ALL_WORK = "work.>"
-ALL_RATES = "rates.*"
+ALL_RATES = "rates.*.*"
 ALL_BUNDLES = "bundles.*"
 ALL_ARTIFACTS = "artifacts.*"
 ALL_BUDGETS = "budgets.*"
@@ -144,9 +144,35 @@ def budget_subject(pool: str) -> str:
     return f"budgets.{pool}"
 
 
-def rate_subject(rate_limit_key: str) -> str:
+def rate_subject(pool: str, rate_limit_key: str) -> str:
     """Core NATS: what a worker sent to a provider under one key, and what the provider refused."""
-    return f"rates.{rate_limit_key}"
+    return f"rates.{pool}.{rate_limit_key}"
+
+
+def rates_of_pool(pool: str) -> str:
+    """Filter for the rates that the workers of a pool report."""
+    return rate_subject(pool, "*")
+
+
+def pool_of_rates(subject: str) -> str:
+    """The pool in a subject of `rate_subject`."""
+    return subject.split(".")[1]
+
+
+def quota_key(pool: str, rate_limit_key: str) -> str:
+    """The key in the bucket QUOTAS: what the workers of a pool may ask a provider under one key."""
+    return f"{pool}.{rate_limit_key}"
+
+
+def quotas_of_pool(pool: str) -> str:
+    """Filter for the keys of a pool in the bucket QUOTAS."""
+    return quota_key(pool, "*")
+
+
+def split_quota_key(name: str) -> tuple[str, str]:
+    """Pool and rate limit key in a key of `quota_key`."""
+    pool, _, rate_limit_key = name.partition(".")
+    return pool, rate_limit_key
 
 
 def shard_message_id(run_id: str, epoch: int, shard: int, attempt: int, part: int = 0) -> str:

@@ -135,7 +135,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         refuse_used_file=refuse_used_file,
         storage=storage,
     )
-    rate_limits = make_rate_limits(settings, connections)
+    rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
     progress = make_progress(settings, connections)
     workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
     runs = make_runs(

@@ -72,6 +72,7 @@ def make_topics(resources: WorkerResources, *, engine: Engine, limiters: RateLim
     rates = NatsRateLimits(
         connection=jetstream.connection,
         bucket=Bucket(jetstream=jetstream, spec=streams.QUOTAS_BUCKET),
+        pool=identity.pool.name,
         worker_id=identity.worker_id,
         limiters=limiters,
         clock=clock,

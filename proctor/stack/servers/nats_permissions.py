@@ -72,7 +72,7 @@ def _worker_permissions(pool: str) -> Permissions:
         (
             messaging.work_of_pool(pool),
             messaging.OUTCOMES_OF_ALL_RUNS,
-            messaging.ALL_RATES,
+            messaging.rates_of_pool(pool),
             messaging.bundle_subject(pool),
             messaging.artifact_subject(pool),
             messaging.budget_subject(pool),

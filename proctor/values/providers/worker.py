@@ -6,6 +6,9 @@ from proctor.values.contract_enum import ContractEnum
 
 # Time for a worker's requests in flight when it stops, unless its setting says otherwise.
 DEFAULT_DRAIN_SECONDS = 20.0
+# Of workers that report more at a time, those that were heard last are known. A worker names itself, so one
+# alone could fill the memory of the scheduler.
+MAX_POOL_WORKERS = 4096
 
 
 class WorkerState(ContractEnum):

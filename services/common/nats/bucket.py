@@ -110,12 +110,15 @@ class Bucket:
             await _stop(watcher)
         return found
 
-    async def watch(self) -> AsyncIterator[BucketEntry]:
-        """Every key as it is now and each change after, for ever; after an outage all keys come again."""
+    async def watch(self, key_filter: str = ">") -> AsyncIterator[BucketEntry]:
+        """Each key that matches as it is now and each change after, for ever.
+
+        After an outage all these keys come again.
+        """
         backoff = RetryBackoff(MAX_BACKOFF_SECONDS, _MAX_WATCH_BACKOFF_SECONDS)
         while True:
             try:
-                async for entry in self._watch_once(backoff):
+                async for entry in self._watch_once(key_filter, backoff):
                     yield entry
             except TRANSIENT_NATS as error:
                 log.info("watch repeated", bucket=self._spec.name, error=repr(error))
@@ -123,12 +126,12 @@ class Bucket:
             # A bucket that is made anew again and again must not become a busy loop.
             await asyncio.sleep(FIRST_BACKOFF_SECONDS * 4)
 
-    async def _watch_once(self, backoff: RetryBackoff) -> AsyncIterator[BucketEntry]:
+    async def _watch_once(self, key_filter: str, backoff: RetryBackoff) -> AsyncIterator[BucketEntry]:
         bucket = await self._open()
         # Before the watch: a bucket that is made anew in between is noticed at the next check.
         born = await self._jetstream.bucket_generation(self._spec)
         with cancellation_kept():
-            watcher = await bucket.watchall()
+            watcher = await bucket.watch(key_filter)
         backoff.reset()
         loop = asyncio.get_running_loop()
         reconnects, checked = self._jetstream.reconnects, loop.time()

@@ -1,9 +1,9 @@
 """The leader turns rate reports into quotas: a rate for each key, and each worker's share of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
 from services.common.clock import Clock
 from services.common.lifecycle import every
@@ -15,6 +15,7 @@ from services.scheduler.rate_limits.rate_meter import (
     RateLimitTracker,
     RateMeter,
     RateQuota,
+    SharedKey,
 )
 
 # The floor of a quota: a share of the rate limit that workers without recent requests get too.
@@ -31,19 +32,27 @@ _ROUND_SECONDS = 0.5
 _REPEAT_SECONDS = 10.0
 # A share that changes by less is not worth a message.
 _SMALL_CHANGE = 0.1
+W = TypeVar("W")
+
+
+class QuotaKey(NamedTuple):
+    """The workers of a pool follow the quotas of their pool."""
+
+    pool: str
+    rate_limit_key: str
 
 
 class QuotaStore(Protocol):
-    """Quotas by rate limit key, where workers watch them. A quota holds until it is replaced or deleted."""
+    """Quotas where workers watch them. A quota holds until it is replaced or deleted."""
 
-    async def put(self, rate_limit_key: str, quota: RateQuota) -> None: ...
+    async def put(self, key: QuotaKey, quota: RateQuota) -> None: ...
 
-    async def delete(self, rate_limit_key: str) -> None: ...
+    async def delete(self, key: QuotaKey) -> None: ...
 
-    async def stored(self) -> Mapping[str, RateQuota]: ...
+    async def stored(self) -> Mapping[QuotaKey, RateQuota]: ...
 
 
-def quota_shares(needed: Mapping[str, float]) -> Mapping[str, float]:
+def quota_shares(needed: Mapping[W, float]) -> Mapping[W, float]:
     """Shares by the rate that each worker needs, above a small floor; they sum to 1.
 
     It includes waiting requests, so that a worker with a small share and a queue catches up within a few
@@ -59,17 +68,25 @@ def quota_shares(needed: Mapping[str, float]) -> Mapping[str, float]:
     return {worker: floor + above * rate / total for worker, rate in needed.items()}
 
 
-def quota_for(meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: datetime) -> RateQuota:
-    """`now` is the monotonic time by which reports were recorded, `clock_time` the time of day."""
+def quotas_for(
+    meter: RateMeter, limit: AdaptiveLimit, now: float, clock_time: datetime
+) -> Mapping[str, RateQuota]:
+    """By pool: the same limits for each, and the shares of its own workers.
+
+    `now` is the monotonic time by which reports were recorded, `clock_time` the time of day.
+    """
     measured = meter.measure(now)
     tokens = measured.allowed_tokens_per_second
-    return RateQuota(
+    quota = RateQuota(
         # Once for each round: a step changes the limit.
         requests_per_second=limit.step(measured, now),
         tokens_per_second=None if tokens is None else BELOW * tokens,
-        shares=quota_shares(meter.needed_rates(now)),
         resume_at=_long_throttle(measured, clock_time),
     )
+    shares: dict[str, dict[str, float]] = {pool: {} for pool in meter.pools}
+    for worker, share in quota_shares(meter.needed_rates(now)).items():
+        shares[worker.pool][worker.worker_id] = share
+    return {pool: replace(quota, shares=of_pool) for pool, of_pool in shares.items()}
 
 
 def _long_throttle(measured: Measured, clock_time: datetime) -> datetime | None:
@@ -100,34 +117,47 @@ class QuotaAssigner:
 
     def __init__(self, lead: AssignQuotas) -> None:
         self._lead = lead
-        self._limits: dict[str, AdaptiveLimit] | None = None
-        self._stored: dict[str, _StoredQuota] = {}
+        self._limits: dict[SharedKey, AdaptiveLimit] = {}
+        # Keys of quotas that workers find, of this leader or an earlier one; None until they are read.
+        self._keys: set[QuotaKey] | None = None
+        self._stored: dict[QuotaKey, _StoredQuota] = {}
         self._began_at = lead.clock.monotonic()
 
     async def assign_all(self) -> None:
         now = self._lead.clock.monotonic()
-        limits = await self._known_limits(now)
+        keys = await self._known_keys(now)
         self._lead.tracker.forget_idle(now)
         meters = self._lead.tracker.meters
-        for key, meter in meters.items():
-            limit = limits.setdefault(key, AdaptiveLimit(now))
-            await self._store(key, quota_for(meter, limit, now, self._lead.clock.now()), now)
-        # A new leader has no reports yet: a missing meter does not prove that a key is unused.
-        if now - self._began_at >= FORGET_AFTER_SECONDS:
-            for key in limits.keys() - meters.keys():
-                await self._lead.store.delete(key)
-                del limits[key]
-                self._stored.pop(key, None)
+        for shared, meter in meters.items():
+            limit = self._limits.setdefault(shared, AdaptiveLimit(now))
+            for pool, quota in quotas_for(meter, limit, now, self._lead.clock.now()).items():
+                await self._store(QuotaKey(pool, shared.rate_limit_key), quota, now)
+        keys.update(self._stored)
+        for key in [each for each in keys if self._is_unused(each, meters, now)]:
+            await self._lead.store.delete(key)
+            keys.discard(key)
+            self._stored.pop(key, None)
+        kept = meters.keys() | map(self._shared, keys)
+        self._limits = {shared: limit for shared, limit in self._limits.items() if shared in kept}
 
-    async def _known_limits(self, now: float) -> dict[str, AdaptiveLimit]:
-        if self._limits is None:
+    async def _known_keys(self, now: float) -> set[QuotaKey]:
+        if self._keys is None:
             stored = await self._lead.store.stored()
-            self._limits = {
-                key: AdaptiveLimit(now, quota.requests_per_second) for key, quota in stored.items()
-            }
-        return self._limits
+            for key, quota in stored.items():
+                self._limits[self._shared(key)] = AdaptiveLimit(now, quota.requests_per_second)
+            self._keys = set(stored)
+        return self._keys
 
-    async def _store(self, key: str, quota: RateQuota, now: float) -> None:
+    def _is_unused(self, key: QuotaKey, meters: Mapping[SharedKey, RateMeter], now: float) -> bool:
+        # A new leader has no reports yet: without a meter a key of the earlier one may be in use.
+        is_known = key in self._stored or now - self._began_at >= FORGET_AFTER_SECONDS
+        return is_known and self._shared(key) not in meters
+
+    def _shared(self, key: QuotaKey) -> SharedKey:
+        """A pool that the pools file has no more is a group of its own."""
+        return SharedKey(self._lead.tracker.groups.get(key.pool, key.pool), key.rate_limit_key)
+
+    async def _store(self, key: QuotaKey, quota: RateQuota, now: float) -> None:
         stored = self._stored.get(key)
         # Most keys are never limited; without a quota workers send as they like.
         if stored is None and not quota.has_limit:
@@ -136,7 +166,10 @@ class QuotaAssigner:
             return
         await self._lead.store.put(key, quota)
         if stored is None or stored.quota.requests_per_second != quota.requests_per_second:
-            log.info("quota assigned", rate_limit_key=key, requests_per_second=quota.requests_per_second)
+            rate = quota.requests_per_second
+            log.info(
+                "quota assigned", pool=key.pool, rate_limit_key=key.rate_limit_key, requests_per_second=rate
+            )
         self._stored[key] = _StoredQuota(quota, now)
 
 

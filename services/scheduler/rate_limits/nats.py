@@ -1,5 +1,6 @@
 """Rate reports from core NATS, and quotas in the bucket QUOTAS."""
 
+import re
 from collections.abc import Mapping
 
 from google.protobuf.message import DecodeError
@@ -7,12 +8,13 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.messaging import ALL_RATES
+from proctor.values import messaging
 from proctor.wire.convert import Codec
 from services.common.bounded_messages import read_message
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket
 from services.common.structured_logs import get_logger
+from services.scheduler.rate_limits.assign_quotas import QuotaKey
 from services.scheduler.rate_limits.rate_meter import (
     RateLimitTracker,
     RateQuota,
@@ -25,9 +27,18 @@ log = get_logger()
 REPORT = Codec(RateReport, work_messages_pb2.RateReport)
 QUOTA = Codec(RateQuota, work_messages_pb2.RateQuota, unpaired={"rate_limit_key"})
 
+# A key becomes a part of a key in the bucket.
+_KEY = re.compile(r"[\w-]{1,64}", re.ASCII)
+# Far above the name of a pool and of a host. A quota has the ids of all workers of its pool, up to a MiB.
+_MAX_WORKER_ID_CHARACTERS = 200
+
 
 class NatsRateReports:
-    """Receives rate reports. Lost ones do no harm; the client renews the subscription after an outage."""
+    """Receives rate reports. Lost ones do no harm; the client renews the subscription after an outage.
+
+    The pool is that of the subject, since NATS lets a worker send to the subjects of its own pool only. A
+    message that JetStream delivers here for a worker has the subject under which it was stored.
+    """
 
     def __init__(
         self, connection: Client, tracker: RateLimitTracker, budget: RequestRetryBudget, clock: Clock
@@ -38,7 +49,7 @@ class NatsRateReports:
         self._clock = clock
 
     async def start(self) -> None:
-        await self._connection.subscribe(ALL_RATES, cb=self._record)
+        await self._connection.subscribe(messaging.ALL_RATES, cb=self._record)
 
     async def _record(self, message: Msg) -> None:
         try:
@@ -46,8 +57,18 @@ class NatsRateReports:
         except DecodeError:
             log.warning("unreadable rate report", subject=message.subject)
             return
-        self._tracker.record(report, self._clock.monotonic())
-        self._budget.record(report)
+        pool = messaging.pool_of_rates(message.subject)
+        if pool not in self._tracker.groups or not _is_sound(report, pool, message.subject):
+            log.warning("rate report dropped", subject=message.subject, rate_limit_key=report.rate_limit_key)
+            return
+        self._tracker.record(pool, report, self._clock.monotonic())
+        self._budget.record(pool, report)
+
+
+def _is_sound(report: RateReport, pool: str, subject: str) -> bool:
+    is_key = _KEY.fullmatch(report.rate_limit_key) is not None
+    is_of_subject = subject == messaging.rate_subject(pool, report.rate_limit_key)
+    return is_key and is_of_subject and len(report.worker_id) <= _MAX_WORKER_ID_CHARACTERS
 
 
 class NatsQuotas:
@@ -56,19 +77,20 @@ class NatsQuotas:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
 
-    async def put(self, rate_limit_key: str, quota: RateQuota) -> None:
+    async def put(self, key: QuotaKey, quota: RateQuota) -> None:
         message = QUOTA.to_proto(quota)
-        message.rate_limit_key = rate_limit_key
-        await self._bucket.put(rate_limit_key, message.SerializeToString())
+        message.rate_limit_key = key.rate_limit_key
+        await self._bucket.put(messaging.quota_key(*key), message.SerializeToString())
 
-    async def delete(self, rate_limit_key: str) -> None:
-        await self._bucket.delete(rate_limit_key)
+    async def delete(self, key: QuotaKey) -> None:
+        await self._bucket.delete(messaging.quota_key(*key))
 
-    async def stored(self) -> Mapping[str, RateQuota]:
-        found: dict[str, RateQuota] = {}
-        for key, value in (await self._bucket.entries()).items():
+    async def stored(self) -> Mapping[QuotaKey, RateQuota]:
+        found: dict[QuotaKey, RateQuota] = {}
+        for name, value in (await self._bucket.entries(messaging.quotas_of_pool("*"))).items():
+            key = QuotaKey(*messaging.split_quota_key(name))
             try:
                 found[key] = QUOTA.from_proto(work_messages_pb2.RateQuota.FromString(value))
             except DecodeError:
-                log.warning("unreadable quota", rate_limit_key=key)
+                log.warning("unreadable quota", pool=key.pool, rate_limit_key=key.rate_limit_key)
         return found

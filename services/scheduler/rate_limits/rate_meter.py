@@ -1,10 +1,12 @@
 """Rate reports of workers, added up by key and by run, and the quotas that answer them."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+from proctor.values.providers.worker import MAX_POOL_WORKERS
 
 # Rates are means over this time. Workers report each second, and more often when they are rate limited.
 _WINDOW_SECONDS = 3.0
@@ -18,7 +20,24 @@ FORGET_AFTER_SECONDS = 600.0
 MIN_REQUEST_RETRIES = 100
 # Far above the runs at a time; it bounds the memory of a leader that lives for months.
 _MAX_CACHED_RUNS = 1000
+# As many as a worker knows: the pool's own key, and one for each server that orders name.
+_MAX_GROUP_KEYS = 257
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
+
+
+class WorkerOfPool(NamedTuple):
+    """Workers name themselves, and NATS lets them name their own pool only."""
+
+    pool: str
+    worker_id: str
+
+
+class SharedKey(NamedTuple):
+    """An API key, or a server that is asked without one, which the pools of a group share."""
+
+    group: str
+    rate_limit_key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +114,20 @@ class _WorkerMeter:
 
 
 class RateMeter:
-    """The reports about one key."""
+    """The reports about one key, by pool and worker. Pools that are silent are known for as long as it is."""
 
     def __init__(self) -> None:
         self.reported_at = float("-inf")
-        self._workers: dict[str, _WorkerMeter] = {}
+        self._pools: dict[str, dict[str, _WorkerMeter]] = {}
         self._rate_limited = 0
 
-    def record(self, report: RateReport, now: float) -> None:
-        self._rate_limited += self._workers.setdefault(report.worker_id, _WorkerMeter()).record(report, now)
+    @property
+    def pools(self) -> Iterable[str]:
+        return self._pools
+
+    def record(self, pool: str, report: RateReport, now: float) -> None:
+        worker = _latest(self._pools.setdefault(pool, {}), report.worker_id, _WorkerMeter, MAX_POOL_WORKERS)
+        self._rate_limited += worker.record(report, now)
         self.reported_at = now
 
     def measure(self, now: float) -> Measured:
@@ -121,18 +145,26 @@ class RateMeter:
             resume_at=max(resumptions, default=None),
         )
 
-    def needed_rates(self, now: float) -> Mapping[str, float]:
+    def needed_rates(self, now: float) -> Mapping[WorkerOfPool, float]:
         """The rate that each worker needs: what it sends in a second and what waits there."""
         return {
-            worker_id: max(0.0, worker.accepted_per_second())
+            name: max(0.0, worker.accepted_per_second())
             + (worker.latest.requests_waiting_for_quota if worker.latest else 0)
-            for worker_id, worker in self.forget_silent(now).items()
+            for name, worker in self.forget_silent(now).items()
         }
 
-    def forget_silent(self, now: float) -> Mapping[str, _WorkerMeter]:
+    def forget_silent(self, now: float) -> Mapping[WorkerOfPool, _WorkerMeter]:
         """Returns the other workers."""
-        self._workers = {name: worker for name, worker in self._workers.items() if not worker.is_silent(now)}
-        return self._workers
+        self._pools = {
+            pool: {name: worker for name, worker in workers.items() if not worker.is_silent(now)}
+            for pool, workers in self._pools.items()
+        }
+        return dict(self._live())
+
+    def _live(self) -> Iterator[tuple[WorkerOfPool, _WorkerMeter]]:
+        for pool, workers in self._pools.items():
+            for name, worker in workers.items():
+                yield WorkerOfPool(pool, name), worker
 
 
 def _least(values: Iterable[float | None]) -> float | None:
@@ -140,21 +172,29 @@ def _least(values: Iterable[float | None]) -> float | None:
 
 
 class RateLimitTracker:
-    def __init__(self) -> None:
-        self._meters: dict[str, RateMeter] = {}
+    """Reports by group and key. `groups` has the group of each pool (`key_groups`)."""
+
+    def __init__(self, groups: Mapping[str, str]) -> None:
+        self.groups = groups
+        # The key with the oldest report comes first.
+        self._meters: dict[str, dict[str, RateMeter]] = {}
 
     @property
-    def meters(self) -> Mapping[str, RateMeter]:
-        return self._meters
+    def meters(self) -> Mapping[SharedKey, RateMeter]:
+        found = ((group, meters.items()) for group, meters in self._meters.items())
+        return {SharedKey(group, key): meter for group, meters in found for key, meter in meters}
 
-    def record(self, report: RateReport, now: float) -> None:
-        self._meters.setdefault(report.rate_limit_key, RateMeter()).record(report, now)
+    def record(self, pool: str, report: RateReport, now: float) -> None:
+        """Raises KeyError for a pool that has no group."""
+        meters = self._meters.setdefault(self.groups[pool], {})
+        _latest(meters, report.rate_limit_key, RateMeter, _MAX_GROUP_KEYS).record(pool, report, now)
 
     def forget_idle(self, now: float) -> None:
         """Drops keys without reports for ten minutes, and silent workers."""
         oldest = now - FORGET_AFTER_SECONDS
-        self._meters = {key: meter for key, meter in self._meters.items() if meter.reported_at >= oldest}
-        for meter in self._meters.values():
+        for group, meters in self._meters.items():
+            self._meters[group] = {key: each for key, each in meters.items() if each.reported_at >= oldest}
+        for meter in self.meters.values():
             meter.forget_silent(now)
 
 
@@ -167,27 +207,41 @@ class RequestRetryBudget:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._counts: dict[str, dict[tuple[str, str], int]] = {}
+        # By pool and run, so that no pool has a part in what is known of the runs of another.
+        self._counts: dict[str, dict[str, dict[tuple[str, str], int]]] = {}
         self._spent_before: dict[str, tuple[int, int]] = {}
 
-    def record(self, report: RateReport) -> None:
+    def record(self, pool: str, report: RateReport) -> None:
+        runs = self._counts.setdefault(pool, {})
         for run_id, count in report.request_retries.items():
-            self._counts.setdefault(run_id, {})[report.rate_limit_key, report.worker_id] = count
-        _forget_first(self._counts)
+            counts = runs.setdefault(run_id, {})
+            counts[report.rate_limit_key, report.worker_id] = count
+            _forget_first(counts, MAX_POOL_WORKERS)
+        _forget_first(runs, _MAX_CACHED_RUNS)
 
-    def is_spent(self, run_id: str, epoch: int, total: int) -> bool:
-        """Whether a run of `total` samples has used its budget, which begins with the epoch's first call."""
-        spent = sum(self._counts.get(run_id, {}).values())
+    def is_spent(self, pool: str, run_id: str, epoch: int, total: int) -> bool:
+        """Whether a run of `total` samples has used its budget, which begins with the epoch's first call.
+
+        `pool` is the one that the run is dispatched to. What other pools report of the run does not count.
+        """
+        spent = sum(self._counts.get(pool, {}).get(run_id, {}).values())
         known_epoch, before = self._spent_before.get(run_id, (0, 0))
         if known_epoch != epoch:
             before = spent
             self._spent_before[run_id] = (epoch, before)
-            _forget_first(self._spent_before)
+            _forget_first(self._spent_before, _MAX_CACHED_RUNS)
         return spent - before > max(MIN_REQUEST_RETRIES, self._share * total)
 
 
-def _forget_first(known: dict[str, T]) -> None:
-    while len(known) > _MAX_CACHED_RUNS:
+def _latest(known: dict[K, T], key: K, make: Callable[[], T], limit: int) -> T:
+    """The value of the key, made if needed, which becomes the last one. Drops the first beyond the limit."""
+    value = known[key] = known.pop(key, None) or make()
+    _forget_first(known, limit)
+    return value
+
+
+def _forget_first(known: dict[K, T], limit: int) -> None:
+    while len(known) > limit:
         del known[next(iter(known))]
 
 
@@ -207,19 +261,17 @@ class ProviderRate:
     resume_at: datetime | None
 
 
-def provider_rates(
-    tracker: RateLimitTracker, pool_of: Mapping[str, str], now: float, clock_time: datetime
-) -> list[ProviderRate]:
-    """Rates of providers that are asked now, by their pools. `pool_of` has the pools of live workers."""
-    rates = [_rate(meter, pool_of, now, clock_time) for meter in tracker.meters.values()]
+def provider_rates(tracker: RateLimitTracker, now: float, clock_time: datetime) -> list[ProviderRate]:
+    """Rates of providers that are asked now, by their pools."""
+    rates = [_rate(meter, now, clock_time) for meter in tracker.meters.values()]
     return sorted((rate for rate in rates if rate.pools), key=lambda rate: rate.pools)
 
 
-def _rate(meter: RateMeter, pool_of: Mapping[str, str], now: float, clock_time: datetime) -> ProviderRate:
+def _rate(meter: RateMeter, now: float, clock_time: datetime) -> ProviderRate:
     measured = meter.measure(now)
     resume_at = measured.resume_at
     return ProviderRate(
-        pools=tuple(sorted({pool_of[name] for name in meter.needed_rates(now) if name in pool_of})),
+        pools=tuple(sorted({worker.pool for worker in meter.needed_rates(now)})),
         requests_per_second=max(measured.accepted_per_second, 0.0),
         requests_waiting_for_quota=measured.requests_waiting_for_quota,
         rate_limited=measured.rate_limited,

@@ -2,7 +2,6 @@
 
 # ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import grpc
@@ -31,7 +30,6 @@ from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import brief_to_proto
 from services.scheduler.workers.proto import WORKER
-from services.scheduler.workers.worker import Worker
 
 # Some 32 years: more than any limit allows, and far within what `timedelta` holds.
 _MAX_SECONDS = 10**9
@@ -110,12 +108,11 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
             # Not those of the forecast, which may be older: a user who changed a limit reads it back at once.
             limits=limits_to_proto(await self.limits.limits()),
             users=[_USER_COUNTS.to_proto(each) for each in queue.users],
-            rates=[_RATE.to_proto(rate) for rate in self._rates(queue.workers)],
+            rates=[_RATE.to_proto(rate) for rate in self._rates()],
         )
 
-    def _rates(self, workers: Sequence[Worker]) -> list[ProviderRate]:
-        pool_of = {worker.worker_id: worker.pool for worker in workers}
-        return provider_rates(self.rates, pool_of, self.clock.monotonic(), self.clock.now())
+    def _rates(self) -> list[ProviderRate]:
+        return provider_rates(self.rates, self.clock.monotonic(), self.clock.now())
 
     async def GetLimits(
         self, request: queue_pb2.GetLimitsRequest, context: RpcContext

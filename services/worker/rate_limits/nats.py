@@ -25,10 +25,18 @@ class NatsRateLimits:
     """A lost report does no harm: all its counts are since the worker started."""
 
     def __init__(
-        self, connection: Client, bucket: Bucket, worker_id: str, limiters: RateLimiters, clock: Clock
+        self,
+        *,
+        connection: Client,
+        bucket: Bucket,
+        pool: str,
+        worker_id: str,
+        limiters: RateLimiters,
+        clock: Clock,
     ) -> None:
         self._connection = connection
         self._bucket = bucket
+        self._pool = pool
         self._worker_id = worker_id
         self._limiters = limiters
         self._clock = clock
@@ -48,7 +56,7 @@ class NatsRateLimits:
 
     async def follow_quotas(self) -> None:
         """Runs until cancelled. The last quota stays in force without a leader."""
-        async for entry in self._bucket.watch():
+        async for entry in self._bucket.watch(messaging.quotas_of_pool(self._pool)):
             self._on_quota(entry)
 
     def _is_due(self, limiter: ProviderRateLimiter, now: float) -> bool:
@@ -60,7 +68,7 @@ class NatsRateLimits:
         """A report that does not fit a message does not block the others."""
         try:
             payload = self._to_proto(limiter).SerializeToString()
-            await self._connection.publish(messaging.rate_subject(limiter.key), payload)
+            await self._connection.publish(messaging.rate_subject(self._pool, limiter.key), payload)
         except TRANSIENT_NATS as error:
             log.info("rates not reported", rate_limit_key=limiter.key, error=repr(error))
         except ValueError as error:
@@ -83,15 +91,16 @@ class NatsRateLimits:
 
     def _on_quota(self, entry: BucketEntry) -> None:
         """A deleted quota leaves no limit: no worker has sent requests for a long time."""
+        _, key = messaging.split_quota_key(entry.key)
         try:
             quota = work_messages_pb2.RateQuota.FromString(entry.value or b"")
         except DecodeError as error:
-            log.warning("unreadable quota", rate_limit_key=entry.key, error=str(error))
+            log.warning("unreadable quota", rate_limit_key=key, error=str(error))
             return
-        self._quotas[entry.key] = quota
+        self._quotas[key] = quota
         if entry.value is None:
-            del self._quotas[entry.key]
-        limiter = self._limiters.by_key(entry.key)
+            del self._quotas[key]
+        limiter = self._limiters.by_key(key)
         if limiter is not None:
             limiter.apply_quota(quota_from_proto(quota, self._worker_id))
 

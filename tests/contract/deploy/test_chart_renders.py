@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.contract.deploy.rendered import objects
+from tests.contract.deploy.rendered import objects, pods
 from tests.contract.deploy.settings import SETTINGS
 from tests.harness import kubernetes_schemas as schemas
 from tests.harness.helm import PACKAGES, lint, template
@@ -72,3 +73,16 @@ def test_pods_over_several_nodes_are_valid_pods(version: str) -> None:
         metadata = {"name": part, **pod["metadata"]}
         document = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
         schemas.validate_own(document, version)
+
+
+def test_each_key_of_a_secret_has_a_variable_of_its_own() -> None:
+    """The scheduler tells by it which pools share a rate limit."""
+    [file] = [each for each in objects("many-pools") if each["metadata"]["name"] == "proctor-pools"]
+    pools = {pool["name"]: pool for pool in yaml.safe_load(file["data"]["pools.yaml"])["pools"]}
+    variables = {name: pool["api_key_env"] for name, pool in pools.items() if "api_key_env" in pool}
+    assert variables["openai"] == "PROVIDER_PROVIDER_KEYS_OPENAI"
+    assert len(set(variables.values())) == len(variables) > 1
+    for name, variable in variables.items():
+        [worker] = [pod for found, pod in pods("many-pools") if found == f"proctor-worker-{name}"]
+        [container] = worker["spec"]["containers"]
+        assert f"{variable}_FILE" in {each["name"] for each in container["env"]}

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
-from services.scheduler.rate_limits.assign_quotas import quota_for
+from services.scheduler.rate_limits.assign_quotas import quotas_for
 from services.scheduler.rate_limits.rate_meter import RateMeter, RateQuota, RateReport
 from tests.fakes.scheduler.token_bucket import TokenBucket
 
+POOL = "remote"
 TICK = 0.01
 ROUND = 0.5
 QUOTA_DELAY = 0.5
@@ -145,7 +146,7 @@ class SimulatedRateLimits:
             worker.send(self.now, self.provider)
             report = worker.report(self.now)
             if report is not None and has_leader:
-                self.meter.record(report, self.now)
+                self.meter.record(POOL, report, self.now)
         if has_leader and self.now >= self.round_at:
             self.round_at += ROUND
             self._settle()
@@ -153,8 +154,9 @@ class SimulatedRateLimits:
             self._on_report(self.quotas.popleft()[1])
 
     def _settle(self) -> None:
-        quota = quota_for(self.meter, self.limit, self.now, clock_time(self.now))
-        self.quotas.append((self.now + QUOTA_DELAY, quota))
+        quotas = quotas_for(self.meter, self.limit, self.now, clock_time(self.now))
+        if POOL in quotas:
+            self.quotas.append((self.now + QUOTA_DELAY, quotas[POOL]))
 
     def _on_report(self, quota: RateQuota) -> None:
         self.quota_rate = quota.requests_per_second

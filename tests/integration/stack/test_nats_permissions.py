@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
-from proctor.stack.servers.nats import NatsServer, prepare_nats
+from proctor.stack.servers.nats import NatsServer
 from proctor.stack.servers.nats_permissions import authorization_block, password_variable, permissions_of
 from proctor.stack.supervision.addresses import choose_addresses, split_address
 from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
@@ -29,7 +29,6 @@ from services.common.nats.streams import (
     RUNS_BUCKET,
     SWITCHES_BUCKET,
     WORKERS_BUCKET,
-    StreamMaker,
     outcome_consumer,
     work_consumer,
     work_stream,
@@ -40,6 +39,7 @@ from services.worker.consumer.nats_quarantine import NatsQuarantine
 from tests.fakes.eventually import eventually
 from tests.fakes.pools import provider_pool
 from tests.fakes.worker.worker_harness import always, work_shard
+from tests.integration.stack.nats_members import member, nats_with_users
 
 WAIT_SECONDS = 0.5
 POOLS = ("a", "b")
@@ -50,47 +50,8 @@ POOL = provider_pool("a")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
-    folder = tmp_path_factory.mktemp("nats")
-    [address] = choose_addresses(1)
-    made = prepare_nats(folder, address, POOLS)
-    context = ChildContext(folder / "log", report=print, on_change=lambda: None)
-    child = SupervisedChild(made.child(), context)
-    try:
-        await child.first_ready
-        scheduler = await connect_nats(made.url("scheduler"), "scheduler")
-        await StreamMaker(scheduler, POOLS).make_missing()
-        await scheduler.close()
+    async with nats_with_users(tmp_path_factory.mktemp("nats"), POOLS) as made:
         yield made
-    finally:
-        await child.stop()
-
-
-class Member:
-    """A connection as one user, and what the server has forbidden it."""
-
-    def __init__(self) -> None:
-        self.refused: list[str] = []
-        self.client = Client()
-
-    async def _note(self, error: Exception) -> None:
-        self.refused.append(str(error).lower())
-
-    async def connect(self, server: NatsServer, user: str) -> None:
-        await self.client.connect(
-            server.url(user), error_cb=self._note, inbox_prefix=messaging.inbox_prefix(user)
-        )
-
-    async def is_refused(self) -> bool:
-        """Whether the server has forbidden something by the time that it answers a ping."""
-        await self.client.flush()
-        await asyncio.wait_for(self.client.flush(), WAIT_SECONDS * 4)
-        return any("permissions violation" in each for each in self.refused)
-
-
-async def member(server: NatsServer, user: str) -> Member:
-    made = Member()
-    await made.connect(server, user)
-    return made
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -150,6 +111,8 @@ async def test_a_service_cannot_listen_to_what_is_not_its_own(
         ("worker-a", "$KV.WORKERS.b.w"),
         ("worker-a", "$KV.SWITCHES.b"),
         ("worker-a", "$KV.QUARANTINE.b.r.1.0.7"),
+        ("worker-a", "rates.b.0123456789abcdef"),
+        ("worker-a", "rates.a"),
         ("worker-a", "work.b.m.high.r"),
         ("worker-a", f"$JS.API.STREAM.INFO.{OTHERS}"),
         ("worker-a", f"$JS.API.STREAM.MSG.GET.{OTHERS}"),

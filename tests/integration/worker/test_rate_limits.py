@@ -16,7 +16,7 @@ from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
-from services.scheduler.rate_limits.assign_quotas import AssignQuotas
+from services.scheduler.rate_limits.assign_quotas import AssignQuotas, QuotaKey
 from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RequestRetryBudget
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
@@ -29,6 +29,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 from tests.fakes.worker.worker_harness import (
+    POOL,
     RUN,
     WorkerHarness,
     work_shard,
@@ -40,6 +41,7 @@ from tests.harness.model_server_process import ModelServerProcess, model_server_
 from tests.harness.servers import RunningServer
 
 ONE_TRY = {"max_tries": "1"}
+GROUPS = {POOL.name: POOL.name}
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ async def model_server() -> AsyncIterator[ModelServerProcess]:
 async def leader(nats_url: str) -> AsyncIterator[NatsQuotas]:
     """What the leading scheduler does for rate limits; gives the bucket that it writes to."""
     connection = await connect_nats(nats_url, "leader")
-    clock, tracker = SystemClock(), RateLimitTracker()
+    clock, tracker = SystemClock(), RateLimitTracker(GROUPS)
     quotas = NatsQuotas(Bucket(JetStream(connection), streams.QUOTAS_BUCKET))
     await NatsRateReports(connection, tracker, RequestRetryBudget(0.2), clock).start()
     leading = asyncio.create_task(AssignQuotas(tracker, quotas, clock).lead(), name="assign quotas")
@@ -138,7 +140,7 @@ async def test_time_in_the_rate_limiter_is_no_request_time(
 async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
-    limiter = rate_limit_key("openai", model_server.url, None)
+    limiter = QuotaKey(POOL.name, rate_limit_key("openai", model_server.url, None))
     await model_server.control(rate_limit={"rate": 40, "burst": 10})
     await send_samples(harness, 1600)
     async with leader(nats.address) as quotas:
@@ -164,7 +166,7 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
     assert rate < 1.5 * quota.requests_per_second
 
 
-async def quotas_of(nats_url: str) -> dict[str, RateQuota]:
+async def quotas_of(nats_url: str) -> dict[QuotaKey, RateQuota]:
     connection = await connect_nats(nats_url, "reader")
     try:
         return dict(await NatsQuotas(Bucket(JetStream(connection), streams.QUOTAS_BUCKET)).stored())
@@ -175,7 +177,7 @@ async def quotas_of(nats_url: str) -> dict[str, RateQuota]:
 async def test_an_allowed_limit_is_kept_before_the_first_429(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
-    limiter = rate_limit_key("openai", model_server.url, None)
+    limiter = QuotaKey(POOL.name, rate_limit_key("openai", model_server.url, None))
     headers = {"limit": "1200", "remaining": "1199", "reset": "50ms"}
     named = {f"x-ratelimit-{name}-requests": value for name, value in headers.items()}
     await model_server.control(headers=named, latency_seconds=0.02)
@@ -195,7 +197,7 @@ async def test_an_allowed_limit_is_kept_before_the_first_429(
 async def test_workers_learn_when_a_run_has_spent_its_request_retry_budget(nats: RunningServer) -> None:
     connection = await connect_nats(nats.address, "scheduler")
     budget, bucket = RequestRetryBudget(0.2), Bucket(JetStream(connection), streams.RUNS_BUCKET)
-    await NatsRateReports(connection, RateLimitTracker(), budget, SystemClock()).start()
+    await NatsRateReports(connection, RateLimitTracker(GROUPS), budget, SystemClock()).start()
     controls = NatsRunControls(connection, bucket, budget, SystemClock())
     run = await SchedulerHarness().submit()
 
@@ -208,7 +210,7 @@ async def test_workers_learn_when_a_run_has_spent_its_request_retry_budget(nats:
     report = work_messages_pb2.RateReport(
         worker_id="w1", rate_limit_key="p", request_retries={run.run_id: 101}
     )
-    await connection.publish(messaging.rate_subject("p"), report.SerializeToString())
+    await connection.publish(messaging.rate_subject(run.pool, "p"), report.SerializeToString())
     await eventually(is_reported, "the budget is spent", 5)
     await connection.close()
 
@@ -230,7 +232,15 @@ async def test_a_report_that_does_not_fit_a_message_does_not_block_others(nats: 
         limiter.on_sent()
     limiters.own.sent = 2**63
     bucket = Bucket(JetStream(connection), streams.QUOTAS_BUCKET)
-    await NatsRateLimits(connection, bucket, "w1", limiters, clock).report_due()
+    rates = NatsRateLimits(
+        connection=connection,
+        bucket=bucket,
+        pool=POOL.name,
+        worker_id="w1",
+        limiters=limiters,
+        clock=clock,
+    )
+    await rates.report_due()
     await eventually(lambda: reported == [good.key], "the other limit is reported", 5)
     await connection.close()
 

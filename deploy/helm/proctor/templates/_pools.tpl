@@ -1,3 +1,8 @@
+{{/* The variable of a provider's key. Pools share rate limits by its name, so each key of a Secret has its own. */}}
+{{- define "proctor.apiKeyEnv" -}}
+PROVIDER_{{ printf "%s_%s" .secretName (.key | default "api-key") | upper | replace "-" "_" | replace "." "_" }}
+{{- end }}
+
 {{/* The pools file, as `docs/operations/pools.md` describes it. */}}
 {{- define "proctor.pools" -}}
 {{- $pools := list -}}
@@ -19,7 +24,7 @@
 {{- with .provider }}
 {{- $_ := set $entry "provider" .name -}}
 {{- $_ := set $entry "base_url" .baseUrl -}}
-{{- if .apiKey }}{{ $_ := set $entry "api_key_env" "PROVIDER_API_KEY" }}{{ end -}}
+{{- with .apiKey }}{{ $_ := set $entry "api_key_env" (include "proctor.apiKeyEnv" .) }}{{ end -}}
 {{- if .constrainedField }}{{ $_ := set $entry "constrained_field" .constrainedField }}{{ end -}}
 {{- if .maxTokensField }}{{ $_ := set $entry "max_tokens_field" .maxTokensField }}{{ end -}}
 {{- end }}
@@ -96,8 +101,8 @@ spec:
         {{- with $root.Values.allowedBaseUrls }}
         - {name: PROCTOR_ALLOWED_BASE_URLS, value: {{ join "," . | quote }}}
         {{- end }}
-        {{- if (dig "provider" "apiKey" dict $p).secretName }}
-        - {name: PROVIDER_API_KEY_FILE, value: /etc/proctor/key/key}
+        {{- with (dig "provider" "apiKey" dict $p) }}
+        - {name: {{ include "proctor.apiKeyEnv" . }}_FILE, value: /etc/proctor/key/key}
         {{- end }}
         {{- if eq $p.engine "vllm" }}
         {{- include "proctor.cacheEnv" $p | nindent 8 }}

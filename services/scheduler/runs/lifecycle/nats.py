@@ -40,7 +40,7 @@ class NatsRunControls:
         control = work_messages_pb2.RunControl(
             state=number_of(run.state),
             epoch=run.epoch,
-            is_request_retry_budget_spent=self._budget.is_spent(run.run_id, run.epoch, run.total),
+            is_request_retry_budget_spent=self._budget.is_spent(run.pool, run.run_id, run.epoch, run.total),
             time_left=time_left_to_proto(run.deadline, self._clock.now()),
         )
         try:

@@ -5,43 +5,56 @@ from datetime import timedelta
 
 import pytest
 
-from services.scheduler.rate_limits.assign_quotas import AssignQuotas, QuotaAssigner, quota_shares
+from services.scheduler.rate_limits.assign_quotas import (
+    AssignQuotas,
+    QuotaAssigner,
+    QuotaKey,
+    quota_shares,
+)
 from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RateQuota, RateReport
 from tests.fakes.scheduler.surroundings import SetClock
+
+POOL = "remote"
+# The first two share a key.
+GROUPS = {POOL: POOL, "partner": POOL, "stranger": "stranger"}
 
 
 @dataclass
 class StoredQuotas:
     """The bucket in memory."""
 
-    quotas: dict[str, RateQuota] = field(default_factory=dict)
+    quotas: dict[QuotaKey, RateQuota] = field(default_factory=dict)
     puts: int = 0
 
-    async def put(self, rate_limit_key: str, quota: RateQuota) -> None:
-        self.quotas[rate_limit_key] = quota
+    async def put(self, key: QuotaKey, quota: RateQuota) -> None:
+        self.quotas[key] = quota
         self.puts += 1
 
-    async def delete(self, rate_limit_key: str) -> None:
-        del self.quotas[rate_limit_key]
+    async def delete(self, key: QuotaKey) -> None:
+        del self.quotas[key]
 
-    async def stored(self) -> dict[str, RateQuota]:
+    async def stored(self) -> dict[QuotaKey, RateQuota]:
         return dict(self.quotas)
 
 
 class Stand:
     def __init__(self, **stored: RateQuota) -> None:
-        self.quotas = StoredQuotas(dict(stored))
+        self.quotas = StoredQuotas({QuotaKey(POOL, key): quota for key, quota in stored.items()})
         self.clock = SetClock()
-        self.tracker = RateLimitTracker()
+        self.tracker = RateLimitTracker(GROUPS)
         self.term = QuotaAssigner(AssignQuotas(self.tracker, self.quotas, self.clock))
 
-    async def after(self, seconds: float, *reports: RateReport) -> RateQuota | None:
-        """What is granted then, with these reports having come."""
+    async def after(self, seconds: float, *reports: RateReport, pool: str = POOL) -> RateQuota | None:
+        """What is granted the pool then, with these reports having come."""
         self.clock.seconds += seconds
         for report in reports:
-            self.tracker.record(report, self.clock.monotonic())
+            self.tracker.record(pool, report, self.clock.monotonic())
         await self.term.assign_all()
-        return self.quotas.quotas.get("p")
+        return self.quotas.quotas.get(QuotaKey(pool, "p"))
+
+    @property
+    def keys(self) -> set[str]:
+        return {key.rate_limit_key for key in self.quotas.quotas}
 
 
 def reports(second: float, rate_limited: int = 0, **more: object) -> list[RateReport]:
@@ -98,9 +111,9 @@ async def test_what_the_provider_allows_and_when_it_may_be_asked_is_passed_on() 
 async def test_a_quota_without_a_report_for_ten_minutes_is_dropped() -> None:
     harness = Stand(p=RateQuota(requests_per_second=40.0), old=RateQuota(requests_per_second=1.0))
     await harness.after(300, *reports(0))
-    assert set(harness.quotas.quotas) == {"p", "old"}
+    assert harness.keys == {"p", "old"}
     await harness.after(301)
-    assert set(harness.quotas.quotas) == {"p"}
+    assert harness.keys == {"p"}
     await harness.after(301)
     assert not harness.quotas.quotas
 
@@ -111,6 +124,40 @@ async def test_a_worker_that_is_gone_has_no_share() -> None:
     quota = await harness.after(6, reports(1)[1])
     assert quota is not None
     assert quota.shares == {"w2": 1.0}
+
+
+async def test_pools_that_share_a_key_share_its_limit_and_each_gets_the_shares_of_its_workers() -> None:
+    harness = Stand(p=RateQuota(requests_per_second=40.0))
+    await harness.after(1, RateReport("w1", "p", requests_waiting_for_quota=5))
+    partner = await harness.after(0, RateReport("w1", "p", requests_waiting_for_quota=5), pool="partner")
+    own = harness.quotas.quotas[QuotaKey(POOL, "p")]
+    assert partner is not None
+    assert partner.requests_per_second == own.requests_per_second == 40.0
+    assert partner.shares == own.shares == {"w1": 0.5}
+
+
+async def test_reports_under_the_key_of_another_group_change_nothing_for_it() -> None:
+    harness, alone = Stand(), Stand()
+    for second in range(3):
+        await harness.after(1, *reports(second))
+        await alone.after(1, *reports(second))
+    forged = RateReport("w1", "p", 0, 10**6, 10**6, allowed_requests_per_second=0.01)
+    await harness.after(0, forged, pool="stranger")
+    found = await harness.after(1, *reports(3, rate_limited=30))
+    assert found == await alone.after(1, *reports(3, rate_limited=30))
+    limited = harness.quotas.quotas[QuotaKey("stranger", "p")].requests_per_second
+    assert limited == pytest.approx(0.0098)
+
+
+async def test_invented_keys_are_bounded_and_their_quotas_are_removed() -> None:
+    harness = Stand(old=RateQuota(requests_per_second=40.0))
+    for number in range(4):
+        invented = [
+            RateReport("w1", f"{number}-{key}", allowed_requests_per_second=1.0) for key in range(300)
+        ]
+        await harness.after(1, *invented, pool="stranger")
+    assert len(harness.quotas.quotas) == 257 + 1
+    assert QuotaKey(POOL, "old") in harness.quotas.quotas
 
 
 @pytest.mark.parametrize("needed", [{"a": 0.0, "b": 0.0}, {"a": 1.0, "b": 0.0, "c": 99.0}, {"a": 5.0}])

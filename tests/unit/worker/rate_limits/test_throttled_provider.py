@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from services.scheduler.rate_limits.adaptive_limit import AdaptiveLimit
-from services.scheduler.rate_limits.assign_quotas import quota_for
+from services.scheduler.rate_limits.assign_quotas import quotas_for
 from services.scheduler.rate_limits.rate_meter import RateMeter, RateReport
 from services.worker.rate_limits.limiter import ProviderRateLimiter, QuotaShare, RateLimiters
 from services.worker.rate_limits.waits import MAX_RETRY_AFTER_SECONDS, Backoff
@@ -54,7 +54,8 @@ class Leader:
                 if look % 4 == 0 or limiter.rate_limited > self._limited[limiter.key]:
                     self._report(limiter)
             if look % 2 == 0:
-                quota = quota_for(self._meter, self._limit, CLOCK.monotonic(), CLOCK.now())
+                quotas = quotas_for(self._meter, self._limit, CLOCK.monotonic(), CLOCK.now())
+                quota = quotas["remote"]
                 for limiter in self._limiters:
                     rate = quota.requests_per_second
                     share = None if rate is None else quota.shares[limiter.key] * rate
@@ -67,7 +68,7 @@ class Leader:
         report = RateReport(
             limiter.key, "p", limiter.sent, limiter.rate_limited, limiter.requests_waiting_for_quota, reported
         )
-        self._meter.record(report, CLOCK.monotonic())
+        self._meter.record("remote", report, CLOCK.monotonic())
 
 
 @pytest.fixture
