@@ -1051,7 +1051,7 @@ Global___BudgetUse: _TypeAlias = BudgetUse  # noqa: Y015
 
 @_typing.final
 class ReportBudgetUseRequest(_message.Message):
-    """A worker reports what an execution of a rollout used, before each agent step. Core NATS, subject budgets.<pool>, request and reply; one
+    """A worker reports what an execution of a rollout used, before each agent step and where it leaves the execution. Core NATS, subject budgets.<pool>, request and reply; one
     scheduler answers.
     """
 
@@ -1063,6 +1063,7 @@ class ReportBudgetUseRequest(_message.Message):
     SAMPLE_FIELD_NUMBER: _builtins.int
     EXECUTION_FIELD_NUMBER: _builtins.int
     USED_FIELD_NUMBER: _builtins.int
+    IS_LEFT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -1071,6 +1072,10 @@ class ReportBudgetUseRequest(_message.Message):
     """Number of the sample in the run."""
     execution: _builtins.str
     """Id of this execution of the rollout, 32 hexadecimal digits."""
+    is_left: _builtins.bool
+    """The execution ends without an outcome, for a reason that is not the rollout's: its run ended or lost its slot, or its worker
+    ends. Later executions have the budgets that it had.
+    """
     @_builtins.property
     def proof(self) -> Global___DispatchProof:
         """Proves that the worker was sent the rollout."""
@@ -1088,10 +1093,11 @@ class ReportBudgetUseRequest(_message.Message):
         sample: _builtins.int = ...,
         execution: _builtins.str = ...,
         used: Global___BudgetUse | None = ...,
+        is_left: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["proof", b"proof", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "execution", b"execution", "proof", b"proof", "run_id", b"run_id", "sample", b"sample", "used", b"used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "execution", b"execution", "is_left", b"is_left", "proof", b"proof", "run_id", b"run_id", "sample", b"sample", "used", b"used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1108,6 +1114,7 @@ class ReportBudgetUseResponse(_message.Message):
     EARLIER_FIELD_NUMBER: _builtins.int
     EARLIER_EXECUTIONS_FIELD_NUMBER: _builtins.int
     PRICE_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
     problem: _builtins.str
     """Why it is not recorded, as a sentence; empty where it is."""
     is_refused: _builtins.bool
@@ -1116,11 +1123,15 @@ class ReportBudgetUseResponse(_message.Message):
     """How many these are."""
     @_builtins.property
     def earlier(self) -> Global___BudgetUse:
-        """Used by executions of this epoch that began before this one."""
+        """Used by executions of this epoch that began before this one and were not left by their workers."""
 
     @_builtins.property
     def price(self) -> _run_pb2.ModelPrice:
         """Price of the model; unset where it is unknown."""
+
+    @_builtins.property
+    def left(self) -> _outcome_pb2.TokenUsage:
+        """Of executions that began before this one and were left by their workers. They used no budget."""
 
     def __init__(
         self,
@@ -1130,10 +1141,11 @@ class ReportBudgetUseResponse(_message.Message):
         earlier: Global___BudgetUse | None = ...,
         earlier_executions: _builtins.int = ...,
         price: _run_pb2.ModelPrice | None = ...,
+        left: _outcome_pb2.TokenUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "price", b"price"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "left", b"left", "price", b"price"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "earlier_executions", b"earlier_executions", "is_refused", b"is_refused", "price", b"price", "problem", b"problem"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "earlier_executions", b"earlier_executions", "is_refused", b"is_refused", "left", b"left", "price", b"price", "problem", b"problem"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -246,11 +246,20 @@ class BudgetUse:
 
 @dataclass(frozen=True, slots=True)
 class EarlierUse:
-    """Use by executions that began before and are lost. `price` is the model's; None where it is unknown."""
+    """Use by executions that began before and have no outcome. `price` is the model's; None if unknown.
+
+    `used` is that of the `executions` that were lost, perhaps by the rollout itself: they share its budgets.
+    Executions that their workers left for another reason used the tokens `left`, and no budget.
+    """
 
     used: BudgetUse = field(default_factory=BudgetUse)
     executions: int = 0
     price: ModelPrice | None = None
+    left: TokenUsage = field(default_factory=TokenUsage)
+
+    @property
+    def usage(self) -> TokenUsage:
+        return self.used.usage.plus(self.left)
 
 
 @dataclass(frozen=True, slots=True)

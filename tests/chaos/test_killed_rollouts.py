@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from tests.chaos.faults.stack_faults import faulted_stack, kill
+from tests.chaos.faults.stack_faults import faulted_stack, keep_away, kill
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
 from tests.harness.rollout_orders import MEND, SPOIL, harbor_tasks, rollouts_order
@@ -125,6 +125,30 @@ async def test_a_killed_worker_gives_a_rollout_no_second_budget(stack: StackHarn
     run = await ended(stack, run_id, LIMIT_SECONDS)
     [outcome] = await all_outcomes(stack, run_id)
     assert (outcome.outcome.answer.finish_reason, outcome.scores["reward"]) == ("submitted", 1.0)
+
+
+async def test_rollouts_wait_for_a_scheduler_that_is_away(stack: StackHarness, tmp_path: Path) -> None:
+    """None begins anew: its budget is what one execution takes."""
+    tasks = harbor_tasks(tmp_path, {"long": MEND + "DO sleep 1\n" * 3})
+    agent = rollout_pb2.RolloutAgent(max_steps=6)
+    await stack.model_server.control(reset_stats=True)
+    order = rollouts_order("waiting", tasks, agent=agent, rollouts=3)
+    run_id = (await stack.client.rollouts.SubmitRollouts(order)).runs[0].run_id
+
+    async def are_under_way() -> bool:
+        return len(await steps_begun(stack, run_id)) == 3
+
+    await eventually(are_under_way, "each rollout has begun", 60)
+    await keep_away(stack, "scheduler", 14)
+    run = await ended(stack, run_id, LIMIT_SECONDS)
+    assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    outcomes = await all_outcomes(stack, run_id)
+    assert sorted(each.outcome.rollout for each in outcomes) == list(range(3))
+    assert {(each.outcome.answer.finish_reason, each.scores["reward"]) for each in outcomes} == {
+        ("submitted", 1.0)
+    }
+    assert await steps_begun(stack, run_id) == [agent.max_steps] * 3
+    assert (await stack.model_server.stats())["requests"] == 3 * agent.max_steps
 
 
 async def test_a_paused_run_goes_on_where_it_was(stack: StackHarness, tmp_path: Path) -> None:

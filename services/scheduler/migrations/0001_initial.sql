@@ -477,6 +477,8 @@ CREATE TABLE rollout_budgets (
     seconds double precision NOT NULL,
     -- Tokens, as JSON.
     usage jsonb NOT NULL,
+    -- Its worker left it without an outcome, for a reason that is not the rollout's: it used no budget.
+    is_left boolean NOT NULL DEFAULT false,
     PRIMARY KEY (run_id, epoch, sample, rollout, execution)
 );
 

@@ -114,14 +114,14 @@ GROUP BY execution, name;
 -- name: record_budget_use: Record what an execution of a rollout used, and return what those before it used
 -- No row where the run is of another epoch or finished; one without an execution where there was none before.
 WITH others AS (
-    SELECT execution, started_at, agent_steps, usage, seconds FROM rollout_budgets
+    SELECT execution, started_at, agent_steps, usage, seconds, is_left FROM rollout_budgets
     WHERE run_id = :run_id AND epoch = :epoch AND sample = :sample AND rollout = :rollout AND execution <> :execution
 ),
 recorded AS (
     INSERT INTO rollout_budgets AS present (
-        run_id, epoch, sample, rollout, execution, started_at, agent_steps, usage, seconds
+        run_id, epoch, sample, rollout, execution, started_at, agent_steps, usage, seconds, is_left
     )
-    SELECT run_id, epoch, :sample, :rollout, :execution, :started_at, :agent_steps, :usage, :seconds
+    SELECT run_id, epoch, :sample, :rollout, :execution, :started_at, :agent_steps, :usage, :seconds, :is_left
     FROM runs
     WHERE run_id = :run_id AND epoch = :epoch AND state IN ('pending', 'running', 'paused')
         AND (SELECT count(*) FROM others) < :max_executions
@@ -132,9 +132,10 @@ recorded AS (
             WHEN (excluded.agent_steps, excluded.seconds) >= (present.agent_steps, present.seconds) THEN excluded.usage
             ELSE present.usage
         END,
-        seconds = greatest(present.seconds, excluded.seconds)
+        seconds = greatest(present.seconds, excluded.seconds),
+        is_left = present.is_left OR excluded.is_left
     RETURNING started_at
 )
 SELECT (SELECT price FROM runs WHERE run_id = :run_id) AS price,
-    others.execution, others.agent_steps, others.usage, others.seconds
+    others.execution, others.agent_steps, others.usage, others.seconds, others.is_left
 FROM recorded LEFT JOIN others ON (others.started_at, others.execution) < (recorded.started_at, :execution);

@@ -27,10 +27,15 @@ class Spent:
 
     @property
     def usage(self) -> TokenUsage:
-        """With that of executions that were lost before: no other outcome counts their tokens."""
+        """With that of earlier executions: no other outcome counts their tokens."""
         if self.budget is None:
             return NO_TOKENS
-        return self.budget.used.usage.plus(self.budget.earlier.used.usage)
+        return self.budget.used.usage.plus(self.budget.earlier.usage)
+
+    async def leave(self) -> None:
+        """Gives back the budgets of an execution that is not at its end."""
+        if self.budget is not None and self.budget.ledger is not None and self.budget.used.agent_steps:
+            await self.budget.ledger.leave(self.budget.used)
 
 
 @dataclass(slots=True)

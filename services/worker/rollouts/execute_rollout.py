@@ -89,7 +89,7 @@ class ExecuteRollout:
                 artifacts=artifacts.facts,
                 steps=steps,
                 notes=rollout.work.rollout_spec.task.notes,
-                lost_usage=budget.earlier.used.usage,
+                earlier_usage=budget.earlier.usage,
             )
 
 

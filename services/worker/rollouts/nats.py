@@ -1,11 +1,12 @@
 """Files of tasks from the scheduler, artifacts and used budgets to it: a worker reaches no store."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 from nats.aio.client import Client
+from nats.errors import NoRespondersError
 
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
@@ -31,18 +32,25 @@ R = TypeVar(
     work_messages_pb2.ReportBudgetUseResponse,
 )
 _BACKOFF_SECONDS = 2.0
+# While no scheduler is there, no other rollout could begin in the slot of one that waits.
+_ABSENCE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class _RetryPolicy:
-    max_tries: int
+    """Requests are repeated for `patience_seconds`; longer where no scheduler is there to answer them."""
+
     timeout_seconds: float
+    patience_seconds: float
+    absence_seconds: float = _ABSENCE_SECONDS
 
 
-# A scheduler that restarts is back by then.
-_LONG_RETRY = _RetryPolicy(max_tries=6, timeout_seconds=20.0)
+# A rollout that gives up loses all that it has done: minutes of waiting cost less.
+_LONG_RETRY = _RetryPolicy(timeout_seconds=20.0, patience_seconds=900.0)
 # Artifacts are worth less than a slot of a worker.
-_SHORT_RETRY = _RetryPolicy(max_tries=3, timeout_seconds=10.0)
+_SHORT_RETRY = _RetryPolicy(timeout_seconds=10.0, patience_seconds=20.0)
+# The execution is over, and its sandbox closed.
+_LAST_REPORT = _RetryPolicy(timeout_seconds=3.0, patience_seconds=0.0, absence_seconds=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +60,29 @@ class _Asking:
     retry: _RetryPolicy
 
     async def answer(self, request: _Request, response_type: type[R]) -> R:
-        """The first response without a problem, or with one that stays; after the last try, the problem."""
-        problem = ""
-        for tries in range(self.retry.max_tries):
-            if tries:
-                await asyncio.sleep(_BACKOFF_SECONDS)
+        """The first response without a problem, or with one that stays; the problem once patience ends."""
+        began = asyncio.get_running_loop().time()
+        while True:
+            patience = self.retry.patience_seconds
             try:
                 reply = await self.connection.request(
                     self.subject, request.SerializeToString(), timeout=self.retry.timeout_seconds
                 )
                 response = response_type.FromString(reply.data)
             except DecodeError:
-                problem = "the scheduler's answer cannot be read. Update this worker."
+                return response_type(problem="the scheduler's answer cannot be read. Update this worker.")
+            except NoRespondersError:
+                problem, patience = "no scheduler is there.", self.retry.absence_seconds
             except TRANSIENT_NATS as error:
                 problem = f"the scheduler does not answer ({type(error).__name__})."
             else:
                 if not response.problem or _stays(response):
                     return response
                 problem = response.problem
+            if asyncio.get_running_loop().time() - began >= patience:
+                return response_type(problem=problem)
             log.info("the scheduler is asked again", subject=self.subject, problem=problem)
-        return response_type(problem=problem)
+            await asyncio.sleep(_BACKOFF_SECONDS)
 
 
 def _stays(
@@ -93,6 +104,7 @@ class NatsExecution:
     def __init__(self, connection: Client, pool: str, shard: Shard, sample: int, execution: str) -> None:
         self._artifacts = _Asking(connection, messaging.artifact_subject(pool), _SHORT_RETRY)
         self._budgets = _Asking(connection, messaging.budget_subject(pool), _LONG_RETRY)
+        self._last_report = replace(self._budgets, retry=_LAST_REPORT)
         self._shard = shard
         self._sample = sample
         self.execution = execution
@@ -113,7 +125,21 @@ class NatsExecution:
             raise ArtifactNotStored(response.problem, is_final=response.is_refused)
 
     async def report(self, used: BudgetUse) -> EarlierUse:
-        request = work_messages_pb2.ReportBudgetUseRequest(
+        request = self._report_of(used)
+        response = await self._budgets.answer(request, work_messages_pb2.ReportBudgetUseResponse)
+        if response.problem:
+            raise BudgetNotRecorded(response.problem)
+        return EARLIER_USE.from_proto(response)
+
+    async def leave(self, used: BudgetUse) -> None:
+        request = self._report_of(used)
+        request.is_left = True
+        response = await self._last_report.answer(request, work_messages_pb2.ReportBudgetUseResponse)
+        if response.problem:
+            log.info("end of an execution not recorded", run_id=self._shard.run_id, problem=response.problem)
+
+    def _report_of(self, used: BudgetUse) -> work_messages_pb2.ReportBudgetUseRequest:
+        return work_messages_pb2.ReportBudgetUseRequest(
             run_id=self._shard.run_id,
             epoch=self._shard.epoch,
             proof=proof_to_proto(self._shard.dispatch_proof),
@@ -121,10 +147,6 @@ class NatsExecution:
             execution=self.execution,
             used=BUDGET_USE.to_proto(used),
         )
-        response = await self._budgets.answer(request, work_messages_pb2.ReportBudgetUseResponse)
-        if response.problem:
-            raise BudgetNotRecorded(response.problem)
-        return EARLIER_USE.from_proto(response)
 
 
 class NatsBundles:

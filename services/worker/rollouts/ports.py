@@ -40,3 +40,10 @@ class BudgetLedger(Protocol):
     async def report(self, used: BudgetUse) -> EarlierUse:
         """Records what this execution used so far. Raises BudgetNotRecorded."""
         ...
+
+    async def leave(self, used: BudgetUse) -> None:
+        """Records, if possible, that this execution ends without an outcome, by no fault of its own.
+
+        Later executions have the budgets that it had.
+        """
+        ...

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.plain import Json
-from proctor.values.rollout import RolloutVerdict
+from proctor.values.rollout import RolloutSpec, RolloutVerdict
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
 from services.common.structured_logs import get_logger
@@ -86,10 +86,23 @@ class ProcessRollout:
         assert sample.rollout_spec is not None
         if problem := await self.execute_sample.check_code.problem():
             return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
-        record, spent = self.new_execution(shard, sample.number), Spent()
+        spent = Spent()
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._outcome(shard, sample, sample.rollout_spec, spent)
+        finally:
+            # Also where it is cancelled, as by a run that ends or a worker that drains.
+            if outcome is None:
+                await spent.leave()
+        return outcome
+
+    async def _outcome(
+        self, shard: Shard, sample: ShardSample, rollout_spec: RolloutSpec, spent: Spent
+    ) -> Outcome | None:
+        record = self.new_execution(shard, sample.number)
         try:
             execution = RolloutExecution(
-                rollout_spec=await self.files.fetch(sample.rollout_spec),
+                rollout_spec=await self.files.fetch(rollout_spec),
                 session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
                 model=shard.model,
                 ask=_Model(self.execute_sample, shard, sample),

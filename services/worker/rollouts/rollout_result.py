@@ -67,13 +67,13 @@ class RolloutResult:
     steps: tuple[TaskStepRecord, ...] = ()
     # What of the task's folder has no effect, or failed, in sentences.
     notes: tuple[str, ...] = ()
-    # The usage of executions that were lost with their worker.
-    lost_usage: TokenUsage = field(default_factory=TokenUsage)
+    # The usage of executions that ended without an outcome.
+    earlier_usage: TokenUsage = field(default_factory=TokenUsage)
 
     @property
     def usage(self) -> TokenUsage:
-        """The tokens of all executions: no other outcome counts those of lost ones."""
-        return self.trajectory.usage.plus(self.lost_usage)
+        """The tokens of all executions: no other outcome counts those of earlier ones."""
+        return self.trajectory.usage.plus(self.earlier_usage)
 
     @property
     def record_json(self) -> str:

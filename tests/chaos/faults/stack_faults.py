@@ -1,5 +1,6 @@
 """The stack that the tests of a module strike and share, and how it is struck."""
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -37,6 +38,19 @@ async def kill_child(child: SupervisedChild) -> None:
     restarts = child.restarts
     os.kill(child.pid, signal.SIGKILL)
     await eventually(lambda: child.restarts > restarts, f"the death of {name} is noticed")
+
+
+async def keep_away(stack: StackHarness, name: str, seconds: float) -> None:
+    """Kills each process of a child for so long; returns when it is ready again."""
+    child = stack.stack.child(name)
+    await kill_child(child)
+    clock = asyncio.get_running_loop().time
+    until = clock() + seconds
+    while clock() < until:
+        if child.pid is not None:
+            os.kill(child.pid, signal.SIGKILL)
+        await asyncio.sleep(0.1)
+    await eventually(child.ready.is_set, f"{name} is back", 60)
 
 
 async def wipe(stack: StackHarness) -> None:

@@ -13,7 +13,7 @@ MAX_EXECUTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class BudgetReport:
-    """`used` is that of the execution since it began."""
+    """`used` is that of the execution since it began; `is_left`: its worker leaves it without an outcome."""
 
     run_id: RunId
     epoch: int
@@ -21,6 +21,7 @@ class BudgetReport:
     rollout: int
     execution: str
     used: BudgetUse
+    is_left: bool = False
 
     @property
     def problem(self) -> str:

@@ -38,4 +38,6 @@ class NatsBudgets:
         if dispatch is None:
             raise BudgetUseRefused(problem="the worker was not sent this rollout.")
         used = BUDGET_USE.from_proto(sent.used)
-        return BudgetReport(run_of(sent), sent.epoch, sent.sample, dispatch.rollout, sent.execution, used)
+        return BudgetReport(
+            run_of(sent), sent.epoch, sent.sample, dispatch.rollout, sent.execution, used, sent.is_left
+        )

@@ -36,6 +36,7 @@ class PostgresBudgets:
             agent_steps=used.agent_steps,
             usage=to_json(used.usage),
             seconds=used.seconds,
+            is_left=report.is_left,
             max_executions=MAX_EXECUTIONS,
         )
         return _earlier(rows) if rows else None
@@ -44,12 +45,15 @@ class PostgresBudgets:
 def _earlier(rows: Sequence[asyncpg.Record]) -> EarlierUse:
     """Rows of executions; one without, where there was none before."""
     others = [row for row in rows if row["execution"] is not None]
-    used = [
-        BudgetUse(row["agent_steps"], from_json(TokenUsage, row["usage"]) or TokenUsage(), row["seconds"])
-        for row in others
-    ]
+    lost = [_use(row) for row in others if not row["is_left"]]
+    left = [_use(row).usage for row in others if row["is_left"]]
     return EarlierUse(
-        used=reduce(BudgetUse.plus, used, BudgetUse()),
-        executions=len(others),
+        used=reduce(BudgetUse.plus, lost, BudgetUse()),
+        executions=len(lost),
         price=from_json(ModelPrice, rows[0]["price"]),
+        left=reduce(TokenUsage.plus, left, TokenUsage()),
     )
+
+
+def _use(row: asyncpg.Record) -> BudgetUse:
+    return BudgetUse(row["agent_steps"], from_json(TokenUsage, row["usage"]) or TokenUsage(), row["seconds"])

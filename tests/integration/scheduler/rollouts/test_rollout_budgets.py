@@ -103,6 +103,20 @@ async def test_an_execution_learns_what_those_before_it_used(connection: Client,
     assert other.earlier_executions == 0
 
 
+async def test_an_execution_that_its_worker_left_uses_no_budget(connection: Client, run_id: str) -> None:
+    """By a worker that drains, or a run that loses its slot: its tokens are counted all the same."""
+    await report(connection, request(run_id, used=used(3, 250, 1.5)))
+    await report(connection, request(run_id, used=used(3, 300, 2.0), is_left=True))
+    second = await report(connection, request(run_id, SECOND))
+    assert (second.earlier.agent_steps, second.earlier_executions) == (0, 0)
+    assert second.left == TokenUsage(prompt_tokens=300)
+    # A report that was on its way makes it no lost one.
+    await report(connection, request(run_id, used=used(3, 250, 1.5)))
+    third = await report(connection, request(run_id, uuid4().hex))
+    assert (third.earlier.agent_steps, third.earlier_executions) == (1, 1)
+    assert third.left == TokenUsage(prompt_tokens=300)
+
+
 async def test_a_retried_run_has_new_budgets(harness: BatchHarness, connection: Client, run_id: str) -> None:
     await report(connection, request(run_id, used=used(9)))
     await harness.change_run(run_id, epoch=2)

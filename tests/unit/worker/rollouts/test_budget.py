@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.rollout import BudgetUse, EarlierUse, RolloutAgent
 from proctor.values.usage import ModelPrice, TokenUsage
-from services.worker.rollouts.budget import Budget
+from services.worker.rollouts.budget import Budget, Spent
 from services.worker.rollouts.errors import BudgetLost
 from services.worker.rollouts.rollout_result import AgentEnd
 
@@ -26,6 +26,8 @@ class Ledger:
     async def report(self, used: BudgetUse) -> EarlierUse:
         self.reports.append(used)
         return self.earlier
+
+    async def leave(self, used: BudgetUse) -> None: ...
 
 
 async def steps_of(budget: Budget, usage: TokenUsage = ANSWER, seconds: float = 1.0) -> tuple[int, AgentEnd]:
@@ -114,3 +116,10 @@ async def test_an_agent_that_used_up_a_budget_alone_is_judged_though_executions_
         assert await budget.begin_agent_step() is None
     ledger.earlier = EarlierUse(BudgetUse(agent_steps=5), 1)
     assert await budget.begin_agent_step() is AgentEnd.AGENT_STEP_LIMIT
+
+
+async def test_what_the_machinery_broke_is_counted_and_not_charged() -> None:
+    budget = Budget(AGENT, 101.0, Ledger(EarlierUse(left=TokenUsage(900, 90))))
+    assert await steps_of(budget) == (10, AgentEnd.AGENT_STEP_LIMIT)
+    assert "lost" not in budget.facts
+    assert Spent(budget).usage == TokenUsage(900 + 800, 90 + 200)

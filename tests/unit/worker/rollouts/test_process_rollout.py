@@ -80,6 +80,12 @@ class Unrecorded:
 
     execution = "e"
 
+    def __init__(self) -> None:
+        self.left: list[BudgetUse] = []
+
+    async def leave(self, used: BudgetUse) -> None:
+        self.left.append(used)
+
     async def put(self, name: str, part: int, content: bytes) -> None: ...
 
     async def report(self, _: BudgetUse) -> EarlierUse:
@@ -152,6 +158,44 @@ async def test_a_rollout_whose_budget_cannot_be_recorded_is_left_to_its_run() ->
     assert await process.process(shard, sample) is None
 
 
+class Recorded(Unrecorded):
+    async def report(self, _: BudgetUse) -> EarlierUse:
+        return EarlierUse()
+
+
+async def test_an_execution_that_is_broken_off_gives_its_budget_back() -> None:
+    """Its run ended, or its worker drains: both cancel it."""
+    ledger, shard, asked = Recorded(), a_shard(7), asyncio.Event()
+    task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
+    sample = replace(shard.samples[0], rollout_spec=RolloutSpec(task, RolloutAgent()))
+    answers = iter(["I look."])
+
+    async def hang_then(_: str) -> str:
+        for answer in answers:
+            return answer
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    process = rollouts_of(Sandboxes())
+    execute_sample = replace(process.execute_sample, engines=EngineCache(ScriptedEngine(hang_then)))
+    process = replace(process, execute_sample=execute_sample, new_execution=lambda *_: ledger)
+    executing = asyncio.create_task(process.process(shard, sample))
+    await asyncio.wait_for(asked.wait(), 20)
+    executing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await executing
+    [used] = ledger.left
+    # The tokens of the first answer; those of the second are known to nobody.
+    assert (used.agent_steps, used.usage) == (2, TokenUsage(prompt_tokens=3, completion_tokens=2))
+
+
+async def test_an_execution_with_an_outcome_leaves_nothing() -> None:
+    ledger = Recorded()
+    await outcome_of_a_model(Sandboxes(), ledger=ledger)
+    assert ledger.left == []
+
+
 class LostBefore(Unrecorded):
     """An execution before this one used tokens, and was lost with its worker."""
 
@@ -164,14 +208,16 @@ async def say_nothing_useful(_: str) -> str:
 
 
 async def outcome_of_a_model(
-    sandboxes: Sandboxes, answer: Callable[[str], Awaitable[str]] = say_nothing_useful
+    sandboxes: Sandboxes,
+    answer: Callable[[str], Awaitable[str]] = say_nothing_useful,
+    ledger: Unrecorded | None = None,
 ) -> Outcome:
     shard = a_shard(7)
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
     sample = replace(shard.samples[0], rollout_spec=RolloutSpec(task, RolloutAgent()))
     process = rollouts_of(sandboxes)
     asked = replace(process.execute_sample, engines=EngineCache(ScriptedEngine(answer)))
-    process = replace(process, execute_sample=asked, new_execution=lambda *_: LostBefore())
+    process = replace(process, execute_sample=asked, new_execution=lambda *_: ledger or LostBefore())
     outcome = await process.process(shard, sample)
     assert outcome is not None
     return outcome
