@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from proctor.values.providers.rules import rules_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,21 @@ class RemoteProvider:
 
     def address(self, environ: Mapping[str, str]) -> str:
         return environ.get(self.url_variable) or self.base_url
+
+    @property
+    def keys_page(self) -> str:
+        """Where the provider gives keys; empty where its own server needs none."""
+        return rules_for(self.engine, urlsplit(self.base_url).hostname or "").keys_page
+
+    @property
+    def key_advice(self) -> str:
+        """For a provider that gives keys: "set OPENAI_API_KEY (https://… gives keys)"."""
+        return f"set {self.api_key_envs[0]} ({self.keys_page} gives keys)"
+
+    def lacks_key(self, environ: Mapping[str, str]) -> bool:
+        """Whether the provider's own server would be asked without a key."""
+        is_own = self.address(environ).rstrip("/") == self.base_url
+        return bool(self.keys_page) and is_own and not any(_has_key(each, environ) for each in self.api_key_envs)
 
     def api_key_env(self, environ: Mapping[str, str]) -> str:
         set_variables = (variable for variable in self.api_key_envs if _has_key(variable, environ))

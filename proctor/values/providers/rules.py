@@ -46,7 +46,8 @@ class ProviderRules:
     """`name` is how people write it; `unknown` are parameters that it does not take.
 
     `extra` are its own parameters, with a range where one is a number; None means any but those
-    `set_by_proctor`. Where `only_temperature` is set, no other can be ordered.
+    `set_by_proctor`. Where `only_temperature` is set, no other can be ordered. `keys_page` is where the
+    provider gives keys; empty where a server needs none.
     """
 
     name: str
@@ -55,6 +56,7 @@ class ProviderRules:
     only_temperature: float | None = None
     set_by_proctor: frozenset[str] = frozenset()
     extra: Mapping[str, Range | None] | None = None
+    keys_page: str = ""
 
     @property
     def temperatures(self) -> frozenset[float]:
@@ -82,18 +84,23 @@ RULES: Mapping[str, ProviderRules] = MappingProxyType(
                     "generationConfig",
                 }
             ),
+            keys_page="https://aistudio.google.com/apikey",
         ),
         "anthropic": ProviderRules(
             "Anthropic",
             frozenset({"top_p", "top_k", "seed", "repetition_penalty", "context_tokens"}),
             only_temperature=1.0,
             set_by_proctor=frozenset({"stop_sequences", "system"}),
+            keys_page="https://console.anthropic.com/settings/keys",
         ),
         "openai": ProviderRules("A server behind the OpenAI protocol", frozenset({"context_tokens"})),
     }
 )
 RULES_OF_HOST: Mapping[str, ProviderRules] = MappingProxyType(
-    {"api.openai.com": ProviderRules("OpenAI", _STRICT), "api.x.ai": ProviderRules("xAI", _STRICT)}
+    {
+        "api.openai.com": ProviderRules("OpenAI", _STRICT, keys_page="https://platform.openai.com/api-keys"),
+        "api.x.ai": ProviderRules("xAI", _STRICT, keys_page="https://console.x.ai"),
+    }
 )
 
 

@@ -48,7 +48,7 @@ def key_headers(key: str) -> Mapping[str, str]:
 
 
 class AnthropicApi:
-    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES.name, read_usage=anthropic_usage)
+    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES, read_usage=anthropic_usage)
     capabilities = ModelCapabilities(chat=True)
     facts: Mapping[str, str] = {
         "engine": "anthropic",

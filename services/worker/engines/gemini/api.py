@@ -60,7 +60,7 @@ def key_headers(key: str) -> Mapping[str, str]:
 
 
 class GeminiApi:
-    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES.name, read_usage=gemini_usage)
+    dialect = ServerDialect(key_headers, parse_error, needs_key_of=_RULES, read_usage=gemini_usage)
     capabilities = ModelCapabilities(chat=True, constrained=True, seed=True)
     facts: Mapping[str, str] = {"engine": "gemini"}
 

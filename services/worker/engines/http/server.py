@@ -8,6 +8,7 @@ import aiohttp
 from yarl import URL
 
 from proctor.values.plain import Json
+from proctor.values.providers.rules import ProviderRules
 from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import EngineFailure, ModelRefused, ProviderFailed, RequestTimedOut
 from services.worker.engines.http.error_bodies import AnswerError
@@ -82,12 +83,12 @@ def bearer_header(key: str) -> Mapping[str, str]:
 class ServerDialect:
     """How a protocol carries the key, its errors and its counts of tokens.
 
-    `needs_key_of` names a provider that requires a key.
+    `needs_key_of` is a provider that requires a key.
     """
 
     key_headers: Callable[[str], Mapping[str, str]] = bearer_header
     parse_error: Callable[[bytes], ProviderError] = parse_plain_error
-    needs_key_of: str = ""
+    needs_key_of: ProviderRules | None = None
     read_usage: Callable[[Json], TokenUsage] = openai_usage
 
 
@@ -107,7 +108,8 @@ class Server:
         provider, variable = self._dialect.needs_key_of, self.endpoint.api_key_env
         if provider and not self.endpoint.api_key:
             advice = f"set {variable} where the worker runs" if variable else "name its variable in the pool"
-            raise ModelRefused(f"API key not configured for {provider}: {advice}.")
+            page = f"{provider.keys_page} gives keys"
+            raise ModelRefused(f"API key not configured for {provider.name}: {advice} ({page}).")
 
     def note_limits(self, headers: Mapping[str, str]) -> None:
         if limits := parse_limits(headers):

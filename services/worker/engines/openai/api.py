@@ -40,7 +40,6 @@ class OpenAIServer:
     """Facts about a server that follow from its host."""
 
     rules: ProviderRules
-    needs_key: bool = False
     # Limits the answer to a chat; for a plain text it is max_tokens everywhere.
     chat_limit: MaxTokensField = MaxTokensField.MAX_TOKENS
 
@@ -48,11 +47,11 @@ class OpenAIServer:
 ANY_SERVER = OpenAIServer(rules_for("openai"))
 # OpenAI's reasoning models refuse max_tokens; its other models accept the newer field as well.
 OPENAI = OpenAIServer(
-    rules_for("openai", "api.openai.com"), needs_key=True, chat_limit=MaxTokensField.MAX_COMPLETION_TOKENS
+    rules_for("openai", "api.openai.com"), chat_limit=MaxTokensField.MAX_COMPLETION_TOKENS
 )
 _SERVERS = {
     "api.openai.com": OPENAI,
-    "api.x.ai": OpenAIServer(rules_for("openai", "api.x.ai"), needs_key=True),
+    "api.x.ai": OpenAIServer(rules_for("openai", "api.x.ai")),
 }
 # OpenAI's models at its regional hosts and at Azure.
 _OPENAI_HOSTS = (".api.openai.com", ".openai.azure.com", ".services.ai.azure.com")
@@ -77,8 +76,10 @@ class OpenAIApi:
 
     @property
     def dialect(self) -> ServerDialect:
-        needs_key_of = self.server.rules.name if self.server.needs_key else ""
-        return ServerDialect(parse_error=responses.parse_error, needs_key_of=needs_key_of)
+        rules = self.server.rules
+        return ServerDialect(
+            parse_error=responses.parse_error, needs_key_of=rules if rules.keys_page else None
+        )
 
     @property
     def capabilities(self) -> ModelCapabilities:

@@ -102,8 +102,10 @@ async def test_a_server_that_is_known_to_need_a_key_is_not_asked_without_one(
     openai = HttpEngine(OpenAIApi(server=OPENAI), endpoint)
     with pytest.raises(ModelRefused) as refused:
         await openai.generate(MODEL, QUESTION, SAMPLING)
-    said = "API key not configured for OpenAI: set OPENAI_API_KEY where the worker runs."
-    assert str(refused.value) == said
+    assert str(refused.value) == (
+        "API key not configured for OpenAI: set OPENAI_API_KEY where the worker runs "
+        "(https://platform.openai.com/api-keys gives keys)."
+    )
     assert not state.last_request
     await openai.close()
 
