@@ -74,7 +74,7 @@ class PoolsFileUnusable(StackError):
 
 
 class RunningStackDiffers(StackError):
-    """{what} is {wanted} here, but {running} for the running stack: stop it with `make down`, or set
+    """{what} is {wanted} here, but {running} for the running stack: stop it with `proctor down`, or set
     PROCTOR_STATE_DIR to another folder."""
 
     exit_code = ExitCode.REFUSED

@@ -26,8 +26,8 @@ SERVICE_MODULES: Mapping[str, str] = MappingProxyType(
 VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "PROCTOR_STATE_DIR": ("`.proctor` of the project", "Folder of the stack's data, logs and state."),
-        "PROCTOR_CACHE_DIR": ("`~/.cache/proctor`", "Folder of what can be rebuilt: the starter model."),
-        "PROCTOR_VLLM_PYTHON": ("`.venv-vllm/bin/python`", "Python of the environment that has vLLM."),
+        "PROCTOR_CACHE_DIR": ("`~/.cache/proctor`", "Folder of what can be rebuilt: the starter model, and vLLM where there is no checkout."),
+        "PROCTOR_VLLM_PYTHON": ("that of `proctor vllm install`", "Python of the environment that has vLLM."),
         "PROCTOR_GATEWAY": (
             "the local stack's",
             "gRPC address of the gateway of commands: `host:port`, `https://host:port` with TLS.",

@@ -7,7 +7,8 @@ from pathlib import Path
 from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.supervision.child import Report
-from proctor.stack.vllm import ensure_starter_model, find_vllm_python
+from proctor.stack.vllm.environment import find_vllm_python
+from proctor.stack.vllm.starter_model import ensure_starter_model
 from proctor.values.names.model_name import provider_of, split_model
 from proctor.values.providers.base_urls import is_http_address
 from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider
@@ -50,7 +51,7 @@ def choose_model(given: str) -> ChosenModel:
     if "/" not in hub_id:
         raise ModelUnusable(
             problem=f"{given} is not a model that can be served here: name {STARTER_MODEL}, a model folder, "
-            "a hub id such as Qwen/Qwen3-0.6B, or openai/NAME with OPENAI_BASE_URL set."
+            "a hub id such as Qwen/Qwen3-0.6B, or a provider's model such as openai/gpt-4o-mini."
         )
     return ChosenModel(f"vllm/{hub_id}", hub_id)
 
@@ -61,6 +62,21 @@ def pools_for(models: Sequence[ChosenModel], environ: Mapping[str, str], report:
     providers = dict.fromkeys(model.provider for model in models if not model.source)
     remote = tuple(_remote_pool(provider, environ) for provider in providers)
     return (_vllm_pool(local, environ, report), *remote) if local else remote
+
+
+def default_pools(environ: Mapping[str, str], report: Report) -> tuple[Pool, ...]:
+    """One pool for each provider that the environment sets up, and the starter model where vLLM is installed.
+
+    Where neither is there, the starter model is asked for, so that the refusal says what to do.
+    """
+    remote = tuple(
+        _remote_pool(provider.name, environ)
+        for provider in REMOTE_PROVIDERS.values()
+        if provider.is_configured(environ) and provider.address(environ)
+    )
+    if remote and find_vllm_python(environ) is None:
+        return remote
+    return (*pools_for([choose_model(STARTER_MODEL)], environ, report), *remote)
 
 
 def _differently_named(models: Sequence[ChosenModel]) -> list[ChosenModel]:
@@ -74,11 +90,11 @@ def _differently_named(models: Sequence[ChosenModel]) -> list[ChosenModel]:
 
 
 def _vllm_pool(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> Pool:
-    python = find_vllm_python(environ, Path.cwd())
+    python = find_vllm_python(environ)
     if python is None:
         raise ModelUnusable(
-            problem="vLLM's environment is missing: `make vllm` makes it. Without it a model behind a server "
-            "can be served: --model openai/NAME with OPENAI_BASE_URL set."
+            problem="vLLM's environment is missing: `proctor vllm install` makes it. Without it a provider's "
+            "model can be evaluated, such as --model openai/gpt-4o-mini."
         )
     served = tuple(_served(model, python, environ, report) for model in models)
     return vllm_pool(*served)
@@ -101,7 +117,13 @@ def _local_folder(folder: Path) -> ChosenModel:
 
 
 def _remote_pool(provider: str, environ: Mapping[str, str]) -> Pool:
-    return pool_of(REMOTE_PROVIDERS[provider], base_url_of(provider, environ), environ)
+    known, base_url = REMOTE_PROVIDERS[provider], base_url_of(provider, environ)
+    if known.lacks_key(environ):
+        raise ModelUnusable(
+            problem=f"{provider} needs a key: {known.key_advice}, or set {known.url_variable} to a server of "
+            "your own."
+        )
+    return pool_of(known, base_url, environ)
 
 
 def base_url_of(provider: str, environ: Mapping[str, str]) -> str:

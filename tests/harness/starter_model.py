@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.stack.options import starter_model_dir, vllm_pool
-from proctor.stack.vllm import find_vllm_python
+from proctor.stack.vllm.environment import find_vllm_python
 from proctor.values.providers.pool import Pool, PoolModel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ SAMPLES = 500
 
 def starter_pool(*more: PoolModel) -> Pool:
     """A pool that serves the starter model first, then `more`; skips the test where it cannot be served."""
-    python, model = find_vllm_python(os.environ, REPOSITORY), starter_model_dir(os.environ)
+    python, model = find_vllm_python(os.environ), starter_model_dir(os.environ)
     if python is None or not model.is_dir():
         pytest.skip("vLLM or the starter model is not installed: `make vllm` makes both")
     return vllm_pool(PoolModel(MODEL, str(model)), *more)

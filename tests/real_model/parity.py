@@ -10,7 +10,7 @@ from statistics import fmean
 
 from rich.table import Table
 
-from proctor.stack.vllm import find_vllm_python
+from proctor.stack.vllm.environment import find_vllm_python
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.starter_model import starter_pool
 from tests.real_model.compared_tasks import COMPARED_TASKS
@@ -67,7 +67,7 @@ async def compare_on_real_model() -> Mapping[str, TaskParity]:
     pool = starter_pool()
     folder_of("PROCTOR_DATA_DIR")
     served = replace(pool.models[0], engine_args={"max_model_len": MAX_MODEL_LEN})
-    python = find_vllm_python(os.environ, Path.cwd())
+    python = find_vllm_python(os.environ)
     assert python is not None
     with tempfile.TemporaryDirectory() as folder:
         async with vllm_server(python, served, Path(folder) / "vllm.log") as url:

@@ -18,6 +18,7 @@ from proctor.cli.render.terminal import Terminal, execute, report_error, say
 from proctor.cli.render.words import JsonValue, document
 from proctor.cli.stack.child_figures import ChildFigures, read_figures
 from proctor.cli.stack.document import stack_document
+from proctor.cli.stack.extra import needing_stack
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
@@ -38,7 +39,10 @@ _STYLES = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.MISSING: "
 def up(  # noqa: PLR0917  # options of a command, given by name
     model: Annotated[
         list[str] | None,
-        typer.Option(help="vllm/starter, a model folder, a hub id or openai/NAME; repeat for several."),
+        typer.Option(
+            help="vllm/starter, a model folder, a hub id or openai/NAME; repeat for several. Default: any of the "
+            "providers whose key or address is set, and vllm/starter where vLLM is installed."
+        ),
     ] = None,
     alias: Annotated[
         list[str] | None,
@@ -51,11 +55,8 @@ def up(  # noqa: PLR0917  # options of a command, given by name
 ) -> None:
     """Start Postgres, NATS and the services on this machine, and keep them running until Ctrl-C."""
     terminal = Terminal(as_json)
-    try:
+    with needing_stack(terminal):
         from proctor.cli.stack import start  # noqa: PLC0415  # needs the extra `stack`, other commands do not
-    except ModuleNotFoundError:
-        terminal.print_error("The local stack is not installed: pip install 'proctor[stack]'.")
-        raise typer.Exit(ExitCode.REFUSED) from None
     if as_json and not detach:
         terminal.print_error("--json needs --detach: in the foreground `up` prints as it goes.")
         raise typer.Exit(ExitCode.REFUSED)

@@ -16,7 +16,7 @@ from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError, StateFolderUnusable
 from proctor.stack.local_stack import serve_until_stopped
 from proctor.stack.options import StackOptions, options_from_environment
-from proctor.stack.pools import STARTER_MODEL, aliases_of, choose_model, pools_for
+from proctor.stack.pools import aliases_of, choose_model, default_pools, pools_for
 from proctor.stack.state import StackState, make_state_folder, read_stack_state
 from proctor.stack.supervision.process import log_tail, open_log
 
@@ -26,7 +26,7 @@ _LOG_NAME = "up.log"
 
 @dataclass(frozen=True, slots=True)
 class StackRequest:
-    """The options of `proctor up`. No model means the starter model; a port of None is the configured one.
+    """The options of `proctor up`. No model means the default pools; a port of None is the configured one.
 
     Each alias is NAME=PROVIDER/MODEL.
     """
@@ -37,8 +37,8 @@ class StackRequest:
     grpc_port: int | None = None
 
     def options(self, terminal: Terminal) -> StackOptions:
-        chosen = [choose_model(name) for name in self.models or [STARTER_MODEL]]
-        pools = pools_for(chosen, os.environ, terminal.progress.print)
+        report, chosen = terminal.progress.print, [choose_model(name) for name in self.models]
+        pools = pools_for(chosen, os.environ, report) if chosen else default_pools(os.environ, report)
         options = options_from_environment(os.environ, pools)
         return replace(
             options,

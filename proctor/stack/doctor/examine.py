@@ -66,8 +66,8 @@ async def examine(environ: Mapping[str, str], current: Path) -> list[Finding]:
         machine.examine_disk(environ, current),
         machine.examine_memory(),
         *machine.examine_sandboxes(),
-        local_models.examine_vllm(environ, current),
-        local_models.examine_gpu(environ, current),
+        local_models.examine_vllm(environ),
+        local_models.examine_gpu(environ),
         local_models.examine_starter_model(environ),
         *await examine_providers(environ),
         *await examine_stack(environ, current),
@@ -84,6 +84,6 @@ def _nothing_to_examine(found: list[Finding]) -> list[Finding]:
         missing(
             "models",
             "neither vLLM nor a provider can serve one",
-            "make vLLM's environment, or set the key or address of a provider",
+            "call `proctor vllm install`, or set the key or address of a provider",
         )
     ]

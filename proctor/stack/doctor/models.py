@@ -8,11 +8,12 @@ from urllib.parse import urlsplit
 
 from proctor.stack.doctor.finding import Finding, fine, warning
 from proctor.stack.options import starter_model_dir
-from proctor.stack.vllm import find_vllm_python, list_gpus
+from proctor.stack.vllm.environment import find_vllm_python
+from proctor.stack.vllm.gpus import list_gpus
 from proctor.starter.make_rows import is_current
 from proctor.values.providers.remote_providers import REMOTE_PROVIDERS, RemoteProvider
 
-_MAKE = "in a checkout `make vllm` makes it; models behind a server are served without it"
+_MAKE = "`proctor vllm install` makes it; models of providers are served without it"
 _DISTRIBUTION = re.compile(r"vllm-(?P<version>\d.*)\.dist-info")
 
 
@@ -20,10 +21,10 @@ _DISTRIBUTION = re.compile(r"vllm-(?P<version>\d.*)\.dist-info")
 TIMEOUT_SECONDS = 3.0
 
 
-def examine_vllm(environ: Mapping[str, str], current: Path) -> Finding:
-    python = find_vllm_python(environ, current)
+def examine_vllm(environ: Mapping[str, str]) -> Finding:
+    python = find_vllm_python(environ)
     if python is None or not python.exists():
-        where = f"{python} does not exist" if python else "no environment with vLLM"
+        where = f"{python} does not exist" if python else "no environment with vLLM for this release"
         return warning("vllm", f"{where}: no model can be loaded on this machine", _MAKE)
     version = vllm_version(python)
     if version is None:
@@ -38,16 +39,16 @@ def vllm_version(python: Path) -> str | None:
     return max(versions, key=len, default=None)
 
 
-def examine_gpu(environ: Mapping[str, str], current: Path) -> Finding:
+def examine_gpu(environ: Mapping[str, str]) -> Finding:
     gpus = list_gpus()
-    python = find_vllm_python(environ, current)
+    python = find_vllm_python(environ)
     version = vllm_version(python) if python else None
     is_for_cpu = version is not None and version.endswith("+cpu")
-    if gpus and is_for_cpu:
+    if gpus and python and is_for_cpu:
         return warning(
             "gpu",
             f"{', '.join(gpus)}, but vLLM is the build for CPUs",
-            "remove vLLM's environment and run `make vllm` again: it takes the build for the GPU",
+            f"delete {python.parent.parent} and call `proctor vllm install`: it takes the build for the GPU",
         )
     if gpus:
         return fine("gpu", ", ".join(gpus))
@@ -90,8 +91,8 @@ async def _examine(provider: RemoteProvider, environ: Mapping[str, str]) -> Find
         cure = "see that this machine reaches it" if is_far else "start it"
         message = f"{address} does not answer: {problem}; {key}"
         return warning(name, message, f"{cure}, or correct {provider.url_variable}")
-    if not keys and address == provider.base_url and address.startswith("https://"):
-        return warning(name, f"{address} answers; no key", f"set {provider.api_key_envs[0]}")
+    if provider.lacks_key(environ):
+        return warning(name, f"{address} answers; no key", provider.key_advice)
     return fine(name, f"{address} answers; {key}")
 
 

@@ -13,7 +13,7 @@ from proctor.stack.servers.postgres import SCHEMAS, PostgresServer
 from proctor.stack.supervision.child import ChildSpec, Probe
 from proctor.stack.supervision.probes import grpc_serves, http_is_ready
 from proctor.stack.supervision.process import Program
-from proctor.stack.vllm import find_vllm_python
+from proctor.stack.vllm.environment import find_vllm_python
 from proctor.values import messaging
 from proctor.values.providers.pool import Pool
 from proctor.values.providers.worker import DEFAULT_DRAIN_SECONDS
@@ -195,7 +195,7 @@ def _stop_timeout_seconds(service: str, environment: Mapping[str, str]) -> float
 def _worker_python(options: StackOptions, pool: Pool) -> Path:
     if pool.engine != "vllm":
         return options.python
-    return find_vllm_python(options.environment, Path.cwd()) or options.python
+    return find_vllm_python(options.environment) or options.python
 
 
 def _program(python: Path, module: str, environment: Mapping[str, str]) -> Program:

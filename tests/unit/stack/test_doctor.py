@@ -76,15 +76,15 @@ def test_data_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_environment_without_vllm_is_a_warning_that_says_how_to_make_it(tmp_path: Path) -> None:
-    finding = local_models.examine_vllm(vllm_environment(tmp_path / "none"), tmp_path)
+    finding = local_models.examine_vllm(vllm_environment(tmp_path / "none"))
     assert finding.severity is Severity.WARNING
-    assert "make vllm" in finding.advice
-    absent = local_models.examine_vllm({"PROCTOR_VLLM_PYTHON": "/nowhere/python"}, tmp_path)
+    assert "`proctor vllm install` makes it" in finding.advice
+    absent = local_models.examine_vllm({"PROCTOR_VLLM_PYTHON": "/nowhere/python"})
     assert "/nowhere/python does not exist" in absent.message
 
 
 def test_vllm_is_reported_with_the_build_it_has(tmp_path: Path) -> None:
-    finding = local_models.examine_vllm(vllm_environment(tmp_path / "v", "0.32.0", "0.32.0+cpu"), tmp_path)
+    finding = local_models.examine_vllm(vllm_environment(tmp_path / "v", "0.32.0", "0.32.0+cpu"))
     assert finding.message.startswith("vLLM 0.32.0+cpu")
 
 
@@ -94,12 +94,12 @@ def test_build_that_does_not_fit_the_machine_is_reported(
     for_cpu = vllm_environment(tmp_path / "cpu", "0.32.0+cpu")
     for_gpu = vllm_environment(tmp_path / "gpu", "0.32.0")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert local_models.examine_gpu(for_cpu, tmp_path).severity is Severity.OK
-    assert local_models.examine_gpu(for_gpu, tmp_path).severity is Severity.WARNING
+    assert local_models.examine_gpu(for_cpu).severity is Severity.OK
+    assert local_models.examine_gpu(for_gpu).severity is Severity.WARNING
     monkeypatch.setenv("PATH", os.defpath)
     with_gpu(tmp_path / "bin", monkeypatch)
-    assert "NVIDIA H100, 81559 MiB, but" in local_models.examine_gpu(for_cpu, tmp_path).message
-    assert local_models.examine_gpu(for_gpu, tmp_path).severity is Severity.OK
+    assert "NVIDIA H100, 81559 MiB, but" in local_models.examine_gpu(for_cpu).message
+    assert local_models.examine_gpu(for_gpu).severity is Severity.OK
 
 
 async def by_name(environ: Mapping[str, str]) -> dict[str, Finding]:

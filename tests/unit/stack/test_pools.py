@@ -6,7 +6,7 @@ import pytest
 
 from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import remote_pool, vllm_pool
-from proctor.stack.pools import STARTER_MODEL, aliases_of, choose_model, pools_for
+from proctor.stack.pools import STARTER_MODEL, aliases_of, choose_model, default_pools, pools_for
 from proctor.values.providers.pool import PoolModel, Provider
 
 
@@ -50,13 +50,26 @@ def test_remote_model_is_served_by_a_pool_of_its_provider() -> None:
 
 @pytest.mark.parametrize("provider", ["ollama", "gemini", "anthropic"])
 def test_provider_with_an_api_of_its_own_is_asked_by_its_own_engine(provider: str) -> None:
-    (pool,) = pools_for([choose_model(f"{provider}/m")], {}, print)
+    keys = {"GOOGLE_API_KEY": "planted-key", "ANTHROPIC_API_KEY": "planted-key"}
+    (pool,) = pools_for([choose_model(f"{provider}/m")], keys, print)
     assert (pool.engine, pool.provider_name) == (provider, provider)
 
 
 def test_remote_server_without_an_address_is_refused() -> None:
     with pytest.raises(ModelUnusable, match="Set REMOTE_BASE_URL"):
         pools_for([choose_model("remote/m")], {}, print)
+
+
+def test_own_server_of_a_provider_is_refused_without_its_key() -> None:
+    with pytest.raises(ModelUnusable, match=r"^openai needs a key: set OPENAI_API_KEY \(https://platform"):
+        pools_for([choose_model("openai/a")], {}, print)
+    for given in (
+        {"OPENAI_API_KEY": "planted-key"},
+        {"OPENAI_API_KEY_FILE": "/run/secrets/key"},
+        {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"},
+    ):
+        assert pools_for([choose_model("openai/a")], given, print)
+    assert pools_for([choose_model("ollama/a")], {}, print)
 
 
 @pytest.mark.parametrize("url", ["localhost:9999/v1", "http:///v1", "http://h:port/v1", "ftp://h/v1"])
@@ -78,8 +91,29 @@ def test_missing_vllm_environment_says_how_to_make_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proctor.stack.pools.find_vllm_python", lambda *_: None)
-    with pytest.raises(ModelUnusable, match="`make vllm` makes it"):
+    with pytest.raises(ModelUnusable, match="`proctor vllm install` makes it"):
         pools_for([choose_model(STARTER_MODEL)], {"PROCTOR_CACHE_DIR": str(tmp_path)}, print)
+
+
+def test_providers_that_are_set_up_have_a_pool_each_and_need_no_vllm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.stack.pools.find_vllm_python", lambda *_: None)
+    # A key of a provider without a server says nothing about where to send it.
+    given = {"OPENAI_API_KEY": "k", "OLLAMA_BASE_URL": "http://127.0.0.1:1", "REMOTE_API_KEY": "k"}
+    assert [pool.name for pool in default_pools(given, print)] == ["remote-openai", "remote-ollama"]
+    with pytest.raises(ModelUnusable, match="`proctor vllm install` makes it"):
+        default_pools({"PROCTOR_CACHE_DIR": str(tmp_path)}, print)
+
+
+def test_starter_model_comes_first_where_vllm_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.stack.pools.find_vllm_python", lambda *_: tmp_path / "python")
+    monkeypatch.setattr("proctor.stack.pools.ensure_starter_model", lambda *_: tmp_path / "model")
+    local, remote = default_pools({"OPENAI_API_KEY": "k"}, print)
+    assert [model.name for model in local.models] == [STARTER_MODEL]
+    assert remote.name == "remote-openai"
 
 
 POOLS = (vllm_pool(PoolModel("vllm/starter", "/m")), remote_pool(Provider("openai", "http://x/v1")))
