@@ -21,7 +21,7 @@ LIMIT_SECONDS ?= 1800
 ##@ Use
 .PHONY: run up down
 run: $(VENV)/.installed ## Evaluate a model: MODEL=… SUITE=… LIMIT=…
-	@$(BIN)/python -m proctor.cli.quick_run --suite "$(SUITE)" $(if $(MODEL),--model "$(MODEL)") $(if $(LIMIT),--limit "$(LIMIT)") $(RUN_ARGS)
+	@$(BIN)/proctor try --suite "$(SUITE)" $(if $(MODEL),--model "$(MODEL)") $(if $(LIMIT),--limit "$(LIMIT)") $(RUN_ARGS)
 
 up: $(VENV)/.installed vllm ## Start the local stack and keep it in the foreground
 	@$(BIN)/proctor up
@@ -177,7 +177,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 vllm: $(VENV)/.installed ## vLLM's virtual environment and the small model
-	@$(BIN)/python -m proctor.stack.vllm
+	@$(BIN)/proctor vllm install
 
 clean: ## Remove the virtual environments (data of runs stays in .proctor)
 	rm -rf $(VENV) .venv-*

@@ -53,7 +53,7 @@ ERRORS = (
     "of a failed run. Words in *italics* stand for facts."
 )
 EXIT_CODES = (
-    "The exit codes of `proctor` and of `make run`. With `--json` an error is also a document on stdout."
+    "The exit codes of `proctor`. With `--json` an error is also a document on stdout."
 )
 SERVICES = (
     "Each service reads environment variables with its own prefix, `PROCTOR_<SERVICE>_…`, once, when it"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from proctor.cli.begin import show_where_to_begin
 from proctor.cli.changes import changes
 from proctor.cli.datasets.commands import datasets_group
 from proctor.cli.gateway import Command, add_command, print_version
@@ -22,36 +23,44 @@ from proctor.cli.rollouts.commands import rollouts_group
 from proctor.cli.runs.commands import cancel, pause, resume, retry, runs_group
 from proctor.cli.runs.run import run, watch
 from proctor.cli.stack.commands import doctor, down, nats_users, status, up
+from proctor.cli.stack.install_vllm import vllm_group
 from proctor.cli.stack.open_page import open_page
 from proctor.cli.storage import storage
 from proctor.cli.suites.commands import suites_group
+from proctor.cli.trial.command import try_model
 
-app = typer.Typer(epilog=EXIT_CODES_HELP, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(epilog=EXIT_CODES_HELP, pretty_exceptions_enable=False)
 
-_RUNS = "Runs"
-_CATALOGUE = "Catalogue"
+# In the order of the help.
+_BEGIN, _STACK = "Begin", "Run the stack on this machine"
+_EVALUATE, _READ = "Evaluate models", "Read results"
+_BRING = "Bring models, suites and data"
 _PANELS: Mapping[str, Sequence[Command]] = {
-    "The local stack": (up, down, status, doctor),
-    "Evaluate": (run, watch),
-    _RUNS: (results, cancel, retry, export, rescore),
-    "The queue": (queue, pause, resume, limits),
-    "Compare": (compare, side_by_side, leaderboard, history, report),
-    _CATALOGUE: (models, storage),
-    "Operate": (changes, nats_users),
+    _STACK: (up, down, status),
+    _EVALUATE: (run, watch, retry, cancel),
+    _READ: (results, report, export, rescore),
+    "Compare models": (compare, side_by_side, leaderboard, history),
+    _BRING: (models, storage),
+    "Steer the queue": (queue, pause, resume, limits),
+    "Operate an installation": (changes, nats_users),
 }
+add_command(app, try_model, "try", panel=_BEGIN)
+add_command(app, doctor, panel=_BEGIN)
 for panel, commands in _PANELS.items():
     for command in commands:
         add_command(app, command, panel=panel)
-add_command(app, open_page, "open", panel="The local stack")
-app.add_typer(runs_group(), name="runs", rich_help_panel=_RUNS)
-app.add_typer(golden_group(), name="golden", rich_help_panel=_RUNS)
-app.add_typer(rollouts_group(), name="rollouts", rich_help_panel="Evaluate")
-app.add_typer(datasets_group(), name="datasets", rich_help_panel=_CATALOGUE)
-app.add_typer(suites_group(), name="suites", rich_help_panel=_CATALOGUE)
+add_command(app, open_page, "open", panel=_STACK)
+app.add_typer(vllm_group(), name="vllm", rich_help_panel=_BEGIN)
+app.add_typer(runs_group(), name="runs", rich_help_panel=_READ)
+app.add_typer(golden_group(), name="golden", rich_help_panel=_READ)
+app.add_typer(rollouts_group(), name="rollouts", rich_help_panel=_EVALUATE)
+app.add_typer(datasets_group(), name="datasets", rich_help_panel=_BRING)
+app.add_typer(suites_group(), name="suites", rich_help_panel=_BRING)
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def proctor(
+    context: typer.Context,
     *,
     is_version: Annotated[
         bool,
@@ -63,7 +72,9 @@ def proctor(
         ),
     ] = False,
 ) -> None:
-    """Proctor evaluates language models."""
+    """Evaluate language models. Without a command: where to begin."""
+    if not context.invoked_subcommand:
+        show_where_to_begin()
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from proctor.cli.rollouts.init_task import init
 from proctor.cli.rollouts.list_orders import list_orders
 from proctor.cli.rollouts.run import evaluate, run, summarize
 
-_ABOUT = "Coding tasks that agents work on in sandboxes."
+_ABOUT = "Evaluate agents on coding tasks in sandboxes: write, check and order tasks, read what happened."
 
 
 def rollouts_group() -> typer.Typer:

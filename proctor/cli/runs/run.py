@@ -54,10 +54,18 @@ async def watch(session: Session, run_id: RunIdArgument) -> ExitCode:
 
 
 async def submit_and_follow(
-    session: Session, order: run_pb2.RunOrder, *, is_detached: bool = False, on_interrupt: Ask = detach
+    session: Session,
+    order: run_pb2.RunOrder,
+    *,
+    request_id: str = "",
+    is_detached: bool = False,
+    on_interrupt: Ask = detach,
 ) -> ExitCode:
-    """`on_interrupt` decides what a Ctrl-C means if the user cannot be asked."""
-    request = scheduler_pb2.SubmitRunRequest(order=order, request_id=str(uuid.uuid4()))
+    """`on_interrupt` decides what a Ctrl-C means if the user cannot be asked.
+
+    A known `request_id` stands for the run that was ordered with it.
+    """
+    request = scheduler_pb2.SubmitRunRequest(order=order, request_id=request_id or str(uuid.uuid4()))
     submitted = await session.client.runs.SubmitRun(request)
     run_id = submitted.run.run_id
     if is_detached:

@@ -48,9 +48,9 @@ async def proctor(stack: StackHarness, line: str) -> CommandEnd:
     return await proctor_with({"PROCTOR_GATEWAY": stack.stack.gateway_grpc}, line)
 
 
-async def proctor_with(environment: dict[str, str], line: str, module: str = "proctor.cli") -> CommandEnd:
+async def proctor_with(environment: dict[str, str], line: str) -> CommandEnd:
     process = await asyncio.create_subprocess_exec(
-        *bound(sys.executable, "-m", module, *shlex.split(line)),
+        *bound(sys.executable, "-m", "proctor.cli", *shlex.split(line)),
         env={"PATH": os.environ["PATH"], **environment},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

@@ -1,6 +1,12 @@
-"""Proctor on one machine, as a newcomer meets it: `make run`, and the stack by `up`, `status` and `down`."""
+"""Proctor on one machine, as a newcomer meets it: `try`, and the stack by `up`, `status` and `down`."""
 
+import asyncio
+import os
+import shlex
+import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
@@ -9,9 +15,11 @@ import pytest
 from proctor.exit_codes import ExitCode
 from proctor.stack.state import is_locked
 from tests.e2e.harness.entry_points import CommandEnd, proctor_with
+from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.keyed_suite import write_keyed_suite
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
+from tests.harness.processes import bound, end
 
 ROWS = 150
 CHILDREN = {"postgres", "nats", "results", "scheduler", "gateway", "worker.remote-openai"}
@@ -22,6 +30,7 @@ class Machine:
 
     def __init__(self, state_dir: Path, server: ModelServerProcess) -> None:
         self.state_dir = state_dir
+        self.server = server
         suites = state_dir.parent / "suites"
         write_keyed_suite(suites, ROWS, is_long=False)
         self._environment = {
@@ -36,9 +45,19 @@ class Machine:
     async def proctor(self, line: str) -> CommandEnd:
         return await proctor_with(self._environment, line)
 
-    async def make_run(self, line: str) -> CommandEnd:
-        """What the target `run` of the Makefile calls."""
-        return await proctor_with(self._environment, line, "proctor.cli.quick_run")
+    @asynccontextmanager
+    async def trying(self, line: str) -> AsyncIterator[asyncio.subprocess.Process]:
+        """`proctor try`, which is still at work."""
+        process = await asyncio.create_subprocess_exec(
+            *bound(sys.executable, "-m", "proctor.cli", "try", *shlex.split(line)),
+            env={"PATH": os.environ["PATH"], **self._environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        try:
+            yield process
+        finally:
+            await end(process, 60)
 
     def left_behind(self) -> list[psutil.Process]:
         """Processes that were started with this machine's state folder."""
@@ -67,21 +86,57 @@ async def machine(state_dir: Path) -> AsyncIterator[Machine]:
         await machine.proctor("down")
 
 
-async def test_make_run_examines_a_model_and_leaves_nothing_behind(machine: Machine) -> None:
-    end = await machine.make_run("--suite keyed --model openai/fake --json")
-    assert end.code == 0, end.err
-    summary = end.document["summary"]
+async def test_trial_evaluates_a_model_and_leaves_nothing_behind(machine: Machine) -> None:
+    ended = await machine.proctor("try --suite keyed --model openai/fake --json")
+    assert ended.code == 0, ended.err
+    summary = ended.document["summary"]
     assert (summary["answered"], summary["failed"]) == (ROWS, 0)
     assert summary["tasks"][0]["metrics"][0]["mean"] == 1.0
     assert not is_locked(machine.state_dir)
     assert machine.left_behind() == []
 
 
-async def test_make_run_with_an_unknown_suite_is_one_sentence(machine: Machine) -> None:
-    end = await machine.make_run("--suite glu --model openai/fake")
-    assert end.code == ExitCode.NOT_FOUND
-    assert "Invalid benchmark suite. Supported: keyed" in end.err
-    assert "Traceback" not in end.err
+async def test_trial_of_an_unknown_suite_is_one_sentence(machine: Machine) -> None:
+    ended = await machine.proctor("try --suite glu --model openai/fake")
+    assert ended.code == ExitCode.NOT_FOUND
+    assert "Invalid benchmark suite. Supported: keyed" in ended.err
+    assert "Traceback" not in ended.err
+    assert machine.left_behind() == []
+
+
+async def line_with(process: asyncio.subprocess.Process, part: str) -> str:
+    """The first line of its output with that part."""
+    assert process.stdout is not None
+    async with asyncio.timeout(120):
+        async for line in process.stdout:
+            if part in line.decode():
+                return line.decode()
+    raise AssertionError(f"It ended without saying {part}.")
+
+
+async def test_killed_trial_goes_on_with_its_run_then_serves_until_it_is_told_to_stop(
+    machine: Machine,
+) -> None:
+    await machine.server.control(latency_seconds=600)
+    async with machine.trying("--suite keyed --model openai/fake") as process:
+        accepted = await line_with(process, "was accepted")
+        process.kill()
+    run_id = accepted.split()[1]
+    await eventually(lambda: not machine.left_behind(), "the stack of the killed trial has ended")
+
+    await machine.server.control(latency_seconds=0)
+    async with machine.trying("--suite keyed --model openai/fake --serve") as process:
+        assert run_id in await line_with(process, "was accepted")
+        await line_with(process, "run --suite glue --model openai/fake")
+        await line_with(process, "The stack keeps serving")
+        shown = await machine.proctor(f"results {run_id} --json")
+        assert shown.document["summary"]["answered"] == ROWS
+        # The run has shown its end, so the same order is a new run.
+        again = await machine.proctor("try --suite keyed --model openai/fake --json")
+        assert again.document["run"]["run_id"] != run_id
+        process.send_signal(signal.SIGINT)
+        await line_with(process, "Stopping")
+    assert process.returncode == 0
     assert machine.left_behind() == []
 
 

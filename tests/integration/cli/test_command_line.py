@@ -130,6 +130,22 @@ async def test_wrong_usage_is_a_document_where_one_was_asked_for(
     assert (await proctor(*arguments)).out == ""
 
 
+async def test_without_a_command_it_says_where_to_begin_and_then_how_to_go_on(tmp_path: Path) -> None:
+    command_line = CommandLine("", tmp_path)
+    begun = await command_line()
+    assert begun.code == 0
+    assert "proctor try --model openai/gpt-4o-mini" in begun.out
+    lock = StackLock.take(tmp_path)
+    try:
+        write_stack_state(tmp_path, StackState(1, "running", "127.0.0.1:1", "127.0.0.1:2", "", NATS))
+        going_on = await command_line()
+    finally:
+        lock.release()
+    assert "A stack serves at http://127.0.0.1:1." in going_on.out
+    assert "proctor open" in going_on.out
+    assert "proctor try" not in going_on.out
+
+
 @pytest.mark.parametrize("command", ["watch", "results", "cancel", "retry"])
 async def test_unknown_run_is_code_4(proctor: CommandLine, command: str) -> None:
     finished = await proctor(command, "r9")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.quick_run import refuse_what_differs
+from proctor.cli.trial.running_stack import refuse_what_differs
 from proctor.stack.errors import RunningStackDiffers
 from proctor.stack.options import remote_pool, vllm_pool
 from proctor.stack.pools import STARTER_MODEL, ChosenModel, choose_model

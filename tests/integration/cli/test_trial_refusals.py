@@ -1,4 +1,4 @@
-"""`make run` with what cannot work: one clear sentence, a code of its own, nothing left behind."""
+"""`proctor try` with what cannot work: one clear sentence, a code of its own, nothing left behind."""
 
 import asyncio
 import os
@@ -20,7 +20,9 @@ def taken_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None, str]:
+async def refused(
+    state_dir: Path, port: int, *command: str, **environment: str
+) -> tuple[int | None, str]:
     own = {
         "PYTHONPATH": str(ROOT),
         "PROCTOR_STATE_DIR": str(state_dir),
@@ -29,8 +31,8 @@ async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None
         "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
     }
     process = await asyncio.create_subprocess_exec(
-        *bound(sys.executable, "-m", *command),
-        env={**os.environ, **own},
+        *bound(sys.executable, "-m", "proctor.cli", *command),
+        env={**os.environ, **own, **environment},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
@@ -42,11 +44,11 @@ async def refused(state_dir: Path, port: int, *command: str) -> tuple[int | None
 @pytest.mark.parametrize(
     "command",
     [
-        ("proctor.cli.quick_run", "--model", "openai/any"),
-        ("proctor.cli", "up", "--model", "openai/any"),
-        ("proctor.cli", "up", "--model", "openai/any", "--detach"),
+        ("try", "--model", "openai/any"),
+        ("up", "--model", "openai/any"),
+        ("up", "--model", "openai/any", "--detach"),
     ],
-    ids=["make run", "up", "up --detach"],
+    ids=["try", "up", "up --detach"],
 )
 async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tuple[str, ...]) -> None:
     code, message = await refused(tmp_path, taken_port, *command)
@@ -57,7 +59,7 @@ async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tup
 
 
 @pytest.mark.parametrize(
-    "module", [("proctor.cli.quick_run",), ("proctor.cli", "up")], ids=["make run", "up"]
+    "module", [("proctor.cli.quick_run",), ("up")], ids=["try", "up"]
 )
 async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[str, ...]) -> None:
     code, message = await refused(tmp_path / "state", 0, *module, "--model", str(tmp_path))
@@ -77,7 +79,7 @@ async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[st
 async def test_bad_order_is_refused_before_anything_starts(
     tmp_path: Path, option: str, value: str, sentence: str
 ) -> None:
-    command = ("proctor.cli.quick_run", "--model", "openai/any", option, value)
+    command = ("try", "--model", "openai/any", option, value)
     code, message = await refused(tmp_path / "state", 0, *command)
     assert code == 2
     assert sentence in message
@@ -87,12 +89,12 @@ async def test_bad_order_is_refused_before_anything_starts(
 @pytest.mark.parametrize(
     "command",
     [
-        ("proctor.cli.quick_run", "--model", "openai/any"),
-        ("proctor.cli", "up", "--model", "openai/any", "--detach"),
-        ("proctor.cli", "status"),
-        ("proctor.cli", "down"),
+        ("try", "--model", "openai/any"),
+        ("up", "--model", "openai/any", "--detach"),
+        ("status"),
+        ("down"),
     ],
-    ids=["make run", "up --detach", "status", "down"],
+    ids=["try", "up --detach", "status", "down"],
 )
 async def test_file_where_the_state_folder_should_be_is_named(
     tmp_path: Path, command: tuple[str, ...]
@@ -104,7 +106,28 @@ async def test_file_where_the_state_folder_should_be_is_named(
     assert "Traceback" not in message
 
 
+@pytest.mark.parametrize(
+    ("model", "variable", "page"),
+    [
+        ("openai/gpt-4o-mini", "OPENAI_API_KEY", "https://platform.openai.com/api-keys"),
+        ("anthropic/claude-haiku-4-5", "ANTHROPIC_API_KEY", "https://console.anthropic.com/settings/keys"),
+        ("gemini/gemini-2.5-flash", "GOOGLE_API_KEY", "https://aistudio.google.com/apikey"),
+        ("grok/grok-4", "GROK_API_KEY", "https://console.x.ai"),
+    ],
+)
+@pytest.mark.parametrize("command", ["try", "up"])
+async def test_missing_key_is_named_with_the_page_that_gives_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, variable: str, page: str, command: str
+) -> None:
+    for name in ("OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI", "GROK", "XAI"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    code, message = await refused(tmp_path / "state", 0, command, "--model", model, OPENAI_BASE_URL="")
+    assert code == 2
+    assert f"set {variable} ({page} gives keys)" in message
+    assert not (tmp_path / "state").exists()
+
+
 async def test_address_that_is_none_is_named(tmp_path: Path) -> None:
-    code, message = await refused(tmp_path, 99999, "proctor.cli.quick_run", "--model", "openai/any")
+    code, message = await refused(tmp_path, 99999, "try", "--model", "openai/any")
     assert code == 2
     assert message.startswith("PROCTOR_GATEWAY_HTTP_ADDRESS cannot be '127.0.0.1:99999'")

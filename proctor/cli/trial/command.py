@@ -1,0 +1,58 @@
+"""`proctor try`: from nothing to the figures of a model, in one command. `make run` calls it."""
+
+from typing import Annotated
+
+import typer
+
+from proctor.cli.options import AsJson
+from proctor.cli.render.terminal import Terminal
+from proctor.cli.runs.order import OrderOptions
+from proctor.cli.stack.extra import needing_stack
+from proctor.stack.pools import STARTER_MODEL
+
+
+def try_model(  # noqa: PLR0917  # options of a command, given by name
+    model: Annotated[
+        str,
+        typer.Option(
+            help="A provider's, such as openai/gpt-4o-mini or ollama/llama3.2; or one that vLLM loads here: "
+            f"a hub id, a model folder, or {STARTER_MODEL}, which is trained first. vLLM is installed once, 3 GB."
+        ),
+    ] = STARTER_MODEL,
+    suite: Annotated[str, typer.Option(help="The benchmark; see `proctor suites`.")] = "starter",
+    task: Annotated[list[str] | None, typer.Option(help="A task of the suite; repeat for several.")] = None,
+    limit: Annotated[int | None, typer.Option(help="First N rows of each task.")] = None,
+    num_fewshot: Annotated[int | None, typer.Option(help="Examples in each prompt.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="0 to 2; 0 is greedy.")] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Any other parameter of generation; repeat for several."),
+    ] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 picks one.")] = None,
+    grpc_port: Annotated[int | None, typer.Option(min=0, max=65535, help="gRPC port; 0 picks one.")] = None,
+    serve: Annotated[
+        bool | None,
+        typer.Option("--serve/--no-serve", help="Go on serving after the figures; default: on a terminal."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a model on this machine: start all that it needs, print the figures, go on serving.
+
+    Called again it goes on where it was stopped, with the same data.
+    """
+    terminal = Terminal(as_json)
+    with needing_stack(terminal):
+        from proctor.cli.stack.start import StackRequest  # noqa: PLC0415  # needs the extra `stack`
+        from proctor.cli.trial.evaluate import try_out  # noqa: PLC0415  # needs the extra `stack`
+    order = OrderOptions(
+        model,
+        suite=suite,
+        task=task,
+        limit=limit,
+        num_fewshot=num_fewshot,
+        temperature=temperature,
+        param=param,
+    )
+    stack = StackRequest([model], http_port=port, grpc_port=grpc_port)
+    is_serving = terminal.can_ask if serve is None else serve
+    raise typer.Exit(try_out(order, stack, terminal, is_serving=is_serving))

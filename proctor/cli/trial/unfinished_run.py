@@ -1,0 +1,44 @@
+"""The run that the last `proctor try` ordered, until that has shown its end: the next one goes on with it."""
+
+import json
+import uuid
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from proctor.stack.state import write_private
+from proctor.v1 import run_pb2
+
+_FILE_NAME = "trial.json"
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRun:
+    """Kept beside the data of the stack. The request id makes the scheduler return the run of the first order."""
+
+    state_dir: Path
+
+    @property
+    def _file(self) -> Path:
+        return self.state_dir / _FILE_NAME
+
+    def request_id(self, order: run_pb2.RunOrder) -> str:
+        """That of the same order whose end was not shown, else a new one. Written before anything is sent."""
+        # Another release may resolve the same order in another way.
+        wanted = {"order": order.SerializeToString(deterministic=True).hex(), "release": version("proctor")}
+        known = self._read()
+        request_id = str(known.pop("request_id", ""))
+        if not request_id or known != wanted:
+            request_id = str(uuid.uuid4())
+            write_private(self._file, json.dumps({**wanted, "request_id": request_id}))
+        return request_id
+
+    def forget(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+    def _read(self) -> dict[str, object]:
+        try:
+            known = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
