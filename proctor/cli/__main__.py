@@ -62,7 +62,7 @@ app.add_typer(suites_group(), name="suites", rich_help_panel=_BRING)
 def proctor(
     context: typer.Context,
     *,
-    is_version: Annotated[
+    is_version: Annotated[  # noqa: ARG001  # its callback reads it
         bool,
         typer.Option(
             "--version",

@@ -26,7 +26,9 @@ _WITH_STACK: Mapping[str, str] = {
 
 def show_where_to_begin() -> None:
     terminal = Terminal(is_json=False)
-    say(terminal.out, "Proctor evaluates language models on benchmarks, on your own data and on coding tasks.")
+    say(
+        terminal.out, "Proctor evaluates language models on benchmarks, on your own data and on coding tasks."
+    )
     stack = _serving_stack()
     if stack:
         say(terminal.out, f"A stack serves at http://{stack.gateway_http}. Go on with:")

@@ -26,7 +26,10 @@ SERVICE_MODULES: Mapping[str, str] = MappingProxyType(
 VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "PROCTOR_STATE_DIR": ("`.proctor` of the project", "Folder of the stack's data, logs and state."),
-        "PROCTOR_CACHE_DIR": ("`~/.cache/proctor`", "Folder of what can be rebuilt: the starter model, and vLLM where there is no checkout."),
+        "PROCTOR_CACHE_DIR": (
+            "`~/.cache/proctor`",
+            "Folder of what can be rebuilt: the starter model, and vLLM where there is no checkout.",
+        ),
         "PROCTOR_VLLM_PYTHON": ("that of `proctor vllm install`", "Python of the environment that has vLLM."),
         "PROCTOR_GATEWAY": (
             "the local stack's",

@@ -15,8 +15,8 @@ def try_model(  # noqa: PLR0917  # options of a command, given by name
     model: Annotated[
         str,
         typer.Option(
-            help="A provider's, such as openai/gpt-4o-mini or ollama/llama3.2; or one that vLLM loads here: "
-            f"a hub id, a model folder, or {STARTER_MODEL}, which is trained first. vLLM is installed once, 3 GB."
+            help="A provider's, such as openai/gpt-4o-mini or ollama/llama3.2; or one for vLLM, which is "
+            f"installed once (3 GB): a hub id, a model folder, or {STARTER_MODEL}, which is trained here."
         ),
     ] = STARTER_MODEL,
     suite: Annotated[str, typer.Option(help="The benchmark; see `proctor suites`.")] = "starter",

@@ -14,7 +14,7 @@ _FILE_NAME = "trial.json"
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedRun:
-    """Kept beside the data of the stack. The request id makes the scheduler return the run of the first order."""
+    """Kept beside the data of the stack. By a known request id the scheduler returns the run it stands for."""
 
     state_dir: Path
 

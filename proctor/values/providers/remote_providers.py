@@ -46,7 +46,9 @@ class RemoteProvider:
     def lacks_key(self, environ: Mapping[str, str]) -> bool:
         """Whether the provider's own server would be asked without a key."""
         is_own = self.address(environ).rstrip("/") == self.base_url
-        return bool(self.keys_page) and is_own and not any(_has_key(each, environ) for each in self.api_key_envs)
+        return (
+            bool(self.keys_page) and is_own and not any(_has_key(each, environ) for each in self.api_key_envs)
+        )
 
     def api_key_env(self, environ: Mapping[str, str]) -> str:
         set_variables = (variable for variable in self.api_key_envs if _has_key(variable, environ))

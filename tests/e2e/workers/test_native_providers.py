@@ -137,7 +137,10 @@ async def test_provider_that_hangs_is_given_up_in_the_end(stack: StackHarness) -
 @pytest.mark.parametrize(
     ("provider", "sentence"),
     [
-        ("keyless", "API key not configured for Gemini: set GOOGLE_API_KEY where the worker runs (https://aistudio."),
+        (
+            "keyless",
+            "API key not configured for Gemini: set GOOGLE_API_KEY where the worker runs (https://aistudio.",
+        ),
         ("wrong", "check the API key in WRONG_KEY"),
     ],
 )

@@ -20,9 +20,7 @@ def taken_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-async def refused(
-    state_dir: Path, port: int, *command: str, **environment: str
-) -> tuple[int | None, str]:
+async def refused(state_dir: Path, port: int, *command: str, **environment: str) -> tuple[int | None, str]:
     own = {
         "PYTHONPATH": str(ROOT),
         "PROCTOR_STATE_DIR": str(state_dir),
@@ -59,10 +57,11 @@ async def test_taken_port_is_named(tmp_path: Path, taken_port: int, command: tup
 
 
 @pytest.mark.parametrize(
-    "module", [("proctor.cli.quick_run",), ("up")], ids=["try", "up"]
+    "command",
+    ["try", "up"],
 )
-async def test_folder_that_is_no_model_is_named(tmp_path: Path, module: tuple[str, ...]) -> None:
-    code, message = await refused(tmp_path / "state", 0, *module, "--model", str(tmp_path))
+async def test_folder_that_is_no_model_is_named(tmp_path: Path, command: str) -> None:
+    code, message = await refused(tmp_path / "state", 0, command, "--model", str(tmp_path))
     assert code == 2
     assert message == f"{tmp_path} is not a model folder: it has no config.json.\n"
     assert not (tmp_path / "state").exists()
@@ -115,16 +114,16 @@ async def test_file_where_the_state_folder_should_be_is_named(
         ("grok/grok-4", "GROK_API_KEY", "https://console.x.ai"),
     ],
 )
-@pytest.mark.parametrize("command", ["try", "up"])
 async def test_missing_key_is_named_with_the_page_that_gives_keys(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, variable: str, page: str, command: str
+    tmp_path: Path, model: str, variable: str, page: str
 ) -> None:
-    for name in ("OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI", "GROK", "XAI"):
-        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
-    code, message = await refused(tmp_path / "state", 0, command, "--model", model, OPENAI_BASE_URL="")
-    assert code == 2
-    assert f"set {variable} ({page} gives keys)" in message
-    assert not (tmp_path / "state").exists()
+    names = ("OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI", "GROK", "XAI")
+    without_keys = {"OPENAI_BASE_URL": ""} | {f"{name}_API_KEY": "" for name in names}
+    for command in ("try", "up"):
+        code, message = await refused(tmp_path / "state", 0, command, "--model", model, **without_keys)
+        assert code == 2
+        assert f"set {variable} ({page} gives keys)" in message
+        assert not (tmp_path / "state").exists()
 
 
 async def test_address_that_is_none_is_named(tmp_path: Path) -> None:

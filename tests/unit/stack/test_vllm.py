@@ -1,4 +1,4 @@
-"""When vLLM's environment is made anew, what is installed in it, and what binds the worker's packages there."""
+"""When vLLM's environment is made anew, what is installed in it, and what binds its packages."""
 
 import subprocess
 import sys
@@ -138,7 +138,7 @@ def test_environment_without_pip_uses_the_one_of_the_new_environment(
     assert target.pip_command("freeze")[0] == str(target.python)
 
 
-def test_given_python_is_taken_and_a_checkouts_environment_is_beside_it(tmp_path: Path) -> None:
+def test_given_python_is_taken_and_a_checkouts_environment_is_beside_it() -> None:
     assert find_vllm_python({"PROCTOR_VLLM_PYTHON": "/x/python"}) == Path("/x/python")
     assert worker_source({}) == Checkout(CHECKOUT)
     assert worker_source({}).folder == CHECKOUT / ".venv-vllm"

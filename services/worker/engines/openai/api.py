@@ -46,9 +46,7 @@ class OpenAIServer:
 
 ANY_SERVER = OpenAIServer(rules_for("openai"))
 # OpenAI's reasoning models refuse max_tokens; its other models accept the newer field as well.
-OPENAI = OpenAIServer(
-    rules_for("openai", "api.openai.com"), chat_limit=MaxTokensField.MAX_COMPLETION_TOKENS
-)
+OPENAI = OpenAIServer(rules_for("openai", "api.openai.com"), chat_limit=MaxTokensField.MAX_COMPLETION_TOKENS)
 _SERVERS = {
     "api.openai.com": OPENAI,
     "api.x.ai": OpenAIServer(rules_for("openai", "api.x.ai")),
