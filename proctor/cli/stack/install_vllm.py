@@ -7,6 +7,7 @@ import typer
 from proctor.cli.gateway import command_group
 from proctor.cli.options import AsJson
 from proctor.cli.render.terminal import Terminal, report_error, say
+from proctor.cli.render.words import JsonValue
 from proctor.stack.errors import StackError
 from proctor.stack.vllm.environment import ensure_vllm_environment
 from proctor.stack.vllm.starter_model import ensure_starter_model
@@ -25,7 +26,7 @@ def install(as_json: AsJson = False) -> None:
         model = ensure_starter_model(python, os.environ, report)
     except StackError as error:
         raise typer.Exit(report_error(terminal, error)) from None
-    shown = {"python": str(python), "starter_model": str(model)}
+    shown: dict[str, JsonValue] = {"python": str(python), "starter_model": str(model)}
     terminal.report(shown, f"vLLM is installed ({python}), and the starter model is in {model}.")
 
 

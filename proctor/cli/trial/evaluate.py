@@ -14,18 +14,19 @@ from proctor.cli.runs.run import print_next_commands, submit_and_follow
 from proctor.cli.stack.start import StackRequest
 from proctor.cli.trial.running_stack import refuse_what_differs
 from proctor.cli.trial.unfinished_run import UnfinishedRun
-from proctor.client.errors import ClientError
+from proctor.client.errors import ClientError, NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.options import default_state_dir
 from proctor.stack.pools import ChosenModel, choose_model
-from proctor.stack.state import read_stack_state
+from proctor.stack.state import StackState, read_stack_state
 from proctor.stack.vllm.environment import ensure_vllm_environment
 from proctor.stack.vllm.worker_source import worker_source
 from proctor.v1 import run_pb2
 
+_NOT_SERVED = frozenset({"UNKNOWN_MODEL", "UNKNOWN_PROVIDER"})
 # As a shell reports a command that the signal ended.
 TERMINATED = 128 + signal.SIGTERM
 
@@ -75,9 +76,19 @@ async def _terminable(trial: Trial) -> ExitCode:
     stack = read_stack_state(state_dir)
     if stack and stack.phase == "running":
         refuse_what_differs(stack, trial.model, os.environ)
-        trial.report(f"Using the stack that runs on {state_dir}.")
-        return await _evaluate(trial, stack.gateway_grpc, state_dir, detach)
+        return await _evaluate_on_running_stack(trial, stack, state_dir)
     return await _evaluate_on_own_stack(trial, state_dir)
+
+
+async def _evaluate_on_running_stack(trial: Trial, stack: StackState, state_dir: Path) -> ExitCode:
+    trial.report(f"Using the stack that runs on {state_dir}.")
+    try:
+        return await _evaluate(trial, stack.gateway_grpc, state_dir, detach)
+    except NotFound as error:
+        if error.reason not in _NOT_SERVED:
+            raise
+        cure = f"It was started for other models: stop it with `{program_name()} down`, then try again."
+        raise NotFound(f"{error.message} {cure}", error.reason, error.facts) from error
 
 
 async def _evaluate_on_own_stack(trial: Trial, state_dir: Path) -> ExitCode:

@@ -14,7 +14,7 @@ _FILE_NAME = "trial.json"
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedRun:
-    """Kept beside the data of the stack. By a known request id the scheduler returns the run it stands for."""
+    """Kept beside the data of the stack. By a known request id the scheduler returns its run."""
 
     state_dir: Path
 

@@ -15,8 +15,8 @@ from proctor.requirements import OLDEST_POSTGRES, OLDEST_PYTHON
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.options import default_cache_dir, default_state_dir
 
-# The extras for one machine; `hub` and `dev` are for more than that.
-_EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "stack"})
+# The extras for one machine.
+_EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "hub", "stack"})
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<rest>.*)")
 _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[^'"]+)['"]""")
 _INSTALL = "pip install 'proctor[stack]'"

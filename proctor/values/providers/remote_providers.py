@@ -38,6 +38,10 @@ class RemoteProvider:
         """Where the provider gives keys; empty where its own server needs none."""
         return rules_for(self.engine, urlsplit(self.base_url).hostname or "").keys_page
 
+    def is_own(self, address: str) -> bool:
+        """Whether it is the provider's server, and not another one of the same protocol."""
+        return bool(self.base_url) and address.rstrip("/") == self.base_url
+
     @property
     def key_advice(self) -> str:
         """For a provider that gives keys: "set OPENAI_API_KEY (https://… gives keys)"."""
@@ -45,7 +49,7 @@ class RemoteProvider:
 
     def lacks_key(self, environ: Mapping[str, str]) -> bool:
         """Whether the provider's own server would be asked without a key."""
-        is_own = self.address(environ).rstrip("/") == self.base_url
+        is_own = self.is_own(self.address(environ))
         return (
             bool(self.keys_page) and is_own and not any(_has_key(each, environ) for each in self.api_key_envs)
         )

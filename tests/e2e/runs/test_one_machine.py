@@ -134,8 +134,11 @@ async def test_killed_trial_goes_on_with_its_run_then_serves_until_it_is_told_to
         # The run has shown its end, so the same order is a new run.
         again = await machine.proctor("try --suite keyed --model openai/fake --json")
         assert again.document["run"]["run_id"] != run_id
+        other = await machine.proctor("try --suite keyed --model ollama/llama3.2")
+        assert other.code == ExitCode.NOT_FOUND
+        assert "It was started for other models: stop it with" in other.err
         process.send_signal(signal.SIGINT)
-        await line_with(process, "Stopping")
+        await asyncio.wait_for(process.wait(), 300)
     assert process.returncode == 0
     assert machine.left_behind() == []
 

@@ -35,7 +35,7 @@ async def refused(state_dir: Path, port: int, *command: str, **environment: str)
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, message = await output_of(process, 30)
+    _, message = await output_of(process, 120)
     return process.returncode, message.decode()
 
 
