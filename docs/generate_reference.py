@@ -52,9 +52,7 @@ ERRORS = (
     "`reason`; below `/v1` they have the form of the OpenAI protocol. Reasons without a code are those "
     "of a failed run. Words in *italics* stand for facts."
 )
-EXIT_CODES = (
-    "The exit codes of `proctor`. With `--json` an error is also a document on stdout."
-)
+EXIT_CODES = "The exit codes of `proctor`. With `--json` an error is also a document on stdout."
 SERVICES = (
     "Each service reads environment variables with its own prefix, `PROCTOR_<SERVICE>_…`, once, when it"
     " starts. A setting of several services has one name without a service. A service that cannot use a "

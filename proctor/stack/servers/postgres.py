@@ -63,7 +63,7 @@ class PostgresServer:
             program=Program(self._command(), ENVIRONMENT, self.home.user, death_signal=signal.SIGQUIT),
             is_ready=self._is_ready,
             # After a crash Postgres replays its log first, which takes as long as it takes.
-            ready_timeout_seconds=120.0,
+            ready_timeout_seconds=300.0,
             stop_signal=signal.SIGINT,
             stop_timeout_seconds=30.0,
         )

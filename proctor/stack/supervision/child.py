@@ -36,7 +36,8 @@ class ChildSpec:
     name: str
     program: Program
     is_ready: Probe
-    ready_timeout_seconds: float = 30.0
+    # One that ends is reported at once. Imports from a cold disk, beside other programs, take a minute.
+    ready_timeout_seconds: float = 120.0
     stop_signal: signal.Signals = signal.SIGTERM
     stop_timeout_seconds: float = 10.0
     metrics_address: str = ""

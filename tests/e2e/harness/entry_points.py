@@ -56,6 +56,6 @@ async def proctor_with(environment: dict[str, str], line: str) -> CommandEnd:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await output_of(process, 120)
+    out, err = await output_of(process, 300)
     assert process.returncode is not None
     return CommandEnd(process.returncode, out.decode(), err.decode())

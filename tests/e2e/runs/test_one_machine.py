@@ -107,7 +107,7 @@ async def test_trial_of_an_unknown_suite_is_one_sentence(machine: Machine) -> No
 async def line_with(process: asyncio.subprocess.Process, part: str) -> str:
     """The first line of its output with that part."""
     assert process.stdout is not None
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         async for line in process.stdout:
             if part in line.decode():
                 return line.decode()
@@ -122,7 +122,7 @@ async def test_killed_trial_goes_on_with_its_run_then_serves_until_it_is_told_to
         accepted = await line_with(process, "was accepted")
         process.kill()
     run_id = accepted.split()[1]
-    await eventually(lambda: not machine.left_behind(), "the stack of the killed trial has ended")
+    await eventually(lambda: not machine.left_behind(), "the stack of the killed trial has ended", 60.0)
 
     await machine.server.control(latency_seconds=0)
     async with machine.trying("--suite keyed --model openai/fake --serve") as process:
