@@ -40,7 +40,7 @@ class GetLeaderboardRequest(_message.Message):
     """Name of a suite without a version, or id of a data set."""
     metric: _builtins.str
     """"accuracy" (acc over the tasks that have it; score where none has), "score" (the mean of each task's main metric) or any metric of the
-    benchmark; empty means accuracy.
+    benchmark; empty or "headline" means that of the headline figure of the benchmark's newest run.
     """
     max_entries: _builtins.int
     """Number of entries, 1 to 100; 0 means 10."""
@@ -176,7 +176,7 @@ class ListHistoryRequest(_message.Message):
     days: _builtins.int
     """Only runs closed in this many last days, 1 to 3650; 0 means 30."""
     metric: _builtins.str
-    """"accuracy", "score" or any metric of a benchmark; empty means accuracy."""
+    """"accuracy", "score" or any metric of a benchmark; empty or "headline" means the headline figure of each run."""
     page_size: _builtins.int
     """1 to 500; 0 means 100."""
     page_token: _builtins.str

@@ -184,7 +184,9 @@ class GroupSummary(_message.Message):
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricFigure]:
-        """Figures over the tasks that have the metric, and "score": the unweighted mean of the tasks' main metrics."""
+        """Figures over the tasks that have the metric, and "score": the unweighted mean of the tasks' main metrics. The first one is the headline
+        figure: of the metric that the suite sums up first, else of the main metric that the tasks share, else the score.
+        """
 
     @_builtins.property
     def missing_tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -41,7 +41,7 @@ MetricOption = Annotated[
     str,
     typer.Option(
         help="accuracy, score (the mean of each task's main metric), or any metric of the benchmark; "
-        "default: accuracy, or score if no task has it."
+        "default: the headline figure, which the suite names."
     ),
 ]
 

@@ -28,8 +28,8 @@ R = TypeVar("R", bound="Ranked")
 H = TypeVar("H", bound="HistoryEntryShown")
 
 _METRIC = (
-    "accuracy, score (the mean of each task's main metric), or any metric of the benchmark; "
-    "empty: accuracy, or score where no task has it"
+    "headline, accuracy, score (the mean of each task's main metric), or any metric of the benchmark; "
+    "empty: the headline figure, which the suite names"
 )
 MetricQuery = Annotated[Text, Query(description=_METRIC)]
 _ERRORS = problems(400, 404, 422, 503)

@@ -10,7 +10,7 @@ from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import AmbiguousModel
 
 # Names that stand for the main metric of a suite.
-MAIN_METRICS = ("accuracy", "score")
+MAIN_METRICS = ("headline", "accuracy", "score")
 # Names that a field offers: more would weigh more than the rest of the page.
 _MAX_OFFERED = 200
 # Pages show eight digits of an id; fewer than six may begin many.

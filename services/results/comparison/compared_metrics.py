@@ -9,7 +9,7 @@ from services.common.checked_fields import invalid_field
 from services.results.comparison.errors import NothingToCompare
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.compiled_scoring import ScoredMetric
-from services.results.statistics.metric_names import SCORE, UnknownMetric
+from services.results.statistics.metric_names import SCORE, UnknownMetric, headline_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,16 @@ class ComparedMetrics:
 
 
 def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> ComparedMetrics:
-    """The main metric of each task; that of the benchmark is the one they agree on, else the score."""
+    """The main metric of each task, and the headline figure of the benchmark."""
     shared = _shared_metrics(plans, tasks)
-    return _compared(plans[0], {task: metrics[:1] for task, metrics in shared.items()}, ())
+    benchmark = benchmark_group(plans[0].groups)
+    names = [[scored.key for scored in metrics] for metrics in shared.values()]
+    headline = headline_of(benchmark.metrics if benchmark else (), names)
+    by_task = {
+        task: [scored for index, scored in enumerate(metrics) if index == 0 or scored.key == headline]
+        for task, metrics in shared.items()
+    }
+    return _compared(plans[0], by_task, [headline])
 
 
 def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequence[str]) -> ComparedMetrics:
@@ -73,13 +80,9 @@ def all_metrics(plans: Sequence[RunPlan], *, are_alike: bool = False) -> Compare
 def _compared(
     plan: RunPlan, by_task: Mapping[str, Sequence[ScoredMetric]], names: Sequence[str]
 ) -> ComparedMetrics:
-    """No names: the one metric that the tasks agree on, or the score."""
     keys = dict.fromkeys(scored.key for one in by_task.values() for scored in one)
-    if not names:
-        wanted = list(keys) if len(keys) == 1 else [SCORE]
-    else:
-        wanted = [key for key in keys if any(key == name or key.startswith(f"{name},") for name in names)]
-        wanted += [SCORE] if SCORE in names else []
+    wanted = [key for key in keys if any(key == name or key.startswith(f"{name},") for name in names)]
+    wanted += [SCORE] if SCORE in names else []
     return ComparedMetrics(by_task, [_benchmark_metric(plan, metric, by_task) for metric in wanted])
 
 

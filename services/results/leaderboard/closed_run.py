@@ -46,6 +46,11 @@ class BenchmarkResult:
     max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
 
     @property
+    def headline(self) -> str:
+        """The metric of its headline figure, which is the first."""
+        return next(iter(self.figures), SCORE)
+
+    @property
     def failing(self) -> str:
         """Why the run is never ranked; "" where it is whole."""
         if not self.failing_tasks:

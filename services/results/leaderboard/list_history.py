@@ -84,14 +84,15 @@ class ListHistory:
 def _check_metric(word: str, runs: Sequence[ClosedRun]) -> None:
     """Raises UnknownMetric for a metric that none of the runs has; without runs no metric is known."""
     metrics = {metric for run in runs for metric in run.result.figures}
-    if word and metrics and metric_named(word, metrics) is None:
+    named = {metric_named(word, list(run.result.figures), run.result.headline) for run in runs}
+    if word and metrics and named == {None}:
         raise UnknownMetric(metric=word, supported=", ".join(sorted(metrics)))
 
 
 def _entry(run: ClosedRun, word: str) -> LeaderboardEntry:
     """An entry, without a figure where the run has none of the metric."""
     figures = run.result.figures
-    metric = metric_named(word, figures)
+    metric = metric_named(word, list(figures), run.result.headline)
     return LeaderboardEntry(run.model, metric or word, figures[metric] if metric else BenchmarkFigure(), run)
 
 

@@ -29,6 +29,10 @@ class LeaderboardStore(Protocol):
         """The latest (or best) completed run of each model under each of its conditions."""
         ...
 
+    async def newest_run(self, benchmark: str) -> ClosedRun | None:
+        """The run of a benchmark that was closed last."""
+        ...
+
     async def closed_run(self, run_id: str) -> ClosedRun | None:
         """A run as it was last closed."""
         ...

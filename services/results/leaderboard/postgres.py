@@ -95,6 +95,10 @@ class PostgresLeaderboard:
             for row in rows
         ]
 
+    async def newest_run(self, benchmark: str) -> ClosedRun | None:
+        row = await self._session.fetchrow("find_newest_run", benchmark=benchmark)
+        return None if row is None else _closed_run(row)
+
     async def closed_run(self, run_id: str) -> ClosedRun | None:
         row = await self._session.fetchrow("read_closed_run", run_id=run_id)
         return None if row is None else _closed_run(row)

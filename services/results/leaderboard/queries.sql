@@ -118,6 +118,14 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS previous ON true;
 
+-- name: find_newest_run: Return the completed run of a benchmark that was closed last
+SELECT c.run_id::text AS run_id, c.benchmark, c.model, c.project_id, c.state, c.closed_at, c.result
+FROM history_entries AS h
+JOIN closed_runs AS c USING (run_id)
+WHERE h.benchmark = :benchmark AND h.model = '' AND c.state = 'completed'
+ORDER BY h.closed_at DESC, h.run_id DESC
+LIMIT 1;
+
 -- name: read_closed_run: Return a run as it was last closed
 SELECT run_id::text AS run_id, benchmark, model, project_id, state, closed_at, result
 FROM closed_runs

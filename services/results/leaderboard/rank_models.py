@@ -30,7 +30,7 @@ from services.results.leaderboard.leaderboard import (
     untested,
 )
 from services.results.leaderboard.ports import LeaderboardStore, PendingComparisons
-from services.results.statistics.metric_names import ACCURACY, SCORE, UnknownMetric, metric_named
+from services.results.statistics.metric_names import HEADLINE, SCORE, UnknownMetric, metric_named
 
 DEFAULT_ENTRIES = 10
 
@@ -64,7 +64,7 @@ class RankModels:
         )
         metric = await self._metric(query)
         if metric is None:
-            return Leaderboard(query.metric or ACCURACY)
+            return Leaderboard(query.metric or HEADLINE)
         candidates = await self.leaderboard.candidates(
             query.benchmark, metric, query.project_id, is_best=query.is_best
         )
@@ -100,9 +100,10 @@ class RankModels:
     async def _metric(self, query: LeaderboardQuery) -> str | None:
         """None where the benchmark has no completed runs."""
         metrics = await self.leaderboard.metrics(query.benchmark, query.project_id)
-        metric = metric_named(query.metric, metrics)
+        newest = await self.leaderboard.newest_run(query.benchmark)
+        metric = metric_named(query.metric, metrics, newest.result.headline if newest else SCORE)
         if metrics and metric is None:
-            raise UnknownMetric(metric=query.metric or ACCURACY, supported=", ".join(metrics))
+            raise UnknownMetric(metric=query.metric or HEADLINE, supported=", ".join(metrics))
         return metric
 
     async def _entries(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.results.statistics.figure import Figure, only_finite, with_interval, within_bounds
-from services.results.statistics.metric_names import SCORE
+from services.results.statistics.metric_names import SCORE, headline_of
 from services.results.statistics.stratified_interval import stratified_interval, stratum
 from services.results.summaries.run_summary import GroupSummary
 
@@ -27,7 +27,9 @@ def group_summary(group: TaskGroup, by_task: TaskFigures) -> GroupSummary:
     if any(figures):
         summed_up[SCORE] = _summed_up(main, is_weighted=False)
     missing = tuple(task for task in group.tasks if task not in by_task)
-    return GroupSummary(group.group, tasks, summed_up, missing)
+    headline = headline_of(group.metrics, figures)
+    in_order = sorted(summed_up, key=lambda name: name != headline)
+    return GroupSummary(group.group, tasks, {name: summed_up[name] for name in in_order}, missing)
 
 
 def _all_metrics(figures: Iterable[Mapping[str, Figure]]) -> list[GroupMetric]:

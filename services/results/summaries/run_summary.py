@@ -30,7 +30,10 @@ class TaskSummary:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """The figures of several tasks together; `missing_tasks` belong to it and were not part of the run."""
+    """The figures of several tasks together, the headline figure first.
+
+    `missing_tasks` belong to it and were not part of the run.
+    """
 
     group: str
     tasks: tuple[str, ...]

@@ -54,6 +54,10 @@ class MemoryLeaderboard:
         ]
         return Candidate(chosen, metric, before[-1] if before else "", chosen is runs[-1])
 
+    async def newest_run(self, benchmark: str) -> ClosedRun | None:
+        runs = self._complete(benchmark, None)
+        return runs[-1] if runs else None
+
     async def closed_run(self, run_id: str) -> ClosedRun | None:
         return self._rows.closed.get(run_id)
 

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
+from proctor.values.scoring import benchmark_group
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.api.changes import changes_of
@@ -40,6 +41,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         summary=_summary(run, summary, now),
         performance_data={benchmark_of(run.order): {task.task: task_figures(task) for task in summary.tasks}},
         groups=_groups(summary),
+        headline=_headline(summary),
         tasks={task.task: present(TaskCountsShown, task, **_rates(task)) for task in summary.tasks},
         failures=dict(summary.failures),
         problems=list(summary.problems),
@@ -133,6 +135,11 @@ def _summary(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime) -
         reused_answers=run.reused_answers,
         gpu_seconds=round(summary.gpu_seconds, 3),
     )
+
+
+def _headline(summary: summary_pb2.RunSummary) -> str | None:
+    benchmark = benchmark_group(summary.groups)
+    return benchmark.metrics[0].metric if benchmark and benchmark.metrics else None
 
 
 def _groups(summary: summary_pb2.RunSummary) -> dict[str, GroupFigures]:

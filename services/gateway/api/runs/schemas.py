@@ -128,6 +128,9 @@ class JobResults(BaseModel):
     groups: dict[str, GroupFigures] = Field(
         description="Groups of tasks; the last one is the benchmark itself"
     )
+    headline: str | None = Field(
+        default=None, description="Metric of its headline figure among those of its last group; null without"
+    )
     tasks: dict[str, TaskCountsShown]
     failures: dict[str, int] = Field(description="Failure class → count")
     problems: list[str] = Field(default=[], description="What could not be computed, each with the reason")

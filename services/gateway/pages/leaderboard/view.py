@@ -15,7 +15,7 @@ from services.gateway.api.leaderboard import ConditionShown, unparsed_warnings
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import moment, present
 from services.gateway.pages.addresses import FilteredPage, address
-from services.gateway.pages.filters import FilterOptions
+from services.gateway.pages.filters import MAIN_METRICS, FilterOptions
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.leaderboard.pareto import ParetoView
 from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows
@@ -122,7 +122,7 @@ def leaderboard_view(
         first=first,
         listed=len(rows),
         total=found.total_models,
-        metric=found.metric or options.filters.get("metric", "") or "accuracy",
+        metric=found.metric or options.filters.get("metric", "") or MAIN_METRICS[0],
         conditions=[present(ConditionShown, one) for one in found.conditions],
         warnings=unparsed_warnings(found),
         note=found.note,

@@ -244,15 +244,15 @@ async def test_a_project_has_a_leaderboard_of_its_own() -> None:
 
 async def test_a_benchmark_without_runs_has_an_empty_leaderboard() -> None:
     runs = ClosedRuns()
-    assert await runs.rank_models.rank(QUERY) == Leaderboard("accuracy")
+    assert await runs.rank_models.rank(QUERY) == Leaderboard("headline")
     runs.add("p/a", 0.5, state=RunState.FAILED)
-    assert await runs.rank_models.rank(QUERY) == Leaderboard("accuracy")
+    assert await runs.rank_models.rank(QUERY) == Leaderboard("headline")
 
 
 async def test_a_metric_goes_by_its_word_or_its_name_and_an_unknown_one_is_refused() -> None:
     runs = ClosedRuns()
     runs.add("p/a", 0.5, metrics=("exact_match,strict", "score"))
-    assert (await runs.rank_models.rank(QUERY)).metric == "score"
+    assert (await runs.rank_models.rank(QUERY)).metric == "exact_match,strict"
     assert (await runs.rank_models.rank(replace(QUERY, metric="accuracy"))).metric == "score"
     assert (await runs.rank_models.rank(replace(QUERY, metric="exact_match"))).metric == "exact_match,strict"
     with pytest.raises(UnknownMetric) as refused:
