@@ -20,7 +20,7 @@ from proctor.cli.results.leaderboard import history, leaderboard
 from proctor.cli.results.report import report
 from proctor.cli.results.rescore import rescore
 from proctor.cli.rollouts.commands import rollouts_group
-from proctor.cli.runs.commands import cancel, pause, resume, retry, runs_group
+from proctor.cli.runs.commands import cancel, pause, reclose, resume, retry, runs_group
 from proctor.cli.runs.run import run, watch
 from proctor.cli.stack.commands import doctor, down, nats_users, status, up
 from proctor.cli.stack.install_vllm import vllm_group
@@ -42,7 +42,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
     "Compare models": (compare, side_by_side, leaderboard, history),
     _BRING: (models, storage),
     "Steer the queue": (queue, pause, resume, limits),
-    "Operate an installation": (changes, nats_users),
+    "Operate an installation": (changes, nats_users, reclose),
 }
 add_command(app, try_model, "try", panel=_BEGIN)
 add_command(app, doctor, panel=_BEGIN)

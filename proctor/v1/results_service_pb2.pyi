@@ -100,6 +100,56 @@ class GetSummaryResponse(_message.Message):
 Global___GetSummaryResponse: _TypeAlias = GetSummaryResponse  # noqa: Y015
 
 @_typing.final
+class RecloseRunRequest(_message.Message):
+    """Request of RecloseRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecloseRunRequest: _TypeAlias = RecloseRunRequest  # noqa: Y015
+
+@_typing.final
+class RecloseRunResponse(_message.Message):
+    """Response of RecloseRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    progress: _builtins.float
+    """Share of the answers that are read, 0 to 1, while the figures are computed."""
+    @_builtins.property
+    def summary(self) -> _summary_pb2.RunSummary:
+        """The stored summary; unset while its figures are computed."""
+
+    def __init__(
+        self,
+        *,
+        summary: _summary_pb2.RunSummary | None = ...,
+        progress: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecloseRunResponse: _TypeAlias = RecloseRunResponse  # noqa: Y015
+
+@_typing.final
 class OutcomeFilter(_message.Message):
     """Filter of outcomes. All fields that are set must match."""
 

@@ -40,6 +40,11 @@ class ResultsServiceStub:
                 request_serializer=proctor_dot_v1_dot_results__service__pb2.GetSummaryRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_results__service__pb2.GetSummaryResponse.FromString,
                 _registered_method=True)
+        self.RecloseRun = channel.unary_unary(
+                '/proctor.v1.ResultsService/RecloseRun',
+                request_serializer=proctor_dot_v1_dot_results__service__pb2.RecloseRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_results__service__pb2.RecloseRunResponse.FromString,
+                _registered_method=True)
         self.ListOutcomes = channel.unary_unary(
                 '/proctor.v1.ResultsService/ListOutcomes',
                 request_serializer=proctor_dot_v1_dot_results__service__pb2.ListOutcomesRequest.SerializeToString,
@@ -53,6 +58,14 @@ class ResultsServiceServicer:
 
     def GetSummary(self, request, context):
         """Returns the stored summary of a closed run, or the current figures of an open one. Fails with RUN_NOT_FOUND where a run is not planned.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecloseRun(self, request, context):
+        """Computes what the close of a run left out of its figures, over the same answers, and replaces its summary then. A run that has
+        all its figures keeps its summary. Fails with RUN_NOT_FROZEN while the run takes outcomes. Operators only.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -72,6 +85,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.GetSummary,
                     request_deserializer=proctor_dot_v1_dot_results__service__pb2.GetSummaryRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_results__service__pb2.GetSummaryResponse.SerializeToString,
+            ),
+            'RecloseRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecloseRun,
+                    request_deserializer=proctor_dot_v1_dot_results__service__pb2.RecloseRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_results__service__pb2.RecloseRunResponse.SerializeToString,
             ),
             'ListOutcomes': grpc.unary_unary_rpc_method_handler(
                     servicer.ListOutcomes,
@@ -107,6 +125,33 @@ class ResultsService:
             '/proctor.v1.ResultsService/GetSummary',
             proctor_dot_v1_dot_results__service__pb2.GetSummaryRequest.SerializeToString,
             proctor_dot_v1_dot_results__service__pb2.GetSummaryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecloseRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.ResultsService/RecloseRun',
+            proctor_dot_v1_dot_results__service__pb2.RecloseRunRequest.SerializeToString,
+            proctor_dot_v1_dot_results__service__pb2.RecloseRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

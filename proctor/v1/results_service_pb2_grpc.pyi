@@ -35,6 +35,10 @@ class ResultsServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ResultsServiceAsyncStub: ...
     GetSummary: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.GetSummaryRequest, _results_service_pb2.GetSummaryResponse]
     """Returns the stored summary of a closed run, or the current figures of an open one. Fails with RUN_NOT_FOUND where a run is not planned."""
+    RecloseRun: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.RecloseRunRequest, _results_service_pb2.RecloseRunResponse]
+    """Computes what the close of a run left out of its figures, over the same answers, and replaces its summary then. A run that has
+    all its figures keeps its summary. Fails with RUN_NOT_FROZEN while the run takes outcomes. Operators only.
+    """
     ListOutcomes: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListOutcomesRequest, _results_service_pb2.ListOutcomesResponse]
     """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
 
@@ -45,6 +49,10 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetSummary: _aio.UnaryUnaryMultiCallable[_results_service_pb2.GetSummaryRequest, _results_service_pb2.GetSummaryResponse]  # type: ignore[assignment]
     """Returns the stored summary of a closed run, or the current figures of an open one. Fails with RUN_NOT_FOUND where a run is not planned."""
+    RecloseRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.RecloseRunRequest, _results_service_pb2.RecloseRunResponse]  # type: ignore[assignment]
+    """Computes what the close of a run left out of its figures, over the same answers, and replaces its summary then. A run that has
+    all its figures keeps its summary. Fails with RUN_NOT_FROZEN while the run takes outcomes. Operators only.
+    """
     ListOutcomes: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListOutcomesRequest, _results_service_pb2.ListOutcomesResponse]  # type: ignore[assignment]
     """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
 
@@ -58,6 +66,16 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_results_service_pb2.GetSummaryResponse, _abc.Awaitable[_results_service_pb2.GetSummaryResponse]]:
         """Returns the stored summary of a closed run, or the current figures of an open one. Fails with RUN_NOT_FOUND where a run is not planned."""
+
+    @_abc_1.abstractmethod
+    def RecloseRun(
+        self,
+        request: _results_service_pb2.RecloseRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.RecloseRunResponse, _abc.Awaitable[_results_service_pb2.RecloseRunResponse]]:
+        """Computes what the close of a run left out of its figures, over the same answers, and replaces its summary then. A run that has
+        all its figures keeps its summary. Fails with RUN_NOT_FROZEN while the run takes outcomes. Operators only.
+        """
 
     @_abc_1.abstractmethod
     def ListOutcomes(

@@ -138,7 +138,7 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
     close_run = make_close_run(settings, stores, leases, clock)
     apis = {
         grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run).register,
-        **_read_apis(connections.reads, processes, compare_pending, clock),
+        **_user_apis(connections.reads, processes, compare_pending, close_run, clock),
     }
     return Topics(
         apis=apis,
@@ -167,14 +167,20 @@ def _stores(session: PostgresSession, clock: Clock) -> Stores:
     )
 
 
-def _read_apis(
-    session: PostgresSession, processes: Processes, compare_pending: ComparePending, clock: Clock
+def _user_apis(
+    session: PostgresSession,
+    processes: Processes,
+    compare_pending: ComparePending,
+    close_run: CloseRun,
+    clock: Clock,
 ) -> Mapping[str, Registration]:
     """The APIs that serve users, by the names of the services."""
     stores = _stores(session, clock)
     show_summary = make_show_summary(stores, clock)
     results_api = GrpcResultsApi(
-        show_summary=show_summary, list_outcomes=make_list_outcomes(session, stores, clock)
+        show_summary=show_summary,
+        list_outcomes=make_list_outcomes(session, stores, clock),
+        close_run=close_run,
     )
     rescore_task = RescoreTask(
         records=stores.records,

@@ -1,4 +1,4 @@
-"""`proctor runs`, `runs delete`, `cancel`, `retry`, `pause` and `resume`."""
+"""`proctor runs`, `runs delete`, `cancel`, `retry`, `pause`, `resume` and `reclose`."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,6 +14,7 @@ from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, 
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import document
 from proctor.cli.suites.commands import refuse_unknown_benchmark
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import STATE_WORDS
@@ -76,6 +77,19 @@ async def resume(session: Session, run_id: RunIdArgument) -> None:
     run = (await session.client.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id))).run
     predicate = f"is in the queue again{words.priority_note(run)}: `{program_name()} watch {run_id}`."
     _report(session, run, predicate)
+
+
+async def reclose(session: Session, run_id: RunIdArgument) -> None:
+    """Compute the figures that the close of a run left out, over its recorded answers. Operators only."""
+    response = await session.client.outcomes.RecloseRun(results_pb2.RecloseRunRequest(run_id=run_id))
+    if not response.HasField("summary"):
+        shown = f"`{program_name()} results {run_id}` shows its figures once they are computed"
+        predicate = f"is closed again ({response.progress:.0%}); {shown}."
+    elif response.summary.problems:
+        predicate = f"was closed again. Undefined: {' '.join(response.summary.problems)}"
+    else:
+        predicate = f"has all its figures: `{program_name()} results {run_id}`."
+    session.terminal.report(document(response), f"Run {run_id} {predicate}")
 
 
 async def delete(session: Session, run_id: RunIdArgument) -> None:

@@ -15,6 +15,7 @@ from services.results.answers.grpc_api import filter_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.answers.outcome_filter import OutcomeSort, SortValue
 from services.results.outcomes.proto import brief_to_proto, recorded_to_proto
+from services.results.summaries.close_run import CloseRun
 from services.results.summaries.proto import summary_to_proto
 from services.results.summaries.show_summary import ShowSummary
 
@@ -25,6 +26,7 @@ SERVICE_NAME = results_pb2.DESCRIPTOR.services_by_name["ResultsService"].full_na
 class GrpcResultsApi(results_grpc.ResultsServiceServicer):
     show_summary: ShowSummary
     list_outcomes: ListOutcomes
+    close_run: CloseRun
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -35,6 +37,13 @@ class GrpcResultsApi(results_grpc.ResultsServiceServicer):
     ) -> results_pb2.GetSummaryResponse:
         summary = await self.show_summary.show(checked_id("run_id", request.run_id))
         return results_pb2.GetSummaryResponse(summary=summary_to_proto(summary))
+
+    async def RecloseRun(
+        self, request: results_pb2.RecloseRunRequest, context: RpcContext
+    ) -> results_pb2.RecloseRunResponse:
+        closing = await self.close_run.close_again(checked_id("run_id", request.run_id))
+        summary = None if closing.summary is None else summary_to_proto(closing.summary)
+        return results_pb2.RecloseRunResponse(summary=summary, progress=closing.share)
 
     async def ListOutcomes(
         self, request: results_pb2.ListOutcomesRequest, context: RpcContext

@@ -38,18 +38,30 @@ KNOWN_RESULTS = 4_000
 CANNOT_BE_RANKED = ""
 
 
-async def add_closed_run(transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary) -> None:
-    """Lists a run as it was closed just now, unless it is listed with its epoch already."""
+async def add_closed_run(
+    transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary, *, is_again: bool = False
+) -> None:
+    """Lists a run as it was closed just now, unless it is listed with its epoch already.
+
+    One that is closed again keeps its place in time, and is compared again.
+    """
     run_id = plan.run_id
     reported = await transaction.fetchrow("read_environment", run_id=run_id)
     environment = orjson.loads(reported["environment"] or "{}") if reported else {}
     result = benchmark_result(EvaluatedRun(plan, environment), summary)
-    await transaction.execute("delete_earlier_close", run_id=run_id, epoch=summary.epoch)
-    if (
-        await transaction.fetchrow("add_closed_run", run_id=run_id, result=RESULT.dump_json(result).decode())
-        is None
-    ):
+    closed_at = await transaction.fetchval(
+        "delete_earlier_close", run_id=run_id, epoch=summary.epoch, is_again=is_again
+    )
+    added = await transaction.fetchrow(
+        "add_closed_run",
+        run_id=run_id,
+        result=RESULT.dump_json(result).decode(),
+        closed_at=closed_at if is_again else None,
+    )
+    if added is None:
         return
+    if is_again:
+        await transaction.execute("mark_uncompared", run_id=run_id)
     await transaction.execute("add_history_entries", run_id=run_id)
     means = [one.figure.mean for one in result.figures.values()]
     await transaction.execute(

@@ -1,11 +1,12 @@
 -- name: delete_earlier_close: Delete the entry of an earlier close: a run is listed in its last state
 DELETE FROM closed_runs AS c
 USING run_records AS r
-WHERE c.run_id = :run_id AND r.run_id = c.run_id AND (c.epoch < :epoch OR c.state IS DISTINCT FROM r.state);
+WHERE c.run_id = :run_id AND r.run_id = c.run_id AND (c.epoch < :epoch OR c.state IS DISTINCT FROM r.state OR :is_again)
+RETURNING c.closed_at;
 
 -- name: add_closed_run: List a run that names its benchmark and model, once per epoch
 INSERT INTO closed_runs (run_id, epoch, benchmark, model, project_id, state, closed_at, result)
-SELECT run_id, epoch, benchmark, model, project_id, state, now(), :result
+SELECT run_id, epoch, benchmark, model, project_id, state, coalesce(:closed_at::timestamptz, now()), :result
 FROM run_records
 WHERE run_id = :run_id AND benchmark <> '' AND model <> ''
 ON CONFLICT (run_id) DO NOTHING
@@ -223,6 +224,9 @@ WHERE e.benchmark = :benchmark AND e.project_id = '' AND e.metric = 'score' AND 
     AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = :run_id)
 ORDER BY e.closed_at DESC, e.run_id DESC
 LIMIT 1;
+
+-- name: mark_uncompared: Note that a run has to be compared with the runs beside it, once more
+UPDATE run_records SET compared_epoch = 0 WHERE run_id = :run_id;
 
 -- name: mark_compared: Note that a run of an epoch was compared with the runs beside it
 UPDATE run_records SET compared_epoch = :epoch WHERE run_id = :run_id AND compared_epoch < :epoch;

@@ -28,6 +28,10 @@ class LeaseStore(Protocol):
         """Ends this replica's lease: another may acquire it at once. The start counts, or is forgotten."""
         ...
 
+    async def reset(self, work: Work) -> None:
+        """Forgets how often it was begun, unless a replica holds it."""
+        ...
+
     async def delete(self, work: Work) -> None:
         """Ends this replica's lease: the work is done."""
         ...

@@ -41,6 +41,9 @@ class PostgresLeases:
     async def release(self, work: Work, *, counts: bool) -> None:
         await self._session.execute("release_lease", **_key(work), holder=self._holder, counts=counts)
 
+    async def reset(self, work: Work) -> None:
+        await self._session.execute("reset_lease", **_key(work))
+
     async def delete(self, work: Work) -> None:
         await self._session.execute("delete_lease", **_key(work), holder=self._holder)
 

@@ -32,5 +32,8 @@ UPDATE leases
 SET leased_until = now(), starts = starts - CASE WHEN :counts THEN 0 ELSE 1 END
 WHERE run_id = :run_id AND work = :work AND epoch = :epoch AND holder = :holder;
 
+-- name: reset_lease: Forget how often a work was started, unless a replica holds its lease
+DELETE FROM leases WHERE run_id = :run_id AND work = :work AND epoch = :epoch AND leased_until <= now();
+
 -- name: delete_lease: Delete a lease whose work is done
 DELETE FROM leases WHERE run_id = :run_id AND work = :work AND epoch = :epoch AND holder = :holder;

@@ -11,6 +11,7 @@ from services.results.leases.hold_lease import LEASE_SECONDS, LeaseLost, hold_le
 from services.results.leases.lease import Lease, Work, WorkKind
 from services.results.leases.ports import LeaseStore
 from services.results.metrics import CLOSE_SECONDS
+from services.results.runs.errors import RunNotFrozen
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
@@ -92,6 +93,20 @@ class CloseRun:
             await self.summaries.change_state(record.plan, closing.summary, state)
         return closing
 
+    async def close_again(self, run_id: str) -> Closing:
+        """Computes what the close of a run left out; a run that has all its figures keeps its summary.
+
+        The summary is replaced at the end, so that nothing is lost if this is cut short. Raises RunNotFrozen.
+        """
+        record = await self.records.get(run_id)
+        if not record.is_frozen:
+            raise RunNotFrozen(run_id=run_id)
+        kept = await self.summaries.find(run_id, record.epoch)
+        if kept is not None and not kept.problems:
+            return Closing(kept)
+        await self.leases.reset(_work(record))
+        return await self._computed(record, is_again=True)
+
     async def stop(self) -> None:
         """Ends what is computed, as if it had not been begun: another replica need not wait for it."""
         stopped = dict(self.computing)
@@ -112,7 +127,7 @@ class CloseRun:
             computing.task.cancel()
             await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
 
-    async def _computed(self, record: RunRecord) -> Closing:
+    async def _computed(self, record: RunRecord, *, is_again: bool = False) -> Closing:
         """Waits a moment for the figures, which are computed here, or by the replica that holds the lease."""
         work = _work(record)
         computing = self.computing.get(work)
@@ -120,14 +135,14 @@ class CloseRun:
             lease = await self.leases.acquire(work, LEASE_SECONDS)
             if lease is None:
                 return Closing(None, await self.leases.share(work))
-            computing = self._start(record, lease)
+            computing = self._start(record, lease, is_again=is_again)
         # `wait` leaves the task running: the next call finds it.
         await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
         if not computing.task.done() or computing.task.cancelled():
             return Closing(None, computing.summary_work.share)
         return Closing(computing.task.result())
 
-    def _start(self, record: RunRecord, lease: Lease) -> _Computing:
+    def _start(self, record: RunRecord, lease: Lease, *, is_again: bool) -> _Computing:
         summary_work = SummaryWork(
             is_last_start=lease.starts >= FULL_STARTS, limit_seconds=self.limit_seconds
         )
@@ -137,18 +152,20 @@ class CloseRun:
             summary_work.skip(
                 f"Figures were not computed: it failed {FULL_STARTS} times; the log of results has details."
             )
-        computing = self._compute(record, lease, summary_work)
+        computing = self._compute(record, lease, summary_work, is_again=is_again)
         task = asyncio.create_task(computing, name=f"close {lease.work.run_id}")
         self.computing[lease.work] = _Computing(summary_work, task)
         task.add_done_callback(lambda _: self._forget(lease.work, task))
         return self.computing[lease.work]
 
-    async def _compute(self, record: RunRecord, lease: Lease, summary_work: SummaryWork) -> RunSummary:
+    async def _compute(
+        self, record: RunRecord, lease: Lease, summary_work: SummaryWork, *, is_again: bool
+    ) -> RunSummary:
         """Cancelled where the lease is taken away. A failure counts as a start."""
         work = lease.work
         try:
             async with hold_lease(self.leases, work, lambda: summary_work.share):
-                kept = await self._kept_summary(record, lease, summary_work)
+                kept = await self._kept_summary(record, lease, summary_work, is_again=is_again)
         except LeaseLost as error:
             raise asyncio.CancelledError from error
         except Exception as error:
@@ -160,12 +177,14 @@ class CloseRun:
             await self.leases.delete(work)
         return kept
 
-    async def _kept_summary(self, record: RunRecord, lease: Lease, summary_work: SummaryWork) -> RunSummary:
+    async def _kept_summary(
+        self, record: RunRecord, lease: Lease, summary_work: SummaryWork, *, is_again: bool
+    ) -> RunSummary:
         if lease.starts > MAX_STARTS:
             raise CloseFailed(run_id=record.plan.run_id, starts=lease.starts - 1)
         with CLOSE_SECONDS.time():
             summary = await self.summarize_run.summarize(record, summary_work)
-            return await self.summaries.keep(record.plan, summary)
+            return await self.summaries.keep(record.plan, summary, replaces=is_again)
 
     def _forget(self, work: Work, task: asyncio.Task[RunSummary]) -> None:
         """The next call finds the summary, or the starts, in the store."""

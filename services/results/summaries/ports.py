@@ -14,8 +14,8 @@ from services.results.summaries.run_summary import RunSummary
 class SummaryStore(Protocol):
     """Stores the summaries of closed epochs."""
 
-    async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:
-        """Stores the summary of a frozen epoch; returns the one that was stored first.
+    async def keep(self, plan: RunPlan, summary: RunSummary, *, replaces: bool = False) -> RunSummary:
+        """Stores the summary of a frozen epoch; returns the one that was stored first, unless it replaces it.
 
         The run enters leaderboards and histories in the same transaction.
         """

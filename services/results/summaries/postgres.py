@@ -1,7 +1,7 @@
 """Summaries of closed epochs in Postgres."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Protocol
 
 from pydantic import TypeAdapter
 
@@ -10,9 +10,13 @@ from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.runs.run_plan import RunPlan
 from services.results.summaries.run_summary import RunSummary
 
-AddClosedRun = Callable[[PostgresTransaction, RunPlan, RunSummary], Awaitable[None]]
-
 SUMMARY = TypeAdapter(RunSummary)
+
+
+class AddClosedRun(Protocol):
+    async def __call__(
+        self, transaction: PostgresTransaction, plan: RunPlan, summary: RunSummary, *, is_again: bool = False
+    ) -> None: ...
 
 
 class PostgresSummaries:
@@ -22,15 +26,16 @@ class PostgresSummaries:
         self._session = session
         self._add_closed_run = add_closed_run
 
-    async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:
+    async def keep(self, plan: RunPlan, summary: RunSummary, *, replaces: bool = False) -> RunSummary:
         run_id, epoch = summary.run_id, summary.epoch
 
         async def add(transaction: PostgresTransaction) -> None:
             if await transaction.fetchrow("lock_frozen_epoch", run_id=run_id, epoch=epoch) is not None:
+                stored = SUMMARY.dump_json(summary).decode()
                 await transaction.execute(
-                    "add_summary", run_id=run_id, epoch=epoch, summary=SUMMARY.dump_json(summary).decode()
+                    "add_summary", run_id=run_id, epoch=epoch, summary=stored, replaces=replaces
                 )
-                await self._add_closed_run(transaction, plan, summary)
+                await self._add_closed_run(transaction, plan, summary, is_again=replaces)
 
         await self._session.run(add)
         return await self.find(run_id, epoch) or summary

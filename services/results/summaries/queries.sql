@@ -1,7 +1,7 @@
--- name: add_summary: Store the summary of a frozen epoch; an existing one stays
+-- name: add_summary: Store the summary of a frozen epoch; an existing one stays, or is replaced
 INSERT INTO run_summaries (run_id, epoch, summary)
 VALUES (:run_id, :epoch, :summary)
-ON CONFLICT (run_id, epoch) DO NOTHING;
+ON CONFLICT (run_id, epoch) DO UPDATE SET summary = excluded.summary WHERE :replaces;
 
 -- name: read_summary: Return the summary stored for an epoch
 SELECT summary FROM run_summaries WHERE run_id = :run_id AND epoch = :epoch;

@@ -281,6 +281,22 @@ async def test_cancelled_job_can_be_retried(harness: GatewayHarness) -> None:
     assert harness.scheduler.runs[run.run_id].epoch == 1
 
 
+@pytest.mark.parametrize(
+    ("problems", "told"),
+    [
+        ([], "has all its figures"),
+        (["No rte."], "was closed again, and figures are still missing: No rte."),
+    ],
+)
+async def test_closing_a_job_again_says_what_became_of_its_figures(
+    harness: GatewayHarness, problems: list[str], told: str
+) -> None:
+    run = stored_run(harness, run_pb2.RUN_STATE_COMPLETED)
+    harness.results.summaries[run.run_id] = summary_pb2.RunSummary(run_id=run.run_id, problems=problems)
+    status, body, _ = await call(harness, "POST", f"{API}/reclose/{run.run_id}")
+    assert (status, body) == (200, {"message": f"Job {run.run_id} {told}"})
+
+
 async def test_list_of_jobs_is_filtered_and_paged(harness: GatewayHarness) -> None:
     run = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
     query = {

@@ -244,6 +244,15 @@ async def test_run_is_paused_resumed_cancelled_retried_and_deleted(harness: Gate
     assert (status, body["reason"]) == (404, "RUN_NOT_FOUND")
 
 
+async def test_a_run_without_figures_is_closed_again(harness: GatewayHarness) -> None:
+    run = stored_run(harness, run_pb2.RUN_STATE_COMPLETED)
+    harness.results.summaries.pop(run.run_id, None)
+    status, body, _ = await call(harness, "POST", f"{API}/{shown_id(run)}/reclose")
+    computing = "is closed again; its figures are computed"
+    assert (status, body["message"]) == (200, f"Run {shown_id(run)} {computing}")
+    assert harness.results.reclosed == [run.run_id]
+
+
 PATHS = (
     ("GET", ""),
     ("GET", "/results"),
@@ -253,6 +262,7 @@ PATHS = (
     ("POST", "/pause"),
     ("POST", "/resume"),
     ("POST", "/retry"),
+    ("POST", "/reclose"),
     ("DELETE", ""),
 )
 

@@ -20,6 +20,7 @@ PROMISED = {
     "/api/v1/benchmarking/pause/{job_id}",
     "/api/v1/benchmarking/resume/{job_id}",
     "/api/v1/benchmarking/retry/{job_id}",
+    "/api/v1/benchmarking/reclose/{job_id}",
     "/api/v1/benchmarking/results/{job_id}/export",
     "/api/v1/benchmarking/rescore/{job_id}",
     "/api/v1/benchmarking/compare",
@@ -59,6 +60,7 @@ PROMISED = {
     "/admin/benchmarks/{benchmark_id}/pause",
     "/admin/benchmarks/{benchmark_id}/resume",
     "/admin/benchmarks/{benchmark_id}/retry",
+    "/admin/benchmarks/{benchmark_id}/reclose",
     "/v1/files",
     "/v1/files/{file_id}",
     "/v1/files/{file_id}/content",
@@ -121,9 +123,12 @@ async def described(harness: GatewayHarness) -> dict[str, dict[str, dict[str, An
 REPEATABLE = {
     *(
         f"/api/v1/benchmarking/{change}/{{job_id}}"
-        for change in ("cancel", "pause", "resume", "retry", "rescore")
+        for change in ("cancel", "pause", "resume", "retry", "reclose", "rescore")
     ),
-    *(f"/admin/benchmarks/{{benchmark_id}}/{change}" for change in ("cancel", "pause", "resume", "retry")),
+    *(
+        f"/admin/benchmarks/{{benchmark_id}}/{change}"
+        for change in ("cancel", "pause", "resume", "retry", "reclose")
+    ),
     "/v1/batches/{batch_id}/cancel",
     "/api/v1/benchmarking/compare",
     "/api/v1/benchmarking/estimate",

@@ -228,6 +228,13 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     rescoring: FakeRescoring = field(default_factory=FakeRescoring)
     answers: FakeAnswers = field(default_factory=FakeAnswers)
     exports: FakeExports = field(default_factory=FakeExports)
+    reclosed: list[str] = field(default_factory=list)
+
+    async def RecloseRun(
+        self, request: results_pb2.RecloseRunRequest, context: Any
+    ) -> results_pb2.RecloseRunResponse:
+        self.reclosed.append(request.run_id)
+        return results_pb2.RecloseRunResponse(summary=self.summaries.get(request.run_id), progress=0.25)
 
     async def GetSummary(
         self, request: results_pb2.GetSummaryRequest, context: Any

@@ -38,6 +38,11 @@ class MemoryLeases:
         if self.held.pop(work, None) is not None and not counts:
             self.starts[work] -= 1
 
+    async def reset(self, work: Work) -> None:
+        if work not in self.held:
+            del self.starts[work]
+            self.withdrawn.discard(work)
+
     async def delete(self, work: Work) -> None:
         self.held.pop(work, None)
         del self.starts[work]

@@ -334,10 +334,12 @@ class MemorySummaries:
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
 
-    async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:
+    async def keep(self, plan: RunPlan, summary: RunSummary, *, replaces: bool = False) -> RunSummary:
         record, rows = self._rows.records[plan.run_id], self._rows
         if record.epoch != summary.epoch or not record.is_frozen:
             return summary
+        if replaces:
+            rows.summaries.pop((plan.run_id, summary.epoch), None)
         if (plan.run_id, summary.epoch) not in rows.summaries and plan.facts.benchmark:
             rows.closed[plan.run_id] = _closed_run(record, benchmark_result(EvaluatedRun(plan), summary))
         return rows.summaries.setdefault((plan.run_id, summary.epoch), summary)

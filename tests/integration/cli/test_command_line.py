@@ -170,6 +170,14 @@ async def test_cancelled_run_can_be_retried(harness: GatewayHarness, proctor: Co
     assert harness.scheduler.runs[run_id].epoch == 1
 
 
+async def test_a_run_without_figures_is_closed_again(harness: GatewayHarness, proctor: CommandLine) -> None:
+    run_id = (await proctor(*ORDER, "--detach", "--json")).document["run"]["run_id"]
+    assert "is closed again (25%)" in (await proctor("reclose", run_id)).out
+    harness.results.summaries[run_id] = summary_pb2.RunSummary(run_id=run_id)
+    assert "has all its figures" in (await proctor("reclose", run_id)).out
+    assert (await proctor("reclose", run_id, "--json")).document["summary"]["run_id"] == run_id
+
+
 async def test_lists_are_tables_for_people_and_documents_for_scripts(proctor: CommandLine) -> None:
     suites = await proctor("suites")
     assert "cannot be run: mine/task.yaml: doc_to_text is missing" in suites.out

@@ -1,8 +1,9 @@
-"""Two replicas of results on one Postgres: one closes a run, the other answers how far that is."""
+"""Replicas of results on one Postgres: one closes a run, others answer how far that is, or close it again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 import pytest_asyncio
@@ -11,16 +12,18 @@ from proctor.values.run import RunState
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
+from services.results.leaderboard.postgres import PostgresLeaderboard
 from services.results.leases import hold_lease
 from services.results.leases.lease import Lease, Work, WorkKind
 from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
-from services.results.runs.run_plan import RunPlan
+from services.results.runs.errors import RunNotFrozen
+from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.statistics.columns import ScoreChunk
 from services.results.statistics.figure import Figure
 from services.results.summaries import close_run
-from services.results.summaries.close_run import FULL_STARTS, CloseRun
+from services.results.summaries.close_run import FULL_STARTS, MAX_STARTS, CloseFailed, CloseRun
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
@@ -62,7 +65,7 @@ async def recorded(session: PostgresSession) -> RunPlan:
     stores, sample_set_id = postgres_stores(session), new_id()
     await stores.sample_sets.stage(sample_set_id, [choice_sample(at, sample_set_id) for at in range(4)])
     await stores.sample_sets.commit(sample_set_id, 4)
-    plan = plan_of([4], [sample_set_id])
+    plan = replace(plan_of([4], [sample_set_id]), facts=RunFacts(benchmark="toy", model="p/a"))
     await stores.records.open(plan, 1)
     await stores.outcomes.record([scored(plan.run_id, answered(at)) for at in range(4)])
     return plan
@@ -162,3 +165,69 @@ async def test_a_replica_that_stops_leaves_its_close_to_others(session: Postgres
     lease = await PostgresLeases(session=session, holder=new_id()).acquire(close_of(plan), 1)
     assert lease is not None
     assert (lease.starts, lease.is_withdrawn) == (1, False)
+
+
+async def closed_without_figures(session: PostgresSession) -> RunPlan:
+    """Each start fails until the run is closed without figures."""
+    plan = await recorded(session)
+    for _ in range(FULL_STARTS):
+        await acquired(PostgresLeases(session=session, holder=new_id()), plan)
+    closer = close_run_of(postgres_stores(session))
+    summary = await closer.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    assert summary.problems
+    assert summary.tasks[0].figures["acc"] == Figure()
+    return plan
+
+
+async def closed_at(session: PostgresSession, plan: RunPlan) -> datetime:
+    row = await session.fetchrow("read_closed_run", run_id=plan.run_id)
+    assert row is not None
+    moment: datetime = row["closed_at"]
+    return moment
+
+
+async def test_a_run_without_figures_is_closed_again_and_keeps_its_place(session: PostgresSession) -> None:
+    plan, again = await closed_without_figures(session), replica(session)
+    listed_at = await closed_at(session, plan)
+    assert (await again.close_again(plan.run_id)).summary is None
+    summaries = postgres_stores(session).summaries
+    kept = await summaries.find(plan.run_id, 1)
+    assert kept is not None
+    assert kept.problems, "until the figures are computed"
+    HeldOutcomes.may_go_on.set()
+
+    async def has_figures() -> bool:
+        closed = await summaries.find(plan.run_id, 1)
+        return closed is not None and not closed.problems
+
+    await eventually(has_figures, "the summary is replaced")
+    closing = await again.close_again(plan.run_id)
+    assert closing.summary is not None
+    assert closing.summary.tasks[0].figures["acc"].mean is not None
+    assert HeldOutcomes.asked == 1, "a run that has its figures keeps them"
+    leaderboard = PostgresLeaderboard(session=session)
+    closed = await leaderboard.closed_run(plan.run_id)
+    assert closed is not None
+    assert closed.closed_at == listed_at
+    assert (await postgres_stores(session).records.get(plan.run_id)).state is RunState.COMPLETED
+
+
+async def test_a_run_that_could_not_be_closed_at_all_is_closed_again(session: PostgresSession) -> None:
+    plan, stores = await recorded(session), postgres_stores(session)
+    for _ in range(MAX_STARTS):
+        await acquired(PostgresLeases(session=session, holder=new_id()), plan)
+    closer = close_run_of(stores)
+    with pytest.raises(CloseFailed):
+        await closer.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+
+    async def has_figures() -> bool:
+        summary = (await closer.close_run.close_again(plan.run_id)).summary
+        return summary is not None and (summary.problems, summary.answered) == ((), 4)
+
+    await eventually(has_figures, "it has its figures")
+
+
+async def test_a_run_that_takes_outcomes_is_not_closed_again(session: PostgresSession) -> None:
+    plan = await recorded(session)
+    with pytest.raises(RunNotFrozen):
+        await replica(session).close_again(plan.run_id)

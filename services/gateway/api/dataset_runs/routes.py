@@ -1,10 +1,11 @@
-"""Runs over data sets: start, list, show, read answers, cancel, pause, resume, retry and delete."""
+"""Runs over data sets: start, list, show, read answers, cancel, pause, resume, retry, close again, delete."""
 
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.errors import RemoteError
@@ -33,6 +34,7 @@ from services.gateway.api.exports import (
     export_run,
     whole_run,
 )
+from services.gateway.api.runs.job import reclosed_predicate
 from services.gateway.auth.identity import Now, User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
@@ -151,6 +153,16 @@ async def resume(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessag
 async def retry(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessage:
     await scheduler.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run.run_id))
     return _message(run, "is queued to retry what is missing")
+
+
+@router.post(
+    "/{benchmark_id}/reclose",
+    responses=_CHANGE,
+    summary="Compute the figures that its close left out. Operators only",
+)
+async def reclose(results: ResultsCalls, run: DatasetRun) -> DatasetRunMessage:
+    response = await results.outcomes.RecloseRun(results_pb2.RecloseRunRequest(run_id=run.run_id))
+    return _message(run, reclosed_predicate(response))
 
 
 @router.delete("/{benchmark_id}", responses=_CHANGE, summary="Delete a closed run with its answers")

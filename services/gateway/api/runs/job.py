@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
 from proctor.values.scoring import benchmark_group
@@ -57,6 +58,15 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         wait=job_wait(run),
         changes=changes_of(run),
     )
+
+
+def reclosed_predicate(response: results_pb2.RecloseRunResponse) -> str:
+    """What closing a run again has come to, for a sentence about the run."""
+    if not response.HasField("summary"):
+        return "is closed again; its figures are computed"
+    if problems := response.summary.problems:
+        return f"was closed again, and figures are still missing: {problems[0]}"
+    return "has all its figures"
 
 
 def job_listed(run: run_pb2.Run) -> JobListed:

@@ -1,15 +1,16 @@
-"""The benchmark API: start, show, cancel, pause, resume, retry and list jobs."""
+"""The benchmark API: start, show, cancel, pause, resume, retry, close again and list jobs."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority, priority_note
 from proctor.wire.enums import member_of
 from services.gateway.api.models import full_model
-from services.gateway.api.runs.job import job_listed, job_results
+from services.gateway.api.runs.job import job_listed, job_results, reclosed_predicate
 from services.gateway.api.runs.requests import RunRequest, RunsParameters
 from services.gateway.api.runs.schemas import EstimateShown, JobPage, JobResults, JobStarted
 from services.gateway.api.suites.schemas import check_known_benchmark
@@ -102,6 +103,16 @@ async def pause(scheduler: SchedulerCalls, job_id: JobId) -> Done:
 async def resume(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     run = (await scheduler.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=job_id))).run
     return Done(message=f"Job {job_id} is queued to resume{_note(run)}")
+
+
+@router.post(
+    "/reclose/{job_id}",
+    responses=_CHANGE,
+    summary="Compute the figures that the close of a job left out. Operators only",
+)
+async def reclose(results: ResultsCalls, job_id: JobId) -> Done:
+    response = await results.outcomes.RecloseRun(results_pb2.RecloseRunRequest(run_id=job_id))
+    return Done(message=f"Job {job_id} {reclosed_predicate(response)}")
 
 
 @router.get(

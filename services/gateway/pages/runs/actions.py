@@ -6,41 +6,46 @@ from dataclasses import dataclass
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.backends.calls import Scheduler, SchedulerCalls
+from services.gateway.backends.calls import BackendCalls, Backends
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.page import Notice, PageOf
 
 
 @dataclass(frozen=True, slots=True)
 class RunAction:
-    """A call of the scheduler, what it did, and the action that undoes it."""
+    """A call of a backend, what it did, and the action that undoes it."""
 
-    call: Callable[[Scheduler, str], Awaitable[object]]
+    call: Callable[[Backends, str], Awaitable[object]]
     done: str
     undo: str = ""
     undo_name: str = ""
 
 
-async def _pause(scheduler: Scheduler, run_id: str) -> None:
-    await scheduler.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))
+async def _pause(backends: Backends, run_id: str) -> None:
+    await backends.scheduler.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))
 
 
-async def _resume(scheduler: Scheduler, run_id: str) -> None:
-    await scheduler.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id))
+async def _resume(backends: Backends, run_id: str) -> None:
+    await backends.scheduler.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id))
 
 
-async def _cancel(scheduler: Scheduler, run_id: str) -> None:
-    await scheduler.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
+async def _cancel(backends: Backends, run_id: str) -> None:
+    await backends.scheduler.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=run_id))
 
 
-async def _retry(scheduler: Scheduler, run_id: str) -> None:
-    await scheduler.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))
+async def _retry(backends: Backends, run_id: str) -> None:
+    await backends.scheduler.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run_id))
 
 
-async def _delete(scheduler: Scheduler, run_id: str) -> None:
-    await scheduler.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
+async def _delete(backends: Backends, run_id: str) -> None:
+    await backends.scheduler.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
+
+
+async def _reclose(backends: Backends, run_id: str) -> None:
+    await backends.results.outcomes.RecloseRun(results_pb2.RecloseRunRequest(run_id=run_id))
 
 
 _ACTIONS = {
@@ -48,16 +53,19 @@ _ACTIONS = {
     "resume": RunAction(_resume, "The run is queued again and continues where it stopped.", "pause", "Pause"),
     "cancel": RunAction(_cancel, "The run is cancelled. Its answers are kept.", "retry", "Retry"),
     "retry": RunAction(_retry, "The run is queued to process what is missing or failed."),
+    "reclose": RunAction(
+        _reclose, "The run is closed again. Its figures appear here once they are computed."
+    ),
     "delete": RunAction(_delete, "The run and its answers are deleted."),
 }
 
 router = APIRouter(prefix="/runs", include_in_schema=False)
 
 
-async def _act(page: PageOf, scheduler: SchedulerCalls, job_id: JobId, name: str) -> Response:
+async def _act(page: PageOf, backends: Backends, job_id: JobId, name: str) -> Response:
     action, path = _ACTIONS[name], f"/runs/{job_id}"
     try:
-        await action.call(scheduler, job_id)
+        await action.call(backends, job_id)
     except DomainError as error:
         # The run has changed since the page was rendered: shown again, it says how.
         if error.kind is not ErrorKind.CONFLICT:
@@ -70,25 +78,30 @@ async def _act(page: PageOf, scheduler: SchedulerCalls, job_id: JobId, name: str
 
 
 @router.post("/{job_id}/pause")
-async def pause(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
-    return await _act(page, scheduler, job_id, "pause")
+async def pause(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
+    return await _act(page, backends, job_id, "pause")
 
 
 @router.post("/{job_id}/resume")
-async def resume(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
-    return await _act(page, scheduler, job_id, "resume")
+async def resume(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
+    return await _act(page, backends, job_id, "resume")
 
 
 @router.post("/{job_id}/cancel")
-async def cancel(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
-    return await _act(page, scheduler, job_id, "cancel")
+async def cancel(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
+    return await _act(page, backends, job_id, "cancel")
 
 
 @router.post("/{job_id}/retry")
-async def retry(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
-    return await _act(page, scheduler, job_id, "retry")
+async def retry(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
+    return await _act(page, backends, job_id, "retry")
 
 
 @router.post("/{job_id}/delete")
-async def delete(page: PageOf, scheduler: SchedulerCalls, job_id: JobId) -> Response:
-    return await _act(page, scheduler, job_id, "delete")
+async def delete(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
+    return await _act(page, backends, job_id, "delete")
+
+
+@router.post("/{job_id}/reclose")
+async def reclose(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
+    return await _act(page, backends, job_id, "reclose")

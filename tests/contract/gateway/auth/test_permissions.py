@@ -200,6 +200,14 @@ async def test_limits_are_changed_by_operators_only(keyed: GatewayHarness) -> No
     assert keyed.scheduler.queue.requests == {"alice": 3, "olga": 2}
 
 
+async def test_runs_are_closed_again_by_operators_only(keyed: GatewayHarness) -> None:
+    run_id = "661bc60f-9225-438c-a7d0-797db3523a5b"
+    for path in (f"/api/v1/benchmarking/reclose/{run_id}", f"/runs/{run_id}/reclose"):
+        assert (await call(keyed, "POST", path, headers=ALICE))[0] == 403
+    assert (await call(keyed, "POST", f"/api/v1/benchmarking/reclose/{run_id}", headers=OLGA))[0] == 200
+    assert keyed.results.reclosed == [run_id]
+
+
 async def test_operator_above_the_limit_may_raise_it_and_others_may_not(keyed: GatewayHarness) -> None:
     keyed.scheduler.queue.max_requests = 0
     assert (await call(keyed, "PATCH", LIMITS, json=CHANGES, headers=OLGA))[0] == 200

@@ -6,6 +6,7 @@ import pytest
 
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import run_pb2
 from services.gateway.http.paths import KEY_COOKIE
 from tests.contract.gateway.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.dataset_runs import DATASET
@@ -48,6 +49,18 @@ async def test_run_and_batch_offer_their_changes(
         # Pushed fragments are the same for all; the style sheet hides what is not theirs.
         assert ('class="readonly"' not in shown.html) is is_offered
         assert ('<dialog id="ask-cancel"' in shown.html) is is_offered
+
+
+async def test_figures_that_are_missing_are_computed_by_operators(keyed: GatewayHarness) -> None:
+    keyed.scheduler.runs[RUN_ID].state = run_pb2.RUN_STATE_COMPLETED
+    button = f'action="/runs/{RUN_ID}/reclose"'
+    assert button not in (await as_user(keyed, "olga", f"/runs/{RUN_ID}")).html, "nothing is missing"
+    keyed.results.summaries[RUN_ID].problems.append("Figures were not computed: it failed 3 times.")
+    assert button not in (await as_user(keyed, "alice", f"/runs/{RUN_ID}")).html
+    assert button in (await as_user(keyed, "olga", f"/runs/{RUN_ID}")).html
+    headers = {"Cookie": f"{KEY_COOKIE}={KEYS['olga']}", "Origin": keyed.http}
+    done = await show(keyed, f"/runs/{RUN_ID}/reclose", method="POST", headers=headers)
+    assert (done.headers["Location"], keyed.results.reclosed) == (f"/runs/{RUN_ID}", [RUN_ID])
 
 
 @pytest.mark.parametrize(("user", "is_offered"), [("alice", True), ("bob", False), ("olga", True)])

@@ -136,7 +136,7 @@ async def test_figures_that_take_too_long_are_left_out_with_the_reason() -> None
 class AwaySummaries(MemorySummaries):
     """Keeps nothing."""
 
-    async def keep(self, plan: RunPlan, summary: RunSummary) -> RunSummary:  # noqa: ARG002  # the port's
+    async def keep(self, plan: RunPlan, summary: RunSummary, *, replaces: bool = False) -> RunSummary:  # noqa: ARG002  # the port's
         raise DependencyUnavailable(dependency="Postgres")
 
 
