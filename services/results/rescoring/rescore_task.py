@@ -13,6 +13,7 @@ from services.results.answers.outcome_filter import task_index
 from services.results.answers.postgres import PostgresListedOutcomes
 from services.results.outcomes.outcome import ListedOutcome, ScoredRow
 from services.results.runs.errors import RunNotFrozen
+from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.samples.ports import SampleSetStore
@@ -125,6 +126,8 @@ class RescoreTask:
             await asyncio.to_thread(rescored.add, chunk, dict(zip(answers, scored, strict=True)))
         _check_some_were_scored(rescored)
         recorded = (await self.show_summary.show(run_id)).tasks[index]
+        # A retry meanwhile replaces answers: those read were of two epochs.
+        check_epoch(await self.records.get(run_id), record.epoch)
         summary = await self._summary(record.plan, index, rescored, recorded)
         return RescoredTask(summary, recorded, rescored.changed, rescored.unscored, rescored.named)
 

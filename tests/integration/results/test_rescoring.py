@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import grpc
@@ -17,10 +17,18 @@ from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse
 from services.common.grpc.client import open_channel
+from services.common.postgres import PostgresSession, connect_pool
+from services.results.answers.postgres import PostgresListedOutcomes
+from services.results.outcomes.outcome import ListedOutcome
+from services.results.postgres import QUERIES, SCHEMA
+from services.results.rescoring.rescore_task import RescoreTask, ScoringOverride
+from services.results.runs.errors import EpochOver
+from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
+from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.recorded_run import (
     TEXT_SCORING,
     answered,
@@ -31,6 +39,7 @@ from tests.fakes.results.recorded_run import (
     said,
 )
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
+from tests.fakes.results.stores import postgres_stores, show_summary_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -201,3 +210,39 @@ async def test_what_one_scoring_could_not_read_another_can(
     assert (response.recorded.answered, response.recorded.failed) == (1, 2)
     assert (response.summary.answered, response.summary.failed, response.summary.unparsed) == (2, 1, 1)
     assert (mean(response.summary), response.changed) == (0.5, 2)
+
+
+class RetriedMeanwhile(PostgresListedOutcomes):
+    """The run is retried once its last answer was read."""
+
+    async def chunks(
+        self, plan: RunPlan, task_index: int, *, has_docs: bool
+    ) -> AsyncIterator[Sequence[ListedOutcome]]:
+        async for chunk in super().chunks(plan, task_index, has_docs=has_docs):
+            yield chunk
+        await PostgresRunRecords(self._session).open(plan, 2)
+
+
+async def test_a_run_that_is_retried_meanwhile_is_refused(harness: ResultsHarness) -> None:
+    plan = await harness.open_run_of(2)
+    await harness.send(batch(plan.run_id, [answered(0), answered(1)]))
+
+    async def all_recorded() -> bool:
+        return await harness.recorded(plan.run_id) == 2
+
+    await eventually(all_recorded, "everything is recorded")
+    await harness.records.CloseRun(
+        run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_FAILED)
+    )
+    async with await connect_pool(harness.postgres.address, schema=SCHEMA) as pool:
+        session = PostgresSession(pool, QUERIES)
+        stores = postgres_stores(session)
+        rescore_task = RescoreTask(
+            records=stores.records,
+            sample_sets=stores.sample_sets,
+            answers=RetriedMeanwhile(session),
+            show_summary=show_summary_of(stores),
+            scorer=InlineScorer(),
+        )
+        with pytest.raises(EpochOver):
+            await rescore_task.rescore(plan.run_id, "t0", ScoringOverride())
