@@ -146,7 +146,6 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
         unused_sets=DeleteUnusedSets(
             records=stores.records,
             sample_sets=stores.sample_sets,
-            clock=clock,
             keep_staged=timedelta(seconds=settings.staged_retention_seconds),
         ),
         add_baselines=make_add_baselines(

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from services.common.clock import Clock
 from services.results.runs.ports import RunRecordStore
 from services.results.samples.ports import SampleSetStore
 
@@ -13,15 +12,16 @@ KEEP_UNUSED = timedelta(hours=6)
 
 @dataclass(frozen=True, slots=True)
 class DeleteUnusedSets:
-    """Uncommitted sets are deleted `keep_staged` after their last chunk: their planning has died."""
+    """Uncommitted sets are deleted `keep_staged` after their last chunk: their planning has died.
+
+    The stores measure both times: a machine whose clock is wrong would delete what was staged just now.
+    """
 
     records: RunRecordStore
     sample_sets: SampleSetStore
-    clock: Clock
     keep_staged: timedelta
 
     async def delete(self) -> int:
         """Returns how many sets were deleted. The samples of all of them are deleted at the end."""
-        now = self.clock.now()
-        unused = await self.records.delete_unused_sets(now - KEEP_UNUSED)
-        return unused + await self.sample_sets.delete_staged(now - self.keep_staged)
+        unused = await self.records.delete_unused_sets(KEEP_UNUSED)
+        return unused + await self.sample_sets.delete_staged(self.keep_staged)

@@ -1,7 +1,7 @@
 """Ports of run records."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import timedelta
 from typing import Protocol
 
 from proctor.values.run import RunState
@@ -45,8 +45,8 @@ class RunRecordStore(Protocol):
         """Stores what an engine reports about itself."""
         ...
 
-    async def delete_unused_sets(self, touched_before: datetime) -> int:
-        """Deletes some sample sets that no run uses, last committed before a moment; returns how many.
+    async def delete_unused_sets(self, kept_for: timedelta) -> int:
+        """Deletes some sample sets that no run uses, last committed so long ago; returns how many.
 
         Their samples go with the next sweep of sample sets.
         """

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from datetime import datetime
+from datetime import timedelta
 
 import asyncpg
 import orjson
@@ -102,19 +102,18 @@ class PostgresRunRecords:
 
         await self._session.run(delete)
 
-    async def delete_unused_sets(self, touched_before: datetime) -> int:
-        unused = await self._session.fetch(
-            "list_unused_sets", touched_before=touched_before, limit=SETS_AT_A_TIME
-        )
-        return sum([await self._delete_unused(row["sample_set_id"], touched_before) for row in unused])
+    async def delete_unused_sets(self, kept_for: timedelta) -> int:
+        seconds = kept_for.total_seconds()
+        unused = await self._session.fetch("list_unused_sets", unused_seconds=seconds, limit=SETS_AT_A_TIME)
+        return sum([await self._delete_unused(row["sample_set_id"], seconds) for row in unused])
 
-    async def _delete_unused(self, sample_set_id: str, touched_before: datetime) -> bool:
+    async def _delete_unused(self, sample_set_id: str, unused_seconds: float) -> bool:
         """Locks first: the second statement sees runs that were opened with the set before."""
 
         async def delete(transaction: PostgresTransaction) -> bool:
             if (
                 await transaction.fetchrow(
-                    "lock_unused_set", sample_set_id=sample_set_id, touched_before=touched_before
+                    "lock_unused_set", sample_set_id=sample_set_id, unused_seconds=unused_seconds
                 )
                 is None
             ):

@@ -112,7 +112,7 @@ SELECT coalesce(sum(recorded), 0)::bigint AS recorded FROM task_counts WHERE run
 SELECT s.sample_set_id::text AS sample_set_id
 FROM sample_sets AS s
 WHERE s.digest IS NOT NULL
-    AND s.touched_at < :touched_before
+    AND s.touched_at < now() - make_interval(secs => :unused_seconds)
     AND NOT EXISTS (SELECT FROM run_tasks AS t WHERE t.sample_set_id = s.sample_set_id)
     AND NOT EXISTS (SELECT FROM sample_sets AS a WHERE a.same_as = s.sample_set_id)
 LIMIT :limit::integer;
@@ -120,7 +120,7 @@ LIMIT :limit::integer;
 -- name: lock_unused_set: Keep runs from being opened with a set; no row where one is being opened
 SELECT sample_set_id
 FROM sample_sets
-WHERE sample_set_id = :sample_set_id AND digest IS NOT NULL AND touched_at < :touched_before
+WHERE sample_set_id = :sample_set_id AND digest IS NOT NULL AND touched_at < now() - make_interval(secs => :unused_seconds)
 -- A run that is being opened holds the row (lock_readable_set): the set is in use then.
 FOR UPDATE SKIP LOCKED;
 

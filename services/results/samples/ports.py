@@ -1,7 +1,7 @@
 """Ports of sample sets."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import timedelta
 from typing import Protocol, TypeVar
 
 from services.results.samples.sample import SampleSet, StoredSample
@@ -45,8 +45,8 @@ class SampleSetStore(SampleReader[StoredSample], Protocol):
         """How many choices every sample has; 0 where that differs, or there are none."""
         ...
 
-    async def delete_staged(self, touched_before: datetime) -> int:
-        """Deletes uncommitted sets whose last chunk came before a moment, and samples of sets that are gone.
+    async def delete_staged(self, kept_for: timedelta) -> int:
+        """Deletes uncommitted sets without a chunk for so long, and samples of sets that are gone.
 
         Returns how many sets were deleted.
         """

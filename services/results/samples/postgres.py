@@ -1,7 +1,7 @@
 """Sample sets in Postgres. A set is staged under its own id: a commit writes one row and no sample."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import timedelta
 
 import asyncpg
 import orjson
@@ -75,8 +75,10 @@ class PostgresSampleSets:
     async def label_count(self, sample_set_id: str) -> int:
         return await self._session.fetchval("read_label_count", sample_set_id=sample_set_id) or 0
 
-    async def delete_staged(self, touched_before: datetime) -> int:
-        deleted: int = await self._session.fetchval("delete_staged_sets", touched_before=touched_before)
+    async def delete_staged(self, kept_for: timedelta) -> int:
+        deleted: int = await self._session.fetchval(
+            "delete_staged_sets", staged_seconds=kept_for.total_seconds()
+        )
         await self._delete_samples_of_deleted_sets()
         return deleted
 

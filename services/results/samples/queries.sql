@@ -43,7 +43,9 @@ DELETE FROM samples WHERE sample_set_id = :sample_set_id;
 
 -- name: delete_staged_sets: Delete uncommitted sets and aliases
 WITH deleted AS (
-    DELETE FROM sample_sets WHERE digest IS NULL AND touched_at < :touched_before RETURNING sample_set_id
+    DELETE FROM sample_sets
+    WHERE digest IS NULL AND touched_at < now() - make_interval(secs => :staged_seconds)
+    RETURNING sample_set_id
 ), noted AS (
     INSERT INTO deleted_sample_sets (sample_set_id) SELECT sample_set_id FROM deleted ON CONFLICT (sample_set_id) DO NOTHING
 )

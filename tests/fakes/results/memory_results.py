@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 
@@ -117,7 +117,8 @@ class MemorySampleSets:
         counts = {len(sample.target.choices) for sample in self._rows.samples[sample_set_id].values()}
         return counts.pop() if len(counts) == 1 else 0
 
-    async def delete_staged(self, touched_before: datetime) -> int:
+    async def delete_staged(self, kept_for: timedelta) -> int:
+        touched_before = _now() - kept_for
         staged = self._rows.samples.keys() - self._rows.committed.keys()
         leftovers = [
             sample_set_id for sample_set_id in staged if self._rows.touched[sample_set_id] < touched_before
@@ -188,15 +189,14 @@ class MemoryRunRecords:
         missing = plan.total - len(self._rows.counted(plan.run_id))
         if missing and not allow_partial:
             raise RunIncomplete(run_id=plan.run_id, missing=missing)
-        frozen_at = datetime.now(UTC)  # noqa: TID251  # as the database's own clock
-        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, frozen_at)  # noqa: FBT003  # a field of the record
+        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, _now())  # noqa: FBT003  # a field of the record
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         for name, value in environment.items():
             self._rows.environments[run_id][name].add(value)
 
-    async def delete_unused_sets(self, touched_before: datetime) -> int:
-        rows = self._rows
+    async def delete_unused_sets(self, kept_for: timedelta) -> int:
+        rows, touched_before = self._rows, _now() - kept_for
         used = {task.sample_set_id for record in rows.records.values() for task in record.plan.tasks}
         sets = {kept.sample_set_id for kept in rows.committed.values()}
         unused = {
@@ -362,8 +362,11 @@ class MemorySummaries:
 
 def _closed_run(record: RunRecord, result: BenchmarkResult) -> ClosedRun:
     run_id, facts = record.plan.run_id, record.plan.facts
-    closed_at = datetime.now(UTC)  # noqa: TID251  # as the database's own clock
-    return ClosedRun(run_id, facts.benchmark, facts.model, facts.project_id, record.state, closed_at, result)
+    return ClosedRun(run_id, facts.benchmark, facts.model, facts.project_id, record.state, _now(), result)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251  # as the database's own clock
 
 
 class MemoryProgress:

@@ -1,18 +1,18 @@
 """Deletion of a run leaves nothing, and its sample sets not for long. In memory and in Postgres."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 
-from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.postgres import DELETED_AT_A_TIME
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.delete_unused_sets import DeleteUnusedSets
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleSetNotFound
 from services.results.summaries.ports import Stores
@@ -23,7 +23,9 @@ from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-LONG_AGO = datetime.fromtimestamp(0, tz=UTC)
+FOR_LONG = timedelta(days=1000)
+# Sets that are used a minute from now are not used any more.
+NOT_AT_ALL = timedelta(minutes=-1)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -43,10 +45,6 @@ def stores(request: pytest.FixtureRequest, session: PostgresSession) -> Stores:
     return memory_stores() if request.param == "memory" else in_postgres(session)
 
 
-def in_a_while() -> datetime:
-    return SystemClock().now() + timedelta(minutes=1)
-
-
 async def committed_set(stores: Stores, salt: str, size: int = 3) -> str:
     """The same for the same salt."""
     staging_id = new_id()
@@ -54,9 +52,15 @@ async def committed_set(stores: Stores, salt: str, size: int = 3) -> str:
     return (await stores.sample_sets.commit(staging_id, size)).sample_set_id
 
 
-async def delete_unused(stores: Stores, touched_before: datetime) -> None:
-    await stores.records.delete_unused_sets(touched_before)
-    await stores.sample_sets.delete_staged(touched_before)
+async def delete_unused(stores: Stores, kept_for: timedelta) -> None:
+    await stores.records.delete_unused_sets(kept_for)
+    await stores.sample_sets.delete_staged(kept_for)
+
+
+async def touch_an_hour_ago(session: PostgresSession, sample_set_id: str) -> None:
+    older = "UPDATE sample_sets SET touched_at = now() - interval '61 minutes' WHERE sample_set_id = $1"
+    async with session.transaction() as transaction:
+        await transaction.connection.execute(older, sample_set_id)
 
 
 async def recorded_run(stores: Stores, sample_set_id: str, size: int = 3) -> RunPlan:
@@ -101,30 +105,30 @@ async def test_sample_set_goes_with_its_last_run_after_a_while(stores: Stores) -
     sample_set_id = await committed_set(stores, new_id())
     first, second = [await recorded_run(stores, sample_set_id) for _ in range(2)]
     await DeleteRunRecord(stores.records, stores.outcomes).delete(first.run_id)
-    await delete_unused(stores, in_a_while())
+    await delete_unused(stores, NOT_AT_ALL)
     assert await is_readable(stores, sample_set_id)
     await DeleteRunRecord(stores.records, stores.outcomes).delete(second.run_id)
-    await delete_unused(stores, LONG_AGO)
+    await delete_unused(stores, FOR_LONG)
     assert await is_readable(stores, sample_set_id)
-    await delete_unused(stores, in_a_while())
+    await delete_unused(stores, NOT_AT_ALL)
     assert not await is_readable(stores, sample_set_id)
 
 
 async def test_set_that_was_committed_again_stays_for_the_run_that_is_about_to_be_opened(
-    stores: Stores,
+    session: PostgresSession,
 ) -> None:
-    salt = new_id()
+    stores, salt = in_postgres(session), new_id()
     sample_set_id = await committed_set(stores, salt)
-    after_the_first = SystemClock().now()
+    await touch_an_hour_ago(session, sample_set_id)
     assert await committed_set(stores, salt) == sample_set_id
-    await delete_unused(stores, after_the_first)
+    await delete_unused(stores, timedelta(hours=1))
     assert len((await stores.records.open(plan_of([3], [sample_set_id]), 1)).plan.tasks) == 1
 
 
 async def test_swept_set_can_be_stored_again(stores: Stores) -> None:
     salt = new_id()
     sample_set_id = await committed_set(stores, salt)
-    await delete_unused(stores, in_a_while())
+    await delete_unused(stores, NOT_AT_ALL)
     with pytest.raises(SampleSetNotFound):
         await stores.records.open(plan_of([3], [sample_set_id]), 1)
     again = await committed_set(stores, salt)
@@ -137,7 +141,7 @@ async def test_set_of_a_run_that_is_being_opened_is_let_alone(session: PostgresS
     sample_set_id = await committed_set(stores, new_id())
     async with session.transaction() as opening:
         assert await opening.fetchrow("lock_readable_set", sample_set_id=sample_set_id) is not None
-        await delete_unused(stores, in_a_while())
+        await delete_unused(stores, NOT_AT_ALL)
     assert await is_readable(stores, sample_set_id)
 
 
@@ -149,7 +153,7 @@ async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSess
     plan = await recorded_run(stores, sample_set_id, size)
     await stores.records.add_environment(plan.run_id, {"engine": "x"})
     await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
-    await delete_unused(stores, in_a_while())
+    await delete_unused(stores, NOT_AT_ALL)
     assert await rows_of(session, "run_id", plan.run_id) == {}
     assert await rows_of(session, "sample_set_id", sample_set_id) == {}
 
@@ -168,8 +172,22 @@ async def test_samples_that_a_kill_has_left_go_with_the_next_sweep(session: Post
     sample_set_id = await committed_set(stores, new_id())
     async with session.transaction() as cut_short:
         assert await cut_short.fetchrow("delete_sample_set", sample_set_id=sample_set_id) is not None
-    await stores.sample_sets.delete_staged(LONG_AGO)
+    await stores.sample_sets.delete_staged(FOR_LONG)
     assert await rows_of(session, "sample_set_id", sample_set_id) == {}
+
+
+async def test_the_age_of_a_staged_set_is_measured_by_postgres(session: PostgresSession) -> None:
+    """Each chunk makes it young again. The clock of a machine may be an hour ahead, and decides nothing."""
+    stores, (left, going_on) = in_postgres(session), [new_id(), new_id()]
+    for sample_set_id in (left, going_on):
+        await stores.sample_sets.stage(sample_set_id, [choice_sample(0, sample_set_id)])
+        await touch_an_hour_ago(session, sample_set_id)
+    await stores.sample_sets.stage(going_on, [choice_sample(1, going_on)])
+    sweep = DeleteUnusedSets(stores.records, stores.sample_sets, keep_staged=timedelta(hours=1))
+    assert await sweep.delete() >= 1
+    with pytest.raises(SampleSetNotFound):
+        await stores.sample_sets.commit(left, 1)
+    await stores.sample_sets.commit(going_on, 2)
 
 
 async def rows_of(session: PostgresSession, column: str, value: str) -> dict[str, int]:
