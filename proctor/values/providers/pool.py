@@ -33,7 +33,8 @@ class PoolModel:
     """A model with local weights at `path`, or the LoRA adapter `lora` over those.
 
     Models with the same `engine_key` are served by one engine, at once. `tool_parser` is vLLM's name of how
-    the model writes calls of tools; without it the model takes none.
+    the model writes calls of tools; without it the model takes none. `reasoning_parser` is its name of how
+    the model writes its reasoning; "" for the one that is known for the model, if any; "none" for none.
     """
 
     name: str
@@ -42,6 +43,7 @@ class PoolModel:
     lora: str = ""
     engine_key: str = ""
     tool_parser: str = ""
+    reasoning_parser: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from proctor.values.providers.rules import SCORING_METHODS
 from proctor.values.scoring import ScoringMethod
 
 MAX_MODEL_CHARACTERS = 512
+# vLLM's names of how a model writes more than its answer.
+_PARSERS = ("tool_parser", "reasoning_parser")
 _POOL_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -196,11 +198,12 @@ def _whole(entry: Mapping[str, Any]) -> PoolModel:
     if entry.get("base"):
         raise ValueError(f"gives the model {name} a base, which only an adapter (lora) has")
     arguments = dict(entry.get("engine_args") or {})
-    return PoolModel(name, str(entry["path"]), arguments, tool_parser=_tool_parser(entry))
+    return PoolModel(name, str(entry["path"]), arguments, **_parsers(entry))
 
 
-def _tool_parser(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("tool_parser") or "")
+def _parsers(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Of what a model writes, those that its entry names."""
+    return {name: str(entry[name]) for name in _PARSERS if entry.get(name)}
 
 
 def _adapter(entry: Mapping[str, Any], whole: Mapping[str, PoolModel]) -> PoolModel:
@@ -212,12 +215,11 @@ def _adapter(entry: Mapping[str, Any], whole: Mapping[str, PoolModel]) -> PoolMo
         )
     arguments = dict(entry.get("engine_args") or {})
     if base not in whole:
-        adapter = PoolModel(name, base, arguments, lora, tool_parser=_tool_parser(entry))
+        adapter = PoolModel(name, base, arguments, lora, **_parsers(entry))
     elif arguments:
         raise ValueError(f"gives the adapter {name} engine_args; they belong to its base {base}")
     else:
-        parser = _tool_parser(entry) or whole[base].tool_parser
-        adapter = replace(whole[base], name=name, lora=lora, tool_parser=parser)
+        adapter = replace(whole[base], name=name, lora=lora, **_parsers(entry))
     return replace(adapter, engine_key=_engine_key(adapter))
 
 
@@ -275,8 +277,7 @@ def _pool_entry(pool: Pool) -> dict[str, object]:
 def _model_entry(model: PoolModel) -> dict[str, object]:
     """An adapter names its base by path; the same arguments give it the same engine as before."""
     more: dict[str, object] = {"engine_args": dict(model.engine_args)} if model.engine_args else {}
-    if model.tool_parser:
-        more["tool_parser"] = model.tool_parser
+    more |= {name: parser for name in _PARSERS if (parser := getattr(model, name))}
     if model.lora:
         return {"name": model.name, "lora": model.lora, "base": model.path, **more}
     return {"name": model.name, "path": model.path, **more}

@@ -226,6 +226,12 @@ CONDITIONS: Sequence[Condition] = (
         is_of_model=True,
     ),
     Condition(
+        "reasoning parser",
+        "vLLM's name of how reasoning is taken out of the answers to chats, where its worker names one",
+        _reported("reasoning_parser"),
+        is_of_model=True,
+    ),
+    Condition(
         "quantization",
         "Of the engine's weights, where it reports one",
         _reported("quantization"),

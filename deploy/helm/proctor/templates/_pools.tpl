@@ -17,6 +17,7 @@ PROVIDER_{{ printf "%s_%s" .secretName (.key | default "api-key") | upper | repl
 {{- if .base }}{{ $_ := set $model "base" .base }}{{ end -}}
 {{- if .engineArgs }}{{ $_ := set $model "engine_args" .engineArgs }}{{ end -}}
 {{- if .toolParser }}{{ $_ := set $model "tool_parser" .toolParser }}{{ end -}}
+{{- if .reasoningParser }}{{ $_ := set $model "reasoning_parser" .reasoningParser }}{{ end -}}
 {{- $models = append $models $model -}}
 {{- end }}
 {{- $_ := set $entry "models" $models -}}

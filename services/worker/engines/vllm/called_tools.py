@@ -26,7 +26,9 @@ class CalledTools:
         if not found.tools_called:
             return answer
         calls = [ToolCall(each.id, each.function.name, each.function.arguments) for each in found.tool_calls]
-        return with_calls(replace(answer, text=found.content or ""), usage, calls, model)
+        # The next turn of a conversation shows the model what it thought before the call.
+        kept = {"reasoning_content": answer.reasoning} if answer.reasoning else None
+        return with_calls(replace(answer, text=found.content or ""), usage, calls, model, kept)
 
 
 def called_tools_of(model: PoolModel, tokenizer: object, asked: ToolRequest) -> CalledTools:

@@ -95,7 +95,9 @@ class VllmEngine:
     async def describe(self) -> Mapping[str, str]:
         if self._runtime is None:
             return {"engine": "vllm", "engine_version": metadata.version("vllm")}
-        return adapter_facts(self._runtime.facts(), [view.model for view in self._views.values()])
+        facts = adapter_facts(self._runtime.facts(), [view.model for view in self._views.values()])
+        parsers = sorted({view.reasoning_parser for view in self._views.values()} - {""})
+        return {**facts, "reasoning_parser": ", ".join(parsers)} if parsers else facts
 
     async def close(self) -> None:
         await self._stop_runtime()

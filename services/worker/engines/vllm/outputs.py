@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import orjson
 from vllm import SamplingParams
@@ -22,6 +23,15 @@ from services.worker.engines.vllm.token_split import TokenSplit
 _MIN_LOGPROB = -9999.0
 # The engine failed on the request, or was paused or stopped in the middle of it.
 _BROKEN = frozenset({"error", "abort"})
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenText:
+    """What a model wrote, its reasoning apart. `reasoning_tokens`: 0 where vLLM does not count them."""
+
+    text: str
+    reasoning: str = ""
+    reasoning_tokens: int = 0
 
 
 def refuse_broken(output: RequestOutput) -> None:
@@ -71,10 +81,13 @@ def read_continuation_score(output: RequestOutput, split: TokenSplit) -> ChoiceS
     )
 
 
-def read_response(output: RequestOutput, total_seconds: float) -> EngineResponse:
-    completion = output.outputs[0]
-    answer = Answer(completion.text, completion.finish_reason or "")
-    return EngineResponse(answer, _usage(output), _answer_timing(output, total_seconds))
+def read_response(
+    output: RequestOutput, written: Sequence[WrittenText], total_seconds: float
+) -> EngineResponse:
+    """`written`: the texts of the output, in its order."""
+    answer = Answer(written[0].text, output.outputs[0].finish_reason or "", reasoning=written[0].reasoning)
+    usage = replace(_usage(output), reasoning_tokens=sum(each.reasoning_tokens for each in written))
+    return EngineResponse(answer, usage, _answer_timing(output, total_seconds))
 
 
 def _usage(output: RequestOutput) -> TokenUsage:
@@ -117,21 +130,29 @@ def _scoring_timing(outputs: Iterable[RequestOutput], total_seconds: float) -> T
     return Timing(queue_seconds=max(waits, default=None), total_seconds=total_seconds)
 
 
-def body_json(output: RequestOutput, model: str, usage: TokenUsage, *, is_chat: bool) -> str:
+def body_json(
+    output: RequestOutput, written: Sequence[WrittenText], model: str, usage: TokenUsage, *, is_chat: bool
+) -> str:
     """The whole answer; empty where it is only one text with a finish reason."""
     if len(output.outputs) == 1 and output.outputs[0].logprobs is None:
         return ""
-    choices = [_choice(each, is_chat=is_chat) for each in sorted(output.outputs, key=lambda each: each.index)]
+    texts = sorted(zip(output.outputs, written, strict=True), key=lambda each: each[0].index)
+    choices = [_choice(each, text, is_chat=is_chat) for each, text in texts]
     head = openai.CompletionHead(output.request_id, int(time.time()), model, is_chat=is_chat)
     return orjson.dumps(openai.completion(head, choices, usage)).decode()
 
 
-def _choice(completion: CompletionOutput, *, is_chat: bool) -> Json:
+def _choice(completion: CompletionOutput, written: WrittenText, *, is_chat: bool) -> Json:
     logprobs: Json | None = None
     if completion.logprobs is not None:
         logprobs = {"content": _chat_logprobs(completion)} if is_chat else _text_logprobs(completion)
     return openai.choice(
-        completion.text, completion.finish_reason, is_chat=is_chat, index=completion.index, logprobs=logprobs
+        written.text,
+        completion.finish_reason,
+        is_chat=is_chat,
+        index=completion.index,
+        logprobs=logprobs,
+        reasoning=written.reasoning,
     )
 
 

@@ -4,7 +4,9 @@ vLLM reads its environment when it is imported, so this module is imported only 
 """
 
 import asyncio
+import hashlib
 import itertools
+import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,6 +40,7 @@ from services.worker.engines.errors import (
     ModelRefused,
     RequestRefused,
 )
+from services.worker.engines.row_params import template_fields
 from services.worker.engines.tool_calls import shown_tools
 from services.worker.engines.vllm import outputs
 from services.worker.engines.vllm.called_tools import CalledTools, called_tools_of
@@ -46,6 +49,7 @@ from services.worker.engines.vllm.model_files import is_folder, model_source, we
 from services.worker.engines.vllm.sampling import generation_params
 from services.worker.engines.vllm.template_threads import TemplateThreads
 from services.worker.engines.vllm.token_split import TokenSplit, is_one_token_each
+from services.worker.engines.vllm.written_reasoning import WrittenReasoning, written_reasoning
 
 _RUNNING = "vllm:num_requests_running"
 _WAITING = "vllm:num_requests_waiting"
@@ -63,6 +67,7 @@ _RENDER_SECONDS = 10.0
 _MAX_SMALL_MESSAGES, _MAX_SMALL_CHARACTERS = 64, 64 * 1024
 # Far beyond any context: tokenizing more only takes memory.
 _MAX_RENDERED_CHARACTERS = 16_000_000
+_DIGEST_CHARACTERS = 12
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -82,6 +87,8 @@ class VllmRuntime:
         self.max_prompt_length: int = async_llm.model_config.max_model_len - 1
         # From the model's generation_config.
         self._defaults: Mapping[str, object] = async_llm.model_config.get_diff_sampling_param()
+        self._known_parser: str = async_llm.vllm_config.structured_outputs_config.reasoning_parser
+        self.reasoning: WrittenReasoning | None = None
 
     def with_model(self, model: PoolModel) -> "VllmRuntime":
         """The same engine for another of the models that share it."""
@@ -100,7 +107,13 @@ class VllmRuntime:
         # Engine, tokenizer and request numbers stay shared.
         runtime = copy(self)
         runtime.model, runtime.adapter = model, adapter
+        runtime.reasoning = written_reasoning(model, self._tokenizer, self._known_parser)
         return runtime
+
+    @property
+    def reasoning_parser(self) -> str:
+        """vLLM's name of the parser that answers to chats are read by; "" for none."""
+        return self.reasoning.name if self.reasoning else ""
 
     @property
     def is_dead(self) -> bool:
@@ -161,14 +174,25 @@ class VllmRuntime:
     ) -> engine.EngineResponse:
         started = time.monotonic()
         tools = self._tools(sampling)
-        output = await self._request(token_ids, generation_params(sampling, self._defaults))
-        response = outputs.read_response(output, time.monotonic() - started)
+        reasoning = self.reasoning if is_chat else None
+        params = generation_params(
+            sampling,
+            self._defaults,
+            keeps_special_tokens=reasoning is not None and reasoning.keeps_special_tokens,
+        )
+        output = await self._request(token_ids, params)
+        if reasoning is None or params.structured_outputs is not None:
+            # A constraint holds from the first token: there is no reasoning before the answer.
+            written = [outputs.WrittenText(each.text) for each in output.outputs]
+        else:
+            written = [reasoning.read(each, template_fields(sampling)) for each in output.outputs]
+        response = outputs.read_response(output, written, time.monotonic() - started)
         answer, usage = response.answer, response.usage
         if tools is not None and (called := tools.read(answer, usage, self.model.name)).body_json:
             return replace(response, answer=called)
         if not sampling.is_row:
             return response
-        body = outputs.body_json(output, self.model.name, usage, is_chat=is_chat)
+        body = outputs.body_json(output, written, self.model.name, usage, is_chat=is_chat)
         return replace(response, answer=replace(answer, body_json=body))
 
     def _tools(self, sampling: engine.Sampling) -> CalledTools | None:
@@ -256,6 +280,12 @@ class VllmRuntime:
     def facts(self) -> Mapping[str, str]:
         """Facts that a run stores so that its figures can be repeated."""
         config = self._async_llm.model_config
+        template = self._tokenizer.chat_template
+        digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()
+        more = {
+            "quantization": str(config.quantization or ""),
+            "chat_template": digest[:_DIGEST_CHARACTERS] if template else "",
+        }
         return {
             "engine": "vllm",
             "engine_version": vllm.__version__,
@@ -265,6 +295,7 @@ class VllmRuntime:
             "dtype": str(config.dtype).removeprefix("torch."),
             "max_model_len": str(config.max_model_len),
             "hardware": _hardware(),
+            **{name: fact for name, fact in more.items() if fact},
         }
 
     def _revision(self) -> str:

@@ -50,8 +50,13 @@ _ROW_TYPES: Mapping[str, TypeAdapter[Any]] = {
 _TOP_LOGPROBS = TypeAdapter(Annotated[int, Field(ge=0)])
 
 
-def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object]) -> SamplingParams:
-    """`defaults` come from the model's generation_config; they apply to rows, as in `vllm serve`."""
+def generation_params(
+    sampling: engine.Sampling, defaults: Mapping[str, object], *, keeps_special_tokens: bool = False
+) -> SamplingParams:
+    """`defaults` come from the model's generation_config; they apply to rows, as in `vllm serve`.
+
+    `keeps_special_tokens`: the texts have them, unless the row says otherwise.
+    """
     refuse_parameters(sampling, _RULES)
     if unknown := sorted(sampling.extra.keys() - (_RULES.extra or {}).keys()):
         raise RequestRefused(f"{_RULES.name} does not know the parameter {unknown[0]}.")
@@ -63,6 +68,8 @@ def generation_params(sampling: engine.Sampling, defaults: Mapping[str, object])
         if sampling.is_row:
             # Without a limit an answer may be as long as the context.
             chosen = {"max_tokens": None, **defaults, **sampling.extra, **chosen}
+        if keeps_special_tokens:
+            asked.setdefault("skip_special_tokens", False)
         if sampling.allowed_texts:
             asked["structured_outputs"] = StructuredOutputsParams(choice=list(sampling.allowed_texts))
         # Used for one request only, so vLLM need not copy it.

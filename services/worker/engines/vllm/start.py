@@ -28,6 +28,7 @@ from services.worker.engines.vllm.model_files import (
     read_model_config,
 )
 from services.worker.engines.vllm.runtime import VllmRuntime
+from services.worker.engines.vllm.written_reasoning import check_reasoning_parsers
 
 # The tracebacks of all processes of an engine, with the log before them.
 _KEPT_LINES = 400
@@ -71,6 +72,7 @@ def start_runtime(group: Sequence[PoolModel], settings: VllmSettings) -> VllmRun
     model = group[0]
     arguments = _arguments(group, settings)
     check_weights(model)
+    check_reasoning_parsers(group)
     output = VllmOutput()
     try:
         engine_args = AsyncEngineArgs(model=model_source(model), **arguments)

@@ -13,6 +13,7 @@ import pytest
         ("too_big", "larger than the available KV cache memory"),
         ("parallel", "must be divisible by tensor parallel size (3)"),
         ("argument", "name no_such, which vLLM"),
+        ("parser", "has no reasoning parser no_such, which the pools file names for vllm/parser. It has: "),
     ],
 )
 def test_model_that_cannot_be_loaded_is_reported_by_its_cause(

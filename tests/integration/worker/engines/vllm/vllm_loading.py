@@ -47,6 +47,7 @@ def bad_models(folder: Path) -> dict[str, PoolModel]:
         "too_big": PoolModel("vllm/too_big", base, {"num_gpu_blocks_override": 8}),
         "parallel": PoolModel("vllm/parallel", base, {"tensor_parallel_size": 3}),
         "argument": PoolModel("vllm/argument", base, {"no_such": 1}),
+        "parser": PoolModel("vllm/parser", base, reasoning_parser="no_such"),
     }
 
 

@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,8 @@ from services.worker.engines.vllm.engine import VllmEngine
 from services.worker.engines.vllm.model_files import VllmSettings
 
 FIRST, SECOND, BROKEN, MISSING = "vllm/first", "vllm/second", "vllm/broken", "vllm/missing"
+# The first one, all of whose text is reasoning that never ends.
+THINKING = "vllm/thinking"
 GREEDY = engine.Sampling(max_tokens=8, extra={"ignore_eos": True})
 ENDLESS = engine.Sampling(max_tokens=1500, extra={"ignore_eos": True})
 QUESTION = Prompt("Review: The film was good.\nSentiment:")
@@ -34,11 +37,27 @@ def copy_starter_model(to: Path) -> None:
     shutil.copytree(starter_model_dir(os.environ), to)
 
 
+def add_tokens(folder: Path, tokens: Sequence[str], *, is_special: bool) -> None:
+    """Tokens behind the vocabulary of a model, which it never writes."""
+    file = folder / "tokenizer.json"
+    tokenizer = json.loads(file.read_text(encoding="utf-8"))
+    first = 1 + max(
+        *tokenizer["model"]["vocab"].values(), *(token["id"] for token in tokenizer["added_tokens"])
+    )
+    like = tokenizer["added_tokens"][0]
+    tokenizer["added_tokens"] += [
+        {**like, "id": number, "content": token, "special": is_special}
+        for number, token in enumerate(tokens, start=first)
+    ]
+    file.write_text(json.dumps(tokenizer), encoding="utf-8")
+
+
 def make_models(folder: Path) -> None:
     """Two that can be loaded, the second without a template, and one that cannot."""
     if folder.exists():
         return
     copy_starter_model(folder / "first")
+    add_tokens(folder / "first", ("<think>", "</think>"), is_special=False)
     settings = {"max_new_tokens": OWN_LENGTH, "temperature": 0.5, "do_sample": True}
     (folder / "first" / "generation_config.json").write_text(json.dumps(settings), encoding="utf-8")
     copy_starter_model(folder / "second")
@@ -51,8 +70,10 @@ def make_models(folder: Path) -> None:
 
 def make_engine(folder: Path) -> VllmEngine:
     names = (FIRST, SECOND, BROKEN, MISSING)
-    models = (PoolModel(n, str(folder / n.split("/")[1]), tool_parser="hermes") for n in names)
-    return VllmEngine(VllmSettings(tuple(models)))
+    models = [PoolModel(n, str(folder / n.split("/")[1]), tool_parser="hermes") for n in names]
+    models[0] = replace(models[0], engine_key="shared")
+    thinking = replace(models[0], name=THINKING, reasoning_parser="deepseek_r1")
+    return VllmEngine(VllmSettings((*models, thinking)))
 
 
 def engine_processes() -> list[psutil.Process]:

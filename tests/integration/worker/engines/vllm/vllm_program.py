@@ -33,6 +33,7 @@ from tests.integration.worker.engines.vllm.vllm_models import (
     make_models,
     report,
 )
+from tests.integration.worker.engines.vllm.vllm_reasoning import see_reasoning
 from tests.integration.worker.engines.vllm.vllm_rows import see_rows
 
 
@@ -206,6 +207,7 @@ async def observe(folder: Path) -> Seen:
         "aborting": await see_aborting(vllm),
         "dying": await see_dying(vllm),
         "rows": await see_rows(vllm),
+        "reasoning": see_reasoning(folder),
         "swapping": await see_swapping(vllm),
         "unloadable": await see_unloadable(folder),
         "adapters": await see_adapters(folder),

@@ -14,7 +14,15 @@ from services.worker.engines.row_params import apply_row_params, read_row_params
 from services.worker.engines.tool_calls import Tool, ToolRequest
 from services.worker.engines.vllm.called_tools import called_tools_of
 from services.worker.engines.vllm.engine import VllmEngine
-from tests.integration.worker.engines.vllm.vllm_models import CHAT, FIRST, QUESTION, Seen, failure_of
+from tests.integration.worker.engines.vllm.vllm_models import (
+    CHAT,
+    FIRST,
+    GREEDY,
+    QUESTION,
+    THINKING,
+    Seen,
+    failure_of,
+)
 
 OPEN = engine.Sampling(max_tokens=None, temperature=None, is_row=True)
 ASKED = ToolRequest((Tool("f", "", {}),))
@@ -86,8 +94,26 @@ async def see_rows(vllm: VllmEngine) -> Seen:
         "called": (await answer(called, max_tokens=2, ignore_eos=True)).usage.completion_tokens,
         "image": await failure_of(answer(image)),
         "refused": {name: await failure_of(answer(CHAT, **params)) for name, params in REFUSED.items()},
+        "thought": await see_thoughts(vllm),
         # After all of that the engine is as it was.
         "still": (await answer(QUESTION, ignore_eos=True)).usage.completion_tokens,
+    }
+
+
+async def see_thoughts(vllm: VllmEngine) -> Seen:
+    """The same answer from a model with a parser and from one without."""
+    plain = (await vllm.generate(FIRST, CHAT, GREEDY)).answer
+    thought = await vllm.generate(THINKING, CHAT, GREEDY)
+    row = asked(n=2, seed=1, temperature=1, max_tokens=4, ignore_eos=True)
+    several = json.loads((await vllm.generate(THINKING, CHAT, row)).answer.body_json)
+    chosen = await vllm.generate(THINKING, CHAT, asked(structured_outputs={"choice": ["seven"]}))
+    return {
+        "plain": [plain.text, plain.reasoning],
+        "thought": [thought.answer.text, thought.answer.reasoning],
+        "continued": (await vllm.generate(THINKING, QUESTION, GREEDY)).answer.reasoning,
+        "several": [choice["message"] for choice in several["choices"]],
+        "chosen": [chosen.answer.text, chosen.answer.reasoning],
+        "facts": dict(await vllm.describe()),
     }
 
 
