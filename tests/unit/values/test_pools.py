@@ -165,6 +165,24 @@ def test_adapters_share_the_engine_of_their_base_and_others_have_their_own() -> 
     assert (adapter.path, adapter.lora, adapter.engine_args) == ("/b", "/a", {"seed": 1})
 
 
+def test_parsers_belong_to_a_model_and_an_adapter_has_those_of_its_base_unless_it_names_its_own() -> None:
+    text = of_models(
+        "{name: vllm/base, path: /b, tool_parser: hermes, reasoning_parser: qwen3}",
+        "{name: vllm/a, lora: /a, base: vllm/base}",
+        "{name: vllm/b, lora: /b, base: vllm/base, reasoning_parser: none}",
+        "{name: vllm/plain, path: /c}",
+    )
+    pool = parse_pool(text, "p")
+    assert [(model.tool_parser, model.reasoning_parser) for model in pool.models] == [
+        ("hermes", "qwen3"),
+        ("hermes", "qwen3"),
+        ("hermes", "none"),
+        ("", ""),
+    ]
+    assert pool.groups == (("vllm/base", "vllm/a", "vllm/b"), ("vllm/plain",))
+    assert parse_pools(format_pools(PoolsFile((pool,)))).pools[0].models[2].reasoning_parser == "none"
+
+
 def test_an_unknown_pool_is_reported_with_the_known_ones() -> None:
     with pytest.raises(UnknownPool) as caught:
         parse_pool(POOLS, "gpu")

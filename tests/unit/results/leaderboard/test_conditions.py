@@ -144,6 +144,7 @@ DIFFERENT: Mapping[str, tuple[EvaluatedRun, EvaluatedRun, str]] = {
         "agent codex, 50 steps, 500000 tokens instead of shell, 50 steps, 500000 tokens",
     ),
     "chat template": (USUAL, EvaluatedRun(CHOICES, {"chat_template": "1a2b"}), ""),
+    "reasoning parser": (USUAL, EvaluatedRun(CHOICES, {"reasoning_parser": "qwen3"}), ""),
     "quantization": (USUAL, EvaluatedRun(CHOICES, {"quantization": "fp8"}), ""),
 }
 
