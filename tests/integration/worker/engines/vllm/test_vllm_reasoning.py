@@ -35,8 +35,8 @@ def test_a_parser_can_be_turned_off(seen: dict[str, Any]) -> None:
     assert seen["reasoning"]["turned off"] is None
 
 
-def test_a_parser_that_cannot_read_the_tokens_of_a_model_is_refused(seen: dict[str, Any]) -> None:
-    assert "reasoning parser gemma4 cannot read the model vllm/x" in seen["reasoning"]["no tokens"]
+def test_a_parser_that_cannot_read_a_model_is_refused(seen: dict[str, Any]) -> None:
+    assert "reasoning parser hf cannot read the model vllm/x" in seen["reasoning"]["no template"]
 
 
 def test_answers_to_chats_have_their_reasoning_beside_them(thought: dict[str, Any]) -> None:

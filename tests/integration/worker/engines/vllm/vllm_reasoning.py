@@ -21,7 +21,7 @@ TEXTS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "by its tokens": ("", "", "[THINK]Is it London?[/THINK]Paris", {}),
     "turned off": ("none", "openai_gptoss", "[THINK]Is it London?[/THINK]Paris", {}),
     "channels": ("", "openai_gptoss", "<|channel|>final<|message|>Paris", {}),
-    "no tokens": ("gemma4", "", "Paris", {}),
+    "no template": ("hf", "", "Paris", {}),
 }
 
 
