@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import yaml
 
@@ -22,8 +22,6 @@ from proctor.values.providers.rules import SCORING_METHODS
 from proctor.values.scoring import ScoringMethod
 
 MAX_MODEL_CHARACTERS = 512
-# vLLM's names of how a model writes more than its answer.
-_PARSERS = ("tool_parser", "reasoning_parser")
 _POOL_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -201,9 +199,16 @@ def _whole(entry: Mapping[str, Any]) -> PoolModel:
     return PoolModel(name, str(entry["path"]), arguments, **_parsers(entry))
 
 
-def _parsers(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Of what a model writes, those that its entry names."""
-    return {name: str(entry[name]) for name in _PARSERS if entry.get(name)}
+class _Parsers(TypedDict, total=False):
+    """vLLM's names of how a model writes more than its answer."""
+
+    tool_parser: str
+    reasoning_parser: str
+
+
+def _parsers(entry: Mapping[str, Any]) -> _Parsers:
+    """Those that the entry of a model names."""
+    return cast("_Parsers", {name: str(entry[name]) for name in _Parsers.__annotations__ if entry.get(name)})
 
 
 def _adapter(entry: Mapping[str, Any], whole: Mapping[str, PoolModel]) -> PoolModel:
@@ -277,7 +282,7 @@ def _pool_entry(pool: Pool) -> dict[str, object]:
 def _model_entry(model: PoolModel) -> dict[str, object]:
     """An adapter names its base by path; the same arguments give it the same engine as before."""
     more: dict[str, object] = {"engine_args": dict(model.engine_args)} if model.engine_args else {}
-    more |= {name: parser for name in _PARSERS if (parser := getattr(model, name))}
+    more |= {name: parser for name in _Parsers.__annotations__ if (parser := getattr(model, name))}
     if model.lora:
         return {"name": model.name, "lora": model.lora, "base": model.path, **more}
     return {"name": model.name, "path": model.path, **more}
