@@ -547,7 +547,7 @@ Global___RunControl: _TypeAlias = RunControl  # noqa: Y015
 
 @_typing.final
 class WorkerStatus(_message.Message):
-    """Heartbeat of a worker. Key-value bucket WORKERS, key <pool>.<worker>, expires after 15 seconds."""
+    """Heartbeat of a worker. Key-value bucket WORKERS_<pool>, key <worker>, expires after 15 seconds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -22,6 +22,9 @@ ALL_BUDGETS = "budgets.*"
 
 SCHEDULER_USER = "scheduler"
 
+# The key in the bucket of a pool's switches: the worker that switched its model last.
+LAST_SWITCH = "last"
+
 # The model token of pools that serve any model of their provider.
 ANY_MODEL = "any"
 
@@ -69,19 +72,23 @@ def work_of_pool(pool: str) -> str:
     return f"work.{pool}.>"
 
 
-def heartbeat_key(pool: str, worker_id: str) -> str:
-    """The key in the bucket WORKERS. NATS lets a worker write below its own pool only."""
-    return f"{pool}.{worker_id}"
+def heartbeat_bucket_name(pool: str) -> str:
+    """The bucket of a pool with a key for each worker."""
+    return f"WORKERS_{pool}"
 
 
-def switch_key(pool: str) -> str:
-    """The key in the bucket SWITCHES: the worker of the pool that switched its model last."""
-    return pool
+def switch_bucket_name(pool: str) -> str:
+    """The bucket of a pool with the one key `LAST_SWITCH`."""
+    return f"SWITCHES_{pool}"
 
 
-def quarantine_key(pool: str, run_id: str, epoch: int, rollout: int, sample: int) -> str:
-    """The key in the bucket QUARANTINE: a sample that is executed alone."""
-    return f"{pool}.{run_id}.{epoch}.{rollout}.{sample}"
+def quarantine_bucket_name(pool: str) -> str:
+    """The bucket of a pool with a key for each sample that is executed alone."""
+    return f"QUARANTINE_{pool}"
+
+
+def quarantine_key(run_id: str, epoch: int, rollout: int, sample: int) -> str:
+    return f"{run_id}.{epoch}.{rollout}.{sample}"
 
 
 def work_stream_name(pool: str) -> str:

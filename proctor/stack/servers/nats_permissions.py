@@ -1,6 +1,7 @@
 """Permissions in NATS: one user for the scheduler, one for results, and one for the workers of each pool.
 
-A worker reads and acknowledges the shards of its own pool only, because each pool has a stream of its own.
+A worker reads and acknowledges the shards of its own pool only, because each pool has a stream of its own. It
+writes into buckets of its own pool only, because a header of one message may remove what a whole bucket has.
 `proctor nats-users` prints the same list for a server that is not the local stack's.
 """
 
@@ -76,15 +77,15 @@ def _worker_permissions(pool: str) -> Permissions:
             messaging.bundle_subject(pool),
             messaging.artifact_subject(pool),
             messaging.budget_subject(pool),
-            f"$KV.WORKERS.{messaging.heartbeat_key(pool, '>')}",
-            f"$KV.SWITCHES.{messaging.switch_key(pool)}",
-            f"$KV.QUARANTINE.{pool}.>",
+            f"$KV.{messaging.heartbeat_bucket_name(pool)}.>",
+            f"$KV.{messaging.switch_bucket_name(pool)}.{messaging.LAST_SWITCH}",
+            f"$KV.{messaging.quarantine_bucket_name(pool)}.>",
             *_pulled(messaging.work_stream_name(pool)),
             *_watched("RUNS"),
             *_watched("QUOTAS"),
-            *_watched("WORKERS"),
-            *_stream("KV_SWITCHES", "INFO", "MSG.GET"),
-            *_stream("KV_QUARANTINE", "INFO", "MSG.GET"),
+            *_watched(messaging.heartbeat_bucket_name(pool)),
+            *_stream(f"KV_{messaging.switch_bucket_name(pool)}", "INFO", "MSG.GET"),
+            *_stream(f"KV_{messaging.quarantine_bucket_name(pool)}", "INFO", "MSG.GET"),
         ),
         (messaging.model_list_subject(pool),),
     )

@@ -25,8 +25,21 @@ class ConsumerSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class BucketBounds:
+    """Of a bucket: beyond `keys` and `total_bytes` the keys that were put first are dropped."""
+
+    total_bytes: int
+    value_bytes: int
+    keys: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BucketSpec:
-    """A key-value bucket; with a ttl its keys expire."""
+    """A key-value bucket; with a ttl its keys expire.
+
+    One with bounds is written by workers: no header of a message removes keys or keeps one beyond the ttl.
+    """
 
     name: str
     ttl_seconds: float | None = None
+    bounds: BucketBounds | None = None

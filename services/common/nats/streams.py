@@ -1,6 +1,6 @@
 """Streams, consumers and buckets of JetStream, and who makes them. Subjects: `proctor.values.messaging`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from nats.aio.client import Client
@@ -9,8 +9,9 @@ from nats.js.errors import NotFoundError
 
 from proctor.values import messaging
 from proctor.values.priority import Priority
+from proctor.values.providers.worker import MAX_POOL_WORKERS
 from services.common.metrics import STREAM_BYTES, STREAM_LIMIT_BYTES, STREAM_MESSAGES
-from services.common.nats.specs import BucketSpec, ConsumerSpec, StreamSpec
+from services.common.nats.specs import BucketBounds, BucketSpec, ConsumerSpec, StreamSpec
 from services.common.structured_logs import get_logger
 
 log = get_logger()
@@ -24,11 +25,32 @@ RUNS_BUCKET = BucketSpec(name="RUNS")
 # longest interval that a worker takes. Each comes up to a quarter of a second late.
 HEARTBEAT_TTL_SECONDS = 15.0
 MAX_HEARTBEAT_SECONDS = 4.0
-WORKERS_BUCKET = BucketSpec(name="WORKERS", ttl_seconds=HEARTBEAT_TTL_SECONDS)
-QUOTAS_BUCKET = BucketSpec(name="QUOTAS")
-SWITCHES_BUCKET = BucketSpec(name="SWITCHES")
+# A usual heartbeat has 1 KiB; one that lists thousands of models and adapters has a hundred.
+HEARTBEAT_BOUNDS = BucketBounds(total_bytes=16 * 1024**2, value_bytes=256 * 1024, keys=MAX_POOL_WORKERS)
+# One key with the id of a worker.
+_SWITCH_BOUNDS = BucketBounds(total_bytes=64 * 1024, value_bytes=4 * 1024)
 # Longer than a pool waits for a worker after the end of another.
-QUARANTINE_BUCKET = BucketSpec(name="QUARANTINE", ttl_seconds=86_400.0)
+_QUARANTINE_TTL_SECONDS = 86_400.0
+# A key has some 150 bytes, and its value a number.
+_QUARANTINE_BOUNDS = BucketBounds(total_bytes=16 * 1024**2, value_bytes=1024)
+QUOTAS_BUCKET = BucketSpec(name="QUOTAS")
+
+
+def heartbeat_bucket(pool: str) -> BucketSpec:
+    """The heartbeats of a pool, a key for each worker."""
+    name = messaging.heartbeat_bucket_name(pool)
+    return BucketSpec(name=name, ttl_seconds=HEARTBEAT_TTL_SECONDS, bounds=HEARTBEAT_BOUNDS)
+
+
+def switch_bucket(pool: str) -> BucketSpec:
+    """The last switch of a model in a pool."""
+    return BucketSpec(name=messaging.switch_bucket_name(pool), bounds=_SWITCH_BOUNDS)
+
+
+def quarantine_bucket(pool: str) -> BucketSpec:
+    """Samples that workers of a pool execute alone."""
+    name = messaging.quarantine_bucket_name(pool)
+    return BucketSpec(name=name, ttl_seconds=_QUARANTINE_TTL_SECONDS, bounds=_QUARANTINE_BOUNDS)
 
 
 def work_stream(pool: str) -> StreamSpec:
@@ -73,7 +95,9 @@ class StreamLimits:
 class StreamMaker:
     """Makes what is missing. An operator may have changed what exists, so it is left alone."""
 
-    def __init__(self, connection: Client, pools: Iterable[str], limits: StreamLimits | None = None) -> None:
+    def __init__(
+        self, connection: Client, pools: Collection[str], limits: StreamLimits | None = None
+    ) -> None:
         self._jetstream = connection.jetstream()
         self._configs = tuple(_configs(pools, limits or StreamLimits()))
         self._reported: set[str] = set()
@@ -110,7 +134,7 @@ class StreamMaker:
                 STREAM_LIMIT_BYTES.labels(name).set(info.config.max_bytes or 0)
 
 
-def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamConfig]:
+def _configs(pools: Collection[str], limits: StreamLimits) -> Iterator[api.StreamConfig]:
     sizes = [(work_stream(pool), limits.work_bytes) for pool in pools]
     for spec, max_bytes in (*sizes, (OUTCOMES, limits.outcome_bytes)):
         yield api.StreamConfig(
@@ -122,22 +146,37 @@ def _configs(pools: Iterable[str], limits: StreamLimits) -> Iterator[api.StreamC
             max_bytes=max_bytes,
             num_replicas=limits.replicas,
         )
-    buckets = (RUNS_BUCKET, WORKERS_BUCKET, QUOTAS_BUCKET, SWITCHES_BUCKET, QUARANTINE_BUCKET)
-    for bucket in buckets:
-        # A key-value bucket is a stream of this form.
-        yield api.StreamConfig(
-            name=f"KV_{bucket.name}",
-            subjects=[f"$KV.{bucket.name}.>"],
-            discard=api.DiscardPolicy.NEW,
-            max_age=bucket.ttl_seconds,
-            max_msgs_per_subject=1,
-            # A purge of a key is a message with such a header.
-            allow_rollup_hdrs=True,
-            allow_msg_ttl=True,
-            # The settings of buckets that nats-py makes itself, which other clients expect.
-            deny_delete=True,
-            num_replicas=limits.replicas,
-        )
+    makers = (heartbeat_bucket, switch_bucket, quarantine_bucket)
+    of_pools = [make(pool) for pool in pools for make in makers]
+    for bucket in (RUNS_BUCKET, QUOTAS_BUCKET, *of_pools):
+        yield _bucket_config(bucket, limits.replicas)
+
+
+def _bucket_config(bucket: BucketSpec, replicas: int) -> api.StreamConfig:
+    """A key-value bucket is a stream of this form."""
+    config = api.StreamConfig(
+        name=f"KV_{bucket.name}",
+        subjects=[f"$KV.{bucket.name}.>"],
+        discard=api.DiscardPolicy.NEW,
+        max_age=bucket.ttl_seconds,
+        max_msgs_per_subject=1,
+        # The settings of buckets that nats-py makes itself, which other clients expect.
+        deny_delete=True,
+        allow_rollup_hdrs=True,
+        allow_msg_ttl=True,
+        num_replicas=replicas,
+    )
+    if bucket.bounds is None:
+        return config
+    return config.evolve(
+        discard=api.DiscardPolicy.OLD,
+        max_msgs=bucket.bounds.keys,
+        max_bytes=bucket.bounds.total_bytes,
+        max_msg_size=bucket.bounds.value_bytes,
+        # With them one message removes a key, or all keys, or stays for ever.
+        allow_rollup_hdrs=False,
+        allow_msg_ttl=False,
+    )
 
 
 def _differing(wanted: api.StreamConfig, found: api.StreamConfig) -> list[str]:

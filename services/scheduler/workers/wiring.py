@@ -29,9 +29,11 @@ def make_workers(
 ) -> WorkerParts:
     """`changed` is called when a worker comes, goes or reports something new."""
     jetstream, clock = connections.jetstream, connections.clock
-    registry = NatsWorkerRegistry(
-        bucket=Bucket(jetstream=jetstream, spec=streams.WORKERS_BUCKET), clock=clock, changed=changed
-    )
+    buckets = {
+        pool.name: Bucket(jetstream=jetstream, spec=streams.heartbeat_bucket(pool.name))
+        for pool in pools.pools
+    }
+    registry = NatsWorkerRegistry(buckets=buckets, clock=clock, changed=changed)
     list_models = ListModels(
         pools=pools.pools,
         registry=registry,

@@ -1,4 +1,4 @@
-"""The bucket QUARANTINE: executions of samples alone in a worker that have not ended."""
+"""The bucket QUARANTINE_<pool>: executions of samples alone in a worker that have not ended."""
 
 from proctor.values import messaging
 from services.common.nats import streams
@@ -15,8 +15,7 @@ class NatsQuarantine:
     """Outside of the work stream, which counts deliveries: most samples of these only waited."""
 
     def __init__(self, jetstream: JetStream, pool: str) -> None:
-        self._bucket = Bucket(jetstream, streams.QUARANTINE_BUCKET)
-        self._pool = pool
+        self._bucket = Bucket(jetstream, streams.quarantine_bucket(pool))
 
     async def begin(self, shard: Shard, sample: int) -> int:
         """Raises one of TRANSIENT_NATS."""
@@ -33,5 +32,6 @@ class NatsQuarantine:
             # The sample has its outcome, or counts as one that ended a worker once too often.
             log.info("execution not ended in quarantine", run_id=shard.run_id, error=repr(error))
 
-    def _key(self, shard: Shard, sample: int) -> str:
-        return messaging.quarantine_key(self._pool, shard.run_id, shard.epoch, shard.rollout, sample)
+    @staticmethod
+    def _key(shard: Shard, sample: int) -> str:
+        return messaging.quarantine_key(shard.run_id, shard.epoch, shard.rollout, sample)

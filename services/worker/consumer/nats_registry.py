@@ -1,4 +1,4 @@
-"""The worker registry in the bucket WORKERS: this worker's heartbeat, and its peers."""
+"""The worker registry in the buckets of the pool: this worker's heartbeat, its peers, and the last switch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,10 +37,6 @@ class WorkerIdentity:
     pool: Pool
     pod: str = ""
 
-    @property
-    def heartbeat_key(self) -> str:
-        return messaging.heartbeat_key(self.pool.name, self.worker_id)
-
 
 class NatsHeartbeat:
     def __init__(
@@ -55,7 +51,7 @@ class NatsHeartbeat:
         rate_limiters: RateLimiters,
         clock: ServerClock,
     ) -> None:
-        self._bucket = Bucket(jetstream, streams.WORKERS_BUCKET)
+        self._bucket = Bucket(jetstream, streams.heartbeat_bucket(identity.pool.name))
         self._identity = identity
         self._context = context
         self._loader = loader
@@ -87,11 +83,11 @@ class NatsHeartbeat:
 
     async def send(self) -> None:
         """Returns when NATS holds the heartbeat. Raises one of TRANSIENT_NATS."""
-        await self._bucket.put(self._identity.heartbeat_key, self._status().SerializeToString())
+        await self._bucket.put(self._identity.worker_id, self._status().SerializeToString())
 
     async def delete(self) -> None:
         """The worker leaves: no one has to wait until its last heartbeat expires."""
-        await self._bucket.delete(self._identity.heartbeat_key)
+        await self._bucket.delete(self._identity.worker_id)
 
     @property
     def _state(self) -> WorkerState:
@@ -156,20 +152,20 @@ class NatsHeartbeat:
 
 class NatsWorkerRegistry:
     def __init__(self, jetstream: JetStream, identity: WorkerIdentity, heartbeat: NatsHeartbeat) -> None:
-        self._bucket = Bucket(jetstream, streams.WORKERS_BUCKET)
-        self._switches = Bucket(jetstream, streams.SWITCHES_BUCKET)
+        self._bucket = Bucket(jetstream, streams.heartbeat_bucket(identity.pool.name))
+        self._switches = Bucket(jetstream, streams.switch_bucket(identity.pool.name))
         self._identity = identity
         self._heartbeat = heartbeat
 
     async def peers(self) -> Sequence[PeerWorker]:
         """Reads all heartbeats of the pool: called only when there is a model to switch to."""
         try:
-            heartbeats = await self._bucket.entries(messaging.heartbeat_key(self._identity.pool.name, ">"))
+            heartbeats = await self._bucket.entries()
         except TRANSIENT_NATS as error:
             log.info("peers unknown", error=repr(error))
             return ()
         # Its own is older than what it has in memory.
-        heartbeats.pop(self._identity.heartbeat_key, None)
+        heartbeats.pop(self._identity.worker_id, None)
         statuses = map(work_messages_pb2.WorkerStatus.FromString, heartbeats.values())
         return [
             PeerWorker(tuple(status.ready_models), status.loading_model)
@@ -180,7 +176,7 @@ class NatsWorkerRegistry:
 
     async def last_switch(self) -> int | None:
         try:
-            return await self._switches.revision(self._switch_key)
+            return await self._switches.revision(messaging.LAST_SWITCH)
         except TRANSIENT_NATS as error:
             log.info("switches unknown", error=repr(error))
             return None
@@ -191,11 +187,7 @@ class NatsWorkerRegistry:
             await self._heartbeat.send()
             worker = self._identity.worker_id.encode()
             # Compare and set: of two workers that decided by the same revision only one succeeds.
-            return await self._switches.update(self._switch_key, worker, revision=after)
+            return await self._switches.update(messaging.LAST_SWITCH, worker, revision=after)
         except TRANSIENT_NATS as error:
             log.info("switch not reported", error=repr(error))
             return False
-
-    @property
-    def _switch_key(self) -> str:
-        return messaging.switch_key(self._identity.pool.name)

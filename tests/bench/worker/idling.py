@@ -19,12 +19,13 @@ from nats.aio.client import Client
 from rich.console import Console
 from rich.table import Table
 
-from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
+from services.common.nats.streams import heartbeat_bucket
 from tests.bench.harness.process_tree import usage_of_tree
 from tests.fakes.eventually import eventually
+from tests.fakes.worker.worker_harness import POOL
 from tests.harness.servers import RunningServer, nats_server
 
 COUNTS = tuple(map(int, os.environ.get("PROCTOR_IDLE_WORKERS", "100,1000").split(",")))
@@ -36,6 +37,7 @@ START_LIMIT_SECONDS = 300.0
 SERVER_ENVIRONMENT = {"PATH": os.defpath}
 # In one process. As in an upgrade of a cluster, the next ones start once these have reported.
 WORKERS_PER_PROCESS = 50
+HEARTBEATS = heartbeat_bucket(POOL.name)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class _Sample:
 
 async def sample(connection: Client, server: RunningServer) -> _Sample:
     info = await connection.jetstream().account_info()
-    heartbeats = await connection.jetstream().stream_info(f"KV_{streams.WORKERS_BUCKET.name}")
+    heartbeats = await connection.jetstream().stream_info(f"KV_{HEARTBEATS.name}")
     assert server.child.pid is not None
     nats_cpu = usage_of_tree(server.child.pid).cpu_seconds
     return _Sample(
@@ -93,7 +95,7 @@ async def measure(count: int) -> Cost:
         server = await opened.enter_async_context(nats_server(environment=SERVER_ENVIRONMENT))
         connection = await connect_nats(server.address, "bench")
         opened.push_async_callback(connection.close)
-        heartbeats = Bucket(JetStream(connection), streams.WORKERS_BUCKET)
+        heartbeats = Bucket(JetStream(connection), HEARTBEATS)
 
         async def are_there(wanted: int = count) -> bool:
             try:

@@ -59,8 +59,9 @@ async def wipe(stack: StackHarness) -> None:
     try:
         jetstream = connection.jetstream()
         names = [str(info.config.name) for info in await jetstream.streams_info()]
-        assert {"OUTCOMES", "KV_RUNS", "KV_WORKERS"} <= set(names)
-        assert any(name.startswith("WORK_") for name in names)
+        assert {"OUTCOMES", "KV_RUNS"} <= set(names)
+        for prefix in ("WORK_", "KV_WORKERS_"):
+            assert any(name.startswith(prefix) for name in names)
         for name in names:
             await jetstream.delete_stream(name)
     finally:

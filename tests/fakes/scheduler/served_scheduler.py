@@ -68,8 +68,8 @@ class HandWorker:
         status.sent_at.GetCurrentTime()
         for name, value in changes.items():
             getattr(status, name).update(value)
-        bucket = Bucket(JetStream(self.nats), streams.WORKERS_BUCKET)
-        await bucket.put(messaging.heartbeat_key("remote", "hand"), status.SerializeToString())
+        bucket = Bucket(JetStream(self.nats), streams.heartbeat_bucket("remote"))
+        await bucket.put("hand", status.SerializeToString())
 
     async def answer(self, limit: int = 100) -> int:
         """Answers up to so many shards; gives their number."""

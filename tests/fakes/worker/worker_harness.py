@@ -130,8 +130,10 @@ class WorkerHarness:
         await Bucket(self.jetstream, streams.RUNS_BUCKET).put(run_id, control.SerializeToString())
 
     async def statuses(self) -> list[work_messages_pb2.WorkerStatus]:
-        entries = await Bucket(self.jetstream, streams.WORKERS_BUCKET).entries()
-        return [work_messages_pb2.WorkerStatus.FromString(value) for value in entries.values()]
+        """Of the workers of all pools."""
+        buckets = [Bucket(self.jetstream, streams.heartbeat_bucket(pool)) for pool in POOLS]
+        values = [value for bucket in buckets for value in (await bucket.entries()).values()]
+        return [work_messages_pb2.WorkerStatus.FromString(value) for value in values]
 
     async def wipe(self) -> None:
         """Every stream is gone, with what was in it."""

@@ -15,8 +15,8 @@ from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.worker.worker_harness import POOL, always
 from tests.harness.servers import POOLS, RunningServer
 
-BUCKETS = {"KV_RUNS", "KV_WORKERS", "KV_QUOTAS", "KV_SWITCHES", "KV_QUARANTINE"}
-NAMES = {"WORK_local", "WORK_remote", "OUTCOMES", *BUCKETS}
+KINDS = ("WORK", "KV_WORKERS", "KV_SWITCHES", "KV_QUARANTINE")
+NAMES = {*(f"{kind}_{pool}" for kind in KINDS for pool in POOLS), "OUTCOMES", "KV_RUNS", "KV_QUOTAS"}
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import (
     RUNS_BUCKET,
-    SWITCHES_BUCKET,
-    WORKERS_BUCKET,
+    heartbeat_bucket,
     outcome_consumer,
+    switch_bucket,
     work_consumer,
     work_stream,
 )
@@ -108,9 +108,10 @@ async def test_a_service_cannot_listen_to_what_is_not_its_own(
         ("worker-a", f"$JS.API.STREAM.DELETE.{MINE}"),
         ("worker-a", f"$JS.API.STREAM.UPDATE.{MINE}"),
         ("worker-a", "$JS.API.CONSUMER.CREATE.OUTCOMES.mine"),
-        ("worker-a", "$KV.WORKERS.b.w"),
-        ("worker-a", "$KV.SWITCHES.b"),
-        ("worker-a", "$KV.QUARANTINE.b.r.1.0.7"),
+        ("worker-a", "$KV.WORKERS_b.w"),
+        ("worker-a", "$KV.SWITCHES_b.last"),
+        ("worker-a", "$KV.SWITCHES_a.another"),
+        ("worker-a", "$KV.QUARANTINE_b.r.1.0.7"),
         ("worker-a", "rates.b.0123456789abcdef"),
         ("worker-a", "rates.a"),
         ("worker-a", "work.b.m.high.r"),
@@ -127,8 +128,12 @@ async def test_a_service_cannot_listen_to_what_is_not_its_own(
         ("worker-a", f"$JS.ACK._.hash.{OTHERS}.b-m-high.1.1.1.1.0.x"),
         ("worker-a", "$JS.FC.OUTCOMES.any.x"),
         ("worker-a", f"$JS.API.DIRECT.GET.{MINE}.work.a.m.high.r"),
-        ("worker-a", "$JS.API.DIRECT.GET.KV_WORKERS.$KV.WORKERS.b.w"),
-        ("worker-a", "$JS.API.STREAM.MSG.GET.KV_WORKERS"),
+        ("worker-a", "$JS.API.DIRECT.GET.KV_WORKERS_b.$KV.WORKERS_b.w"),
+        ("worker-a", "$JS.API.STREAM.MSG.GET.KV_WORKERS_b"),
+        ("worker-a", "$JS.API.STREAM.MSG.GET.KV_SWITCHES_b"),
+        ("worker-a", "$JS.API.CONSUMER.CREATE.KV_WORKERS_b"),
+        ("worker-a", "$JS.API.STREAM.PURGE.KV_WORKERS_a"),
+        ("worker-a", "$JS.API.STREAM.UPDATE.KV_WORKERS_a"),
         ("worker-a", "$JS.API.CONSUMER.DELETE.OUTCOMES.results"),
         ("worker-a", "$JS.API.CONSUMER.PAUSE.OUTCOMES.results"),
         ("results", "outcomes.a"),
@@ -164,16 +169,18 @@ async def test_each_service_does_its_part(server: NatsServer) -> None:
     await recorded[0].ack_sync()
     await Bucket(JetStream(scheduler.client), RUNS_BUCKET).put("r", b"running")
     assert await Bucket(JetStream(worker.client), RUNS_BUCKET).entries() == {"r": b"running"}
-    await Bucket(JetStream(worker.client), WORKERS_BUCKET).put("a.w", b"alive")
-    switches = Bucket(JetStream(worker.client), SWITCHES_BUCKET)
-    assert await switches.update("a", b"w", revision=await switches.revision("a"))
-    assert not await switches.update("a", b"w", revision=0)
+    await Bucket(JetStream(worker.client), heartbeat_bucket("a")).put("w", b"alive")
+    switches = Bucket(JetStream(worker.client), switch_bucket("a"))
+    last = messaging.LAST_SWITCH
+    assert await switches.update(last, b"w", revision=await switches.revision(last))
+    assert not await switches.update(last, b"w", revision=0)
     quarantine = NatsQuarantine(JetStream(worker.client), "a")
     assert [await quarantine.begin(shard.shard, 7) for _ in range(2)] == [0, 1]
     await quarantine.end(shard.shard, 7)
     assert await quarantine.begin(shard.shard, 7) == 0
     for reader in (scheduler, worker):
-        assert await Bucket(JetStream(reader.client), WORKERS_BUCKET).entries("a.>") == {"a.w": b"alive"}
+        assert await Bucket(JetStream(reader.client), heartbeat_bucket("a")).entries() == {"w": b"alive"}
+    await Bucket(JetStream(worker.client), heartbeat_bucket("a")).delete("w")
     for each in (scheduler, worker, results):
         assert not await each.is_refused(), each.refused
         await each.client.close()

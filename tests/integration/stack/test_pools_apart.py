@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from nats.js.errors import APIError
 
 from proctor.stack.servers.nats import NatsServer
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.values.priority import Priority
+from proctor.values.providers.worker import MAX_POOL_WORKERS
 from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import SystemClock
@@ -21,6 +23,7 @@ from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
+from services.common.nats.streams import HEARTBEAT_BOUNDS, heartbeat_bucket, switch_bucket
 from services.scheduler.rate_limits.assign_quotas import AssignQuotas, QuotaKey
 from services.scheduler.rate_limits.key_groups import key_groups
 from services.scheduler.rate_limits.nats import NatsQuotas, NatsRateReports
@@ -28,6 +31,9 @@ from services.scheduler.rate_limits.rate_meter import RateLimitTracker, RequestR
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.workers.nats import NatsWorkerRegistry
+from services.scheduler.workers.proto import HEARTBEAT
+from services.scheduler.workers.worker import Worker
 from services.worker.rate_limits.limiter import AllowedLimits, RateLimiters, rate_limit_key
 from services.worker.rate_limits.nats import NatsRateLimits
 from services.worker.rate_limits.waits import Backoff
@@ -181,3 +187,91 @@ async def test_forged_request_retries_do_not_spend_the_budget_of_a_run_of_anothe
     await eventually(is_spent, "the budget is spent", 30)
     for each in (scheduler, worker):
         await each.client.close()
+
+
+def heartbeat(pool: str, worker_id: str) -> bytes:
+    return HEARTBEAT.to_proto(Worker(worker_id, pool, "openai", "openai", concurrency=8)).SerializeToString()
+
+
+@asynccontextmanager
+async def live_pools(server: NatsServer) -> AsyncIterator[tuple[Member, Member, Member]]:
+    """The scheduler and a worker of each pool, which has a heartbeat and has switched its model."""
+    members = [await member(server, user) for user in ("scheduler", "worker-a", "worker-b")]
+    scheduler, *workers = members
+    for pool, worker in zip(POOLS, workers, strict=True):
+        await Bucket(JetStream(worker.client), heartbeat_bucket(pool)).put("real", heartbeat(pool, "real"))
+        switches = Bucket(JetStream(worker.client), switch_bucket(pool))
+        revision = await switches.revision(messaging.LAST_SWITCH)
+        assert await switches.update(messaging.LAST_SWITCH, b"real", revision=revision)
+    try:
+        yield scheduler, workers[0], workers[1]
+    finally:
+        for each in members:
+            await each.client.close()
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "error"),
+    [
+        ("Nats-Rollup", "all", "rollup not permitted"),
+        ("Nats-Rollup", "sub", "rollup not permitted"),
+        ("Nats-TTL", "never", "per-message ttl is disabled"),
+        ("Nats-TTL", "1h", "per-message ttl is disabled"),
+    ],
+)
+async def test_no_header_of_a_worker_removes_keys_or_keeps_one(
+    server: NatsServer, header: str, value: str, error: str
+) -> None:
+    async with live_pools(server) as (scheduler, thief, owner):
+        switches = Bucket(JetStream(owner.client), switch_bucket("b"))
+        before = await switches.revision(messaging.LAST_SWITCH)
+        for subject in ("$KV.WORKERS_a.forged", "$KV.SWITCHES_a.last", "$KV.QUARANTINE_a.x"):
+            with pytest.raises(APIError) as refused:
+                await thief.client.jetstream().publish(subject, b"forged", headers={header: value})
+            assert error in str(refused.value).lower()
+        assert not await thief.is_refused(), thief.refused
+        for subject in ("$KV.WORKERS_b.real", "$KV.SWITCHES_b.last", "$KV.QUARANTINE_b.x"):
+            await thief.client.publish(subject, b"forged", headers={header: value})
+        assert await thief.is_refused()
+        assert len(thief.refused) == 3
+        for pool in POOLS:
+            heartbeats = Bucket(JetStream(scheduler.client), heartbeat_bucket(pool))
+            assert (await heartbeats.entries())["real"] == heartbeat(pool, "real")
+        assert await switches.revision(messaging.LAST_SWITCH) == before > 0
+        assert not await switches.update(messaging.LAST_SWITCH, b"other", revision=0)
+
+
+async def test_scheduler_that_starts_knows_all_pools_however_many_workers_one_invents(
+    server: NatsServer,
+) -> None:
+    async with live_pools(server) as (scheduler, thief, owner):
+        for number in range(MAX_POOL_WORKERS * 2):
+            name = f"invented-{number}"
+            await thief.client.publish(f"$KV.WORKERS_a.{name}", heartbeat("a", name))
+        await Bucket(JetStream(thief.client), heartbeat_bucket("a")).put("real", heartbeat("a", "real"))
+        # It may have taken longer than a heartbeat lives.
+        await Bucket(JetStream(owner.client), heartbeat_bucket("b")).put("real", heartbeat("b", "real"))
+        state = (await scheduler.client.jetstream().stream_info("KV_WORKERS_a")).state
+        assert state.messages <= MAX_POOL_WORKERS
+        assert state.bytes <= HEARTBEAT_BOUNDS.total_bytes
+        buckets = {pool: Bucket(JetStream(scheduler.client), heartbeat_bucket(pool)) for pool in POOLS}
+        registry = NatsWorkerRegistry(buckets, SystemClock(), lambda: None)
+
+        def both_are_known() -> bool:
+            known = {(worker.pool, worker.worker_id) for worker in registry.workers()}
+            return {("a", "real"), ("b", "real")} <= known
+
+        async with beside(registry.listen()):
+            await eventually(both_are_known, "the worker of each pool is known", 30)
+            assert len(registry.table().pool("a").by_key) <= MAX_POOL_WORKERS
+            assert len(registry.table().pool("b").by_key) == 1
+        assert not await thief.is_refused(), thief.refused
+
+
+async def test_value_beyond_the_bounds_of_its_bucket_is_refused(server: NatsServer) -> None:
+    async with live_pools(server) as (_, thief, _):
+        for bucket, key in ((heartbeat_bucket("a"), "real"), (switch_bucket("a"), messaging.LAST_SWITCH)):
+            assert bucket.bounds is not None
+            large = b"x" * (bucket.bounds.value_bytes + 1)
+            with pytest.raises(APIError, match="message size exceeds maximum"):
+                await Bucket(JetStream(thief.client), bucket).put(key, large)

@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 import pytest
 
 from proctor.v1 import model_pb2, work_messages_pb2
-from proctor.values import messaging
 from proctor.values.priority import Priority
 from proctor.values.providers.pool import Pool, PoolModel
 from services.common.clock import SystemClock
@@ -88,7 +87,6 @@ async def test_work_of_a_model_is_its_undelivered_shards_since_the_oldest(harnes
 async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(
     nats: RunningServer, harness: WorkerHarness
 ) -> None:
-    bucket = Bucket(harness.jetstream, streams.WORKERS_BUCKET)
     for worker, pool, state, note in (
         ("w1", "local", model_pb2.WORKER_STATE_READY, ""),
         (
@@ -97,12 +95,13 @@ async def test_peers_are_the_workers_of_the_pool_that_are_not_draining(
             model_pb2.WORKER_STATE_DRAINING,
             "the clock of the machine is 4:00:00 ahead of that of NATS",
         ),
-        ("w4", "else", model_pb2.WORKER_STATE_READY, ""),
+        ("w4", "remote", model_pb2.WORKER_STATE_READY, ""),
     ):
         status = work_messages_pb2.WorkerStatus(
             worker_id=worker, pool=pool, state=state, note=note, ready_models=[A]
         )
-        await bucket.put(messaging.heartbeat_key(pool, worker), status.SerializeToString())
+        bucket = Bucket(harness.jetstream, streams.heartbeat_bucket(pool))
+        await bucket.put(worker, status.SerializeToString())
     async with worker_in_process(nats.address, NotingEngine(A), pool=POOL, worker_id="w2") as parts:
         peers = await parts.consumer.selector.registry.peers()
     assert [peer.ready_models for peer in peers] == [(A,)]

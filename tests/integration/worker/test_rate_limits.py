@@ -114,7 +114,8 @@ async def test_a_throttled_provider_is_reported_with_its_resume_time(
     await model_server.control(rate_limit={"rate": 0.001, "burst": 2, "tells": "seconds"})
     await send_samples(harness, 16)
     clock = SystemClock()
-    registry = NatsWorkerRegistry(Bucket(harness.jetstream, streams.WORKERS_BUCKET), clock, lambda: None)
+    heartbeats = Bucket(harness.jetstream, streams.heartbeat_bucket(POOL.name))
+    registry = NatsWorkerRegistry({POOL.name: heartbeats}, clock, lambda: None)
     listening = asyncio.create_task(registry.listen())
     with worker_process(nats.address, model_server.url, tmp_path):
         await eventually(

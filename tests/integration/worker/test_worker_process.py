@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 from proctor.v1 import outcome_pb2
-from proctor.v1.work_messages_pb2 import WorkerStatus
-from services.common.nats import streams
-from services.common.nats.bucket import Bucket
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.worker_harness import RUN, WorkerHarness, crash, work_shard, worker_harness
 from tests.fakes.worker.worker_process import CONCURRENCY, worker_process
@@ -158,11 +155,9 @@ async def test_an_unknown_model_is_reported_for_the_run_and_fails_no_sample(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     async def refused_runs() -> dict[str, str]:
-        heartbeats = await Bucket(harness.jetstream, streams.WORKERS_BUCKET).entries()
-        reported = [WorkerStatus.FromString(heartbeat) for heartbeat in heartbeats.values()]
         return {
             f"{refused.run_id}/{refused.epoch}": refused.reason
-            for status in reported
+            for status in await harness.statuses()
             for refused in status.refusals
         }
 

@@ -2,11 +2,16 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 from prometheus_client import REGISTRY
 
-from proctor.values.providers.worker import WorkerState
+from proctor.values.providers.worker import MAX_POOL_WORKERS, WorkerState
+from services.common.clock import Clock
+from services.common.nats.bucket import Bucket
+from services.common.nats.streams import HEARTBEAT_BOUNDS
 from services.scheduler.workers.nats import NatsWorkerRegistry
 from services.scheduler.workers.proto import HEARTBEAT
 from services.scheduler.workers.report_workers import ReportWorkers
@@ -54,12 +59,19 @@ class NoBucket:
     """Heartbeats are given by hand."""
 
 
+def registry_of(
+    *pools: str, clock: Clock | None = None, changed: Callable[[], None] = lambda: None
+) -> NatsWorkerRegistry:
+    buckets = {pool: cast("Bucket", NoBucket()) for pool in pools}
+    return NatsWorkerRegistry(buckets, clock or SetClock(), changed)
+
+
 def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
     clock, changes = SetClock(), list[int]()
-    registry = NatsWorkerRegistry(NoBucket(), clock, lambda: changes.append(1))  # type: ignore[arg-type]  # not listened to
+    registry = registry_of("one", clock=clock, changed=lambda: changes.append(1))
 
     def receive(worker: Worker) -> None:
-        registry._on_heartbeat(f"one.{worker.worker_id}", HEARTBEAT.to_proto(worker).SerializeToString())
+        registry._on_heartbeat("one", worker.worker_id, HEARTBEAT.to_proto(worker).SerializeToString())
 
     first = Worker("a", "one", "vllm", concurrency=8)
     receive(first)
@@ -70,23 +82,59 @@ def test_silent_worker_leaves_the_table_and_another_one_stays() -> None:
     clock.seconds += 10
     assert [worker.worker_id for worker in registry.workers()] == ["b"]
     assert registry.table().pool("one").concurrencies == {8: 1}
-    registry._on_heartbeat("one.b", None)
+    registry._on_heartbeat("one", "b", None)
     assert registry.table().pools == frozenset()
 
 
 def test_a_heartbeat_under_the_key_of_another_pool_counts_for_nothing() -> None:
-    """NATS lets a worker write below its own pool only; what it writes there may say anything."""
-    registry = NatsWorkerRegistry(NoBucket(), SetClock(), lambda: None)  # type: ignore[arg-type]  # not listened to
+    """NATS lets a worker write into the bucket of its own pool, where it may write anything."""
+    registry = registry_of("one", "two")
     forged = Worker("b", "two", "vllm", concurrency=8, refusals=(RefusedRun("run", 1, "forged"),))
-    registry._on_heartbeat("one.b", HEARTBEAT.to_proto(forged).SerializeToString())
+    registry._on_heartbeat("one", "b", HEARTBEAT.to_proto(forged).SerializeToString())
     assert registry.workers() == []
 
 
+def test_of_more_workers_than_a_pool_may_have_the_last_ones_are_known() -> None:
+    registry = registry_of("one", "two")
+    invented = Worker("", "one", "vllm", concurrency=8)
+    registry._on_heartbeat("two", "real", content(replace(invented, worker_id="real", pool="two")))
+    registry._on_heartbeat("one", "real", content(replace(invented, worker_id="real")))
+    for number in range(MAX_POOL_WORKERS):
+        name = f"invented {number}"
+        registry._on_heartbeat("one", name, content(replace(invented, worker_id=name)))
+    assert registry.table().pool("one").by_key.keys() == {
+        f"one invented {number}" for number in range(MAX_POOL_WORKERS)
+    }
+    # Its next heartbeat comes after theirs.
+    registry._on_heartbeat("one", "real", content(replace(invented, worker_id="real")))
+    names = [worker.worker_id for worker in registry.table().pool("one").by_key.values()]
+    assert (len(names), names[-1]) == (MAX_POOL_WORKERS, "real")
+    assert [worker.worker_id for worker in registry.table().pool("two").by_key.values()] == ["real"]
+
+
+def test_large_heartbeats_of_a_pool_take_no_more_memory_than_its_bucket_has() -> None:
+    registry = registry_of("one")
+    large = Worker("", "one", "vllm", note="x" * HEARTBEAT_BOUNDS.value_bytes)
+    most = HEARTBEAT_BOUNDS.total_bytes // len(content(large))
+    for number in range(2 * most):
+        name = f"w{number}"
+        registry._on_heartbeat("one", name, content(replace(large, worker_id=name)))
+    assert most - 2 <= len(registry.workers()) <= most
+    registry._on_heartbeat("one", "w0", None)
+    registry._on_heartbeat("one", f"w{2 * most - 1}", None)
+    registry._on_heartbeat("one", "small", content(Worker("small", "one", "vllm")))
+    assert "one small" in registry.table().pool("one").by_key
+
+
+def content(worker: Worker) -> bytes:
+    return HEARTBEAT.to_proto(worker).SerializeToString()
+
+
 def test_a_heartbeat_with_a_state_of_a_newer_release_is_skipped() -> None:
-    registry = NatsWorkerRegistry(NoBucket(), SetClock(), lambda: None)  # type: ignore[arg-type]  # not listened to
+    registry = registry_of("one", "two")
     newer = HEARTBEAT.to_proto(Worker("b", "one", "vllm"))
     newer.state = 99  # type: ignore[assignment]  # no member of this release
-    registry._on_heartbeat("one.b", newer.SerializeToString())
+    registry._on_heartbeat("one", "b", newer.SerializeToString())
     assert registry.workers() == []
 
 
