@@ -350,6 +350,7 @@ class RunSummary(_message.Message):
     REUSED_ANSWERS_FIELD_NUMBER: _builtins.int
     PROBLEMS_FIELD_NUMBER: _builtins.int
     GPU_SECONDS_FIELD_NUMBER: _builtins.int
+    ANSWERING_SECONDS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -373,6 +374,10 @@ class RunSummary(_message.Message):
     gpu_seconds: _builtins.float
     """GPU time of its outcomes in seconds, with that of failures that were asked again: a worker divides the time of its
     GPUs equally among the samples in flight. 0 where engines have no GPU, or run at a provider.
+    """
+    answering_seconds: _builtins.float
+    """Seconds from its first request to its last answer: the time of the run without planning and the load of the model. 0 where it
+    is unknown: for runs of several epochs and of more than 100,000 outcomes.
     """
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskSummary]:
@@ -433,10 +438,11 @@ class RunSummary(_message.Message):
         reused_answers: _builtins.int = ...,
         problems: _abc.Iterable[_builtins.str] | None = ...,
         gpu_seconds: _builtins.float = ...,
+        answering_seconds: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "computed_at", b"computed_at", "cost", b"cost", "mean_timing", b"mean_timing", "price", b"price", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "computed_at", b"computed_at", "cost", b"cost", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "gpu_seconds", b"gpu_seconds", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "problems", b"problems", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "answering_seconds", b"answering_seconds", "computed_at", b"computed_at", "cost", b"cost", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "gpu_seconds", b"gpu_seconds", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "problems", b"problems", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015

@@ -65,6 +65,16 @@ class RunState(ContractEnum):
         return self in FINAL_STATES
 
 
+# A range of times that is wider tells a person nothing. One measured speed gives just this range.
+_WIDEST_SHOWN = 4.0
+
+
+def is_telling_range(low_seconds: float, high_seconds: float) -> bool:
+    """Whether a range of a time to come is narrow enough to be shown."""
+    # Sums of ranges may differ from it in their last digit.
+    return low_seconds > 0 and high_seconds <= _WIDEST_SHOWN * low_seconds * (1 + 1e-9)
+
+
 # As descriptions of interfaces list them.
 STATE_WORDS = ", ".join(RunState)
 FINAL_STATES = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED})

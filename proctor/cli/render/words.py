@@ -15,6 +15,7 @@ from proctor.client.errors import Refused
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values import priority
 from proctor.values.priority import Priority
+from proctor.values.run import is_telling_range
 from proctor.wire.enums import ProtoEnum, described_word, member_of, value_of, word_of, words_of
 
 NONE = "–"
@@ -108,6 +109,12 @@ def cost(run: run_pb2.Run) -> str:
     return f"cost {money(run.progress.cost, run.price.currency)}" if has_cost else ""
 
 
+def priced(amount: float, price: run_pb2.ModelPrice) -> str:
+    """An amount with the date of the prices, where they have one."""
+    dated = f" (prices of {price.as_of})" if price.as_of else ""
+    return f"{money(amount, price.currency)}{dated}"
+
+
 def money(amount: float, currency: str) -> str:
     return f"{amount:.6g} {currency}"
 
@@ -152,8 +159,10 @@ def p_word(p_value: float) -> str:
 
 
 def _with_range(seconds: float, low: float, high: float) -> str:
-    shown = f"{duration(low)} to {duration(high)}"
-    return duration(seconds) if duration(low) == duration(high) else f"{duration(seconds)} ({shown})"
+    """Without the range where it is too wide to say anything, or a single time."""
+    if duration(low) == duration(high) or not is_telling_range(low, high):
+        return duration(seconds)
+    return f"{duration(seconds)} ({duration(low)} to {duration(high)})"
 
 
 def _has_interval(figure: summary_pb2.MetricFigure) -> bool:

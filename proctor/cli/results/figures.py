@@ -20,6 +20,8 @@ _COLUMNS = (
     *numbers(_MEAN, _INTERVAL, "n", "failed", "unparsed"),
     Column("scored by"),
 )
+# Of the time of a run.
+_NOTICED_SHARE = 0.1
 _PERCENTILES = ("mean", "p50", "p90", "p95", "p99")
 
 
@@ -111,7 +113,7 @@ def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[
     cached = f" ({usage.cached_tokens} from a cache)" if usage.cached_tokens else ""
     yield "Tokens", f"{usage.prompt_tokens} prompt{cached}, {usage.completion_tokens} completion"
     if summary.HasField("cost"):
-        yield "Cost", words.money(summary.cost, summary.price.currency)
+        yield "Cost", words.priced(summary.cost, summary.price)
     if summary.gpu_seconds:
         yield "GPU time", words.duration(summary.gpu_seconds)
     yield "Time", _time(run, summary)
@@ -168,10 +170,21 @@ def _unparsed(summary: summary_pb2.RunSummary) -> str:
 def _time(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
     total = words.elapsed_seconds(run)
     parts = [f"{words.duration(total)} in all"] if total else []
-    if total and summary.answered:
-        parts.append(f"{summary.answered / total:.1f} samples/s")
+    asked = summary.answered - summary.reused_answers
+    if total and asked:
+        parts.append(_speed(asked, total, summary.answering_seconds))
     parts.append(f"{summary.mean_timing.total_seconds * 1000:.0f} ms per answer")
     return ", ".join(parts)
+
+
+def _speed(answers: int, total: float, answering: float) -> str:
+    """With and without the time before the first request, where that is a part that one would notice."""
+    whole = f"{answers / total:.1f} samples/s"
+    before = total - answering
+    if not answering or before < _NOTICED_SHARE * total:
+        return whole
+    before_first = f"the {words.duration(before)} of planning and loading the model"
+    return f"{whole} with and {answers / answering:.1f} samples/s without {before_first}"
 
 
 def _timing_rows(timing: summary_pb2.TimingSummary) -> Iterator[list[str]]:

@@ -79,7 +79,7 @@ def _expected(submitted: scheduler_pb2.SubmitRunResponse) -> str:
     if submitted.HasField("estimated_seconds"):
         expected.append(f"to take {words.duration(submitted.estimated_seconds)}")
     if submitted.HasField("estimated_cost"):
-        expected.append(f"to cost {words.money(submitted.estimated_cost, submitted.run.price.currency)}")
+        expected.append(f"to cost {words.priced(submitted.estimated_cost, submitted.run.price)}")
     return f", expected {' and '.join(expected)}" if expected else ""
 
 

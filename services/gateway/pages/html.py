@@ -31,6 +31,7 @@ _FILTERS: tuple[Callable[..., str], ...] = (
     text.size,
     text.stamp,
     text.tick,
+    text.time_range,
 )
 
 

@@ -11,6 +11,7 @@ from json import dumps
 from markupsafe import Markup, escape
 
 from proctor.values.metrics.names import unit_of
+from proctor.values.run import is_telling_range
 
 # Bodies of the OpenAI protocol have seconds since 1970.
 Time = datetime | int
@@ -132,6 +133,13 @@ def duration(seconds: float | None) -> str:
     if hours:
         return f"{hours} h {minutes:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def time_range(low: float | None, high: float | None) -> str:
+    """Two times with a dash; empty for a range that is unknown, or too wide to say anything."""
+    if low is None or high is None or not is_telling_range(low, high):
+        return ""
+    return f"{duration(low)} {_DASH} {duration(high)}"
 
 
 def stamp(time: Time) -> str:

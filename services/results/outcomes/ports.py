@@ -63,6 +63,10 @@ class OutcomeStore(Protocol):
         """GPU time of a run's outcomes, with that of failures which were asked again."""
         ...
 
+    async def answering_seconds(self, run_id: str) -> float:
+        """From the first request of a run to its last answer, without reused ones; 0 without any."""
+        ...
+
     async def timing(self, run_id: str) -> TimingSummary:
         """Over the answers that models gave in this run, without reused ones."""
         ...

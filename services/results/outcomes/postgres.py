@@ -105,6 +105,10 @@ class PostgresOutcomes:
         seconds: float | None = await self._session.fetchval("read_gpu_seconds", run_id=run_id)
         return seconds or 0.0
 
+    async def answering_seconds(self, run_id: str) -> float:
+        seconds: float = await self._session.fetchval("read_answering_seconds", run_id=run_id)
+        return seconds
+
     async def time_buckets(
         self, run_id: str, window: range, width: float
     ) -> AsyncIterator[Sequence[TimeBucket]]:

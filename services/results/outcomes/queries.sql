@@ -112,6 +112,14 @@ SELECT count(*) AS written FROM written;
 -- name: read_gpu_seconds: Return the GPU seconds of a run
 SELECT seconds FROM run_gpu_seconds WHERE run_id = :run_id;
 
+-- name: read_answering_seconds: Return the seconds from the first request of a run to its last answer
+SELECT
+    coalesce(
+        extract(epoch FROM max(recorded_at) - min(recorded_at - make_interval(secs => total_seconds))), 0
+    )::double precision AS seconds
+FROM outcomes
+WHERE run_id = :run_id AND status <> 'failed' AND NOT is_reused;
+
 -- name: list_missing: Return sample numbers of a rollout without a final outcome in the epoch
 SELECT wanted.sample
 FROM run_tasks AS t

@@ -64,6 +64,8 @@ class RunSummary:
     reused_answers: int = 0
     problems: tuple[str, ...] = ()
     gpu_seconds: float = 0.0
+    # From its first request to its last answer; 0 for a run of several epochs, whose pauses it would contain.
+    answering_seconds: float = 0.0
 
     @property
     def cost(self) -> float | None:

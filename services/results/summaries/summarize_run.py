@@ -72,6 +72,9 @@ class SummarizeRun:
         by_task = {task.task: task.figures for task in tasks}
         reused = await work.tried("Reused answers", lambda: outcomes.count_reused(plan.run_id), 0)
         gpu_seconds = await work.tried("GPU seconds", lambda: outcomes.gpu_seconds(plan.run_id), 0.0)
+        answering_seconds = await work.tried(
+            "Time of answering", lambda: self._answering_seconds(record, counts.recorded), 0.0
+        )
         groups = tuple(_group_summary(group, by_task, work) for group in plan.groups)
         return RunSummary(
             run_id=plan.run_id,
@@ -89,6 +92,7 @@ class SummarizeRun:
             timing=timing,
             reused_answers=reused,
             gpu_seconds=gpu_seconds,
+            answering_seconds=answering_seconds,
             problems=tuple(work.problems),
         )
 
@@ -100,6 +104,12 @@ class SummarizeRun:
         async for rows in outcomes.time_buckets(plan.run_id, range(plan.end_sample), BUCKET_WIDTH):
             histograms.add(rows)
         return histograms.summary()
+
+    async def _answering_seconds(self, record: RunRecord, recorded: int) -> float:
+        """0 for a large run too, in which the load of a model is a small part."""
+        if record.epoch > 1 or recorded > MAX_EXACT:
+            return 0.0
+        return await self.stores.outcomes.answering_seconds(record.plan.run_id)
 
     async def _task_summary(
         self, plan: RunPlan, index: int, count: TaskCounts, work: SummaryWork

@@ -301,6 +301,13 @@ class MemoryOutcomes:
     async def gpu_seconds(self, run_id: str) -> float:
         return self.gpu_seconds_by_run[run_id]
 
+    async def answering_seconds(self, run_id: str) -> float:
+        answers = [one for one in self._rows.of_run(run_id) if not (one.failure_class or one.is_reused)]
+        ends = [(one.recorded_at.timestamp(), one.outcome.timing) for one in answers if one.recorded_at]
+        return max((end for end, _ in ends), default=0.0) - min(
+            (end - timing.total_seconds for end, timing in ends), default=0.0
+        )
+
     async def timing(self, run_id: str) -> TimingSummary:
         return timing_summary([one.outcome for one in self._rows.of_run(run_id) if not one.failure_class])
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.run import RunState
-from proctor.values.usage import TokenUsage
+from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.common.errors import DependencyUnavailable
 from services.common.migrations import migrate
@@ -252,6 +252,24 @@ async def test_gpu_seconds_count_once_with_what_was_recorded(
     assert await stores.outcomes.gpu_seconds(other.run_id) == 0
     summary = await SummarizeRun(stores, SystemClock()).summarize(await stores.records.get(plan.run_id))
     assert summary.gpu_seconds == 3.75
+
+
+async def test_time_of_answering_goes_from_the_first_request_to_the_last_answer(
+    postgres: RunningServer, recorders: list[tuple[Stores, RecordOutcomes]]
+) -> None:
+    stores, _ = recorders[0]
+    plan = await open_run(stores)
+    assert await stores.outcomes.answering_seconds(plan.run_id) == 0
+    taken = [replace(answered(n), timing=Timing(total_seconds=seconds)) for n, seconds in enumerate((8, 2))]
+    await stores.outcomes.record([scored(plan.run_id, one) for one in taken])
+    await stores.outcomes.record([scored(plan.run_id, failed(2))])
+    when = "recorded_at = '2026-01-01'::timestamptz + make_interval(secs => 5 * sample)"
+    observer = await asyncpg.connect(postgres.address, server_settings={"search_path": SCHEMA})
+    await observer.execute(f"UPDATE outcomes SET {when} WHERE run_id = $1::uuid", plan.run_id)
+    await observer.close()
+    assert await stores.outcomes.answering_seconds(plan.run_id) == 13
+    summary = await SummarizeRun(stores, SystemClock()).summarize(await stores.records.get(plan.run_id))
+    assert summary.answering_seconds == 13
 
 
 async def test_answer_that_could_not_be_scored_counts_as_the_last_attempt_of_its_retry(

@@ -46,6 +46,8 @@ class FiguresView(BaseModel):
     usage: TokenUsage
     cost: float | None
     currency: str
+    # The date of the prices; empty where they have none.
+    as_of: str
     gpu_seconds: float
     reused_answers: int
     problems: list[str]

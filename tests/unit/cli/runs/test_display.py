@@ -67,6 +67,9 @@ def test_what_a_run_has_cost_is_shown_where_its_model_has_a_price() -> None:
     summary.tasks.add(task="sst2", total=400)
     print_summary(shown, run, summary)
     assert "Cost: 0.05 EUR\n" in text_of(shown)
+    summary.price.as_of = "2026-09-01"
+    print_summary(shown, run, summary)
+    assert "Cost: 0.05 EUR (prices of 2026-09-01)\n" in text_of(shown)
 
 
 def test_run_over_a_data_set_has_its_name_tokens_and_the_range_of_the_time_left() -> None:
@@ -79,6 +82,32 @@ def test_run_over_a_data_set_has_its_name_tokens_and_the_range_of_the_time_left(
     speed = "50.0 samples/s · 1,234 tok/s · ETA 1:15 (1:00 to 1:50)"
     assert speed in text_of(shown)
     assert speed in progress_line(run)
+
+
+@pytest.mark.parametrize(("high", "shown"), [(240.0, "(1:00 to 4:00)"), (241.0, ""), (6912.0, "")])
+def test_range_of_the_time_left_is_shown_up_to_four_times_its_low_end(high: float, shown: str) -> None:
+    run = running(100)
+    run.progress.eta_low_seconds, run.progress.eta_high_seconds = 60.0, high
+    assert progress_line(run).partition("ETA ")[2].startswith(f"1:15 {shown}".strip() + " · ")
+
+
+def test_range_that_begins_at_once_is_not_shown() -> None:
+    run = running(399)
+    run.progress.eta_seconds = run.progress.eta_low_seconds = 0.0
+    run.progress.eta_high_seconds = 6912.0
+    assert "ETA 0.0 s · " in progress_line(run)
+
+
+def test_speed_of_a_run_is_shown_with_and_without_the_load_of_its_model() -> None:
+    run, summary = finished()
+    summary.answering_seconds = 2.0
+    shown = console()
+    print_summary(shown, run, summary)
+    assert "49.6 samples/s with and 198.5 samples/s without the 6.0 s of planning and" in text_of(shown)
+    summary.answering_seconds = 7.5
+    shown = console()
+    print_summary(shown, run, summary)
+    assert "49.6 samples/s, " in text_of(shown)
 
 
 def test_answers_that_no_metric_was_ordered_for_have_counts_and_no_figures() -> None:

@@ -79,6 +79,11 @@ def test_durations_have_their_two_largest_units(seconds: float, shown: str) -> N
     assert text.duration(seconds) == shown
 
 
+def test_range_of_times_is_shown_up_to_four_times_its_low_end() -> None:
+    assert text.time_range(30, 120) == "30 s \u2013 2 min 00 s"
+    assert {text.time_range(30, 121), text.time_range(0, 1), text.time_range(None, None)} == {""}
+
+
 def test_characters_that_reorder_or_hide_others_are_shown_by_number_and_long_text_is_cut() -> None:
     assert text.plain("a\u202eb\u200b\x1b[31m\n") == "a⟨U+202E⟩b⟨U+200B⟩⟨U+001B⟩[31m\n"
     assert text.plain("x" * 12, 10) == "xxxxxxxxxx … (2 more characters)"
