@@ -456,6 +456,7 @@ class ModelPrice(_message.Message):
     CACHED_INPUT_PER_MILLION_FIELD_NUMBER: _builtins.int
     OUTPUT_PER_MILLION_FIELD_NUMBER: _builtins.int
     CURRENCY_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
     input_per_million: _builtins.float
     """Price of a million prompt tokens."""
     cached_input_per_million: _builtins.float
@@ -464,6 +465,8 @@ class ModelPrice(_message.Message):
     """Price of a million completion tokens, including hidden reasoning."""
     currency: _builtins.str
     """For example "USD"."""
+    as_of: _builtins.str
+    """Date of the price list, for example "2026-09-01"; empty where the list has none."""
     def __init__(
         self,
         *,
@@ -471,10 +474,11 @@ class ModelPrice(_message.Message):
         cached_input_per_million: _builtins.float | None = ...,
         output_per_million: _builtins.float = ...,
         currency: _builtins.str = ...,
+        as_of: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cached_input_per_million", b"_cached_input_per_million", "cached_input_per_million", b"cached_input_per_million"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cached_input_per_million", b"_cached_input_per_million", "cached_input_per_million", b"cached_input_per_million", "currency", b"currency", "input_per_million", b"input_per_million", "output_per_million", b"output_per_million"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cached_input_per_million", b"_cached_input_per_million", "as_of", b"as_of", "cached_input_per_million", b"cached_input_per_million", "currency", b"currency", "input_per_million", b"input_per_million", "output_per_million", b"output_per_million"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cached_input_per_million: _TypeAlias = _typing.Literal["cached_input_per_million"]  # noqa: Y015
     _WhichOneofArgType__cached_input_per_million: _TypeAlias = _typing.Literal["_cached_input_per_million", b"_cached_input_per_million"]  # noqa: Y015

@@ -54,12 +54,16 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class ModelPrice:
-    """The price of a million tokens each. Without a price of their own cached tokens cost as others."""
+    """The price of a million tokens each. Without a price of their own cached tokens cost as others.
+
+    `as_of` is the date of the price list, as 2026-09-01; empty where the list has none.
+    """
 
     input_per_million: float
     output_per_million: float
     cached_input_per_million: float | None = None
     currency: str = "USD"
+    as_of: str = ""
 
     @property
     def is_above_zero(self) -> bool:

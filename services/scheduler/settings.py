@@ -19,7 +19,7 @@ from services.common.shared_settings import (
 )
 
 _OWN_SUITES = Path(__file__).parents[2] / "suites"
-_OWN_PRICES = Path(__file__).parent / "pricing" / "prices.yaml"
+_SHIPPED_PRICES = Path(__file__).parent / "pricing" / "prices.yaml"
 
 
 class SchedulerSettings(SchemaServiceSettings):
@@ -35,8 +35,9 @@ class SchedulerSettings(SchemaServiceSettings):
     """host:port where the scheduler listens for gRPC, if it is not the address that others call."""
     health_address: str = ""
     """host:port of the gRPC health service alone, without TLS, for probes that show no certificate."""
-    prices_file: Path = _OWN_PRICES
-    """YAML file with the prices of models per million tokens. It is read again when it changes."""
+    prices_file: Path = _SHIPPED_PRICES
+    """YAML file with the prices of models per million tokens, instead of those that come with Proctor. It is
+    read again when it changes."""
     suites_dir: Path = _OWN_SUITES
     """Folder with the installed suites."""
     hub_token_datasets: frozenset[str] = frozenset()

@@ -1,17 +1,21 @@
 """The price file: read at the start, and again when it changes, since prices do."""
 
 import re
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from proctor.values.usage import ModelPrice
 from services.common.errors import InvalidSetting
 from services.common.structured_logs import get_logger
-from services.scheduler.pricing.price_list import ANY_REST, PriceList
+from services.scheduler.pricing.price_list import ANY_REST, PriceList, Prices
 from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, YamlDocument, read_yaml
 
 log = get_logger()
 
-_FILE_KEYS = ("currency", "prices")
+SHIPPED = Path(__file__).with_name("prices.yaml")
+_FILE_KEYS = ("currency", "as_of", "others", "prices")
+_SHIPPED_WORD = "shipped"
 _PRICE_KEYS = ("input", "cached_input", "output")
 # One of the currency for each token: what costs more is a slip of the pen, or not a finite number.
 _MAX_PRICE = 1_000_000
@@ -31,9 +35,9 @@ class YamlPrices:
         self._seen = _state_of(file)
         self._prices = read_prices(file)
 
-    def price_of(self, model: str) -> ModelPrice | None:
+    def price_of(self, model: str, *, at_provider: bool = False) -> ModelPrice | None:
         self._look_again()
-        return self._prices.price_of(model)
+        return self._prices.price_of(model, at_provider=at_provider)
 
     def _look_again(self) -> None:
         state = _state_of(self._file)
@@ -45,13 +49,40 @@ class YamlPrices:
         except InvalidSetting as error:
             log.error("price file cannot be read; the prices from before stay", problem=error.message)
             return
-        log.info("prices were read again", file=str(self._file), models=len(self._prices.prices))
+        log.info(
+            "prices were read again",
+            file=str(self._file),
+            models=len(self._prices.prices) + len(self._prices.shipped),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """`takes_shipped`: other models have the prices that come with Proctor."""
+
+    prices: Prices
+    currency: str
+    takes_shipped: bool
 
 
 def read_prices(file: Path) -> PriceList:
     """Raises `InvalidSetting`, which says what is wrong with it."""
+    own = _read(file)
+    if file == SHIPPED:
+        return PriceList(shipped=own.prices)
+    if not own.takes_shipped:
+        return PriceList(own.prices)
+    shipped = _read(SHIPPED)
+    if own.currency != shipped.currency:
+        raise _refusal(
+            file, f"the prices of others are in {shipped.currency}, so its currency must be the same"
+        )
+    return PriceList(own.prices, shipped.prices)
+
+
+def _read(file: Path) -> _File:
     try:
-        return _price_list(read_yaml(file.read_bytes()))
+        return _file(read_yaml(file.read_bytes()))
     except InvalidYaml as error:
         raise _refusal(file, f"line {error.line}: {error.problem}") from error
     except (OSError, _Problem) as error:
@@ -75,7 +106,7 @@ def _named(path: tuple[str | int, ...]) -> str:
     return " of ".join(str(part) for part in reversed(path)) or "the file"
 
 
-def _price_list(document: YamlDocument) -> PriceList:
+def _file(document: YamlDocument) -> _File:
     if document.faults:
         first = document.faults[0]
         raise _Problem(f"{_named(first.path)} in line {first.line}: {first.problem}")
@@ -92,10 +123,35 @@ def _price_list(document: YamlDocument) -> PriceList:
     currency = root.child("currency")
     if currency is None or not _CURRENCY.fullmatch(str(currency.content)):
         raise _Problem("currency must be one name of three capital letters, such as USD")
-    return PriceList({model: _price(model, node, str(currency.content)) for model, node in priced.items()})
+    unit = _Unit(str(currency.content), _as_of(root))
+    prices = {model: _price(model, node, unit) for model, node in priced.items()}
+    return _File(prices, unit.currency, takes_shipped=_takes_shipped(root))
 
 
-def _price(model: str, node: Node, currency: str) -> ModelPrice:
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    currency: str
+    as_of: str
+
+
+def _as_of(root: Node) -> str:
+    node = root.child("as_of")
+    if node is None:
+        return ""
+    try:
+        return date.fromisoformat(str(node.content)).isoformat()
+    except ValueError:
+        raise _Problem("as_of must be a date such as 2026-09-01") from None
+
+
+def _takes_shipped(root: Node) -> bool:
+    node = root.child("others")
+    if node is not None and node.content != _SHIPPED_WORD:
+        raise _Problem(f"others must be {_SHIPPED_WORD}: the prices that come with Proctor")
+    return node is not None
+
+
+def _price(model: str, node: Node, unit: _Unit) -> ModelPrice:
     where = f"{model} in line {node.line}"
     if ANY_REST in model.removesuffix(ANY_REST):
         raise _Problem(f"{where}: a {ANY_REST} may only stand at the end")
@@ -112,7 +168,9 @@ def _price(model: str, node: Node, currency: str) -> ModelPrice:
     if missing:
         raise _Problem(f"{where}: {missing[0]} is missing")
     numbers = {key: _number(where, key, each) for key, each in node.content.items()}
-    return ModelPrice(numbers["input"], numbers["output"], numbers.get("cached_input"), currency)
+    return ModelPrice(
+        numbers["input"], numbers["output"], numbers.get("cached_input"), unit.currency, unit.as_of
+    )
 
 
 def _number(where: str, key: str, node: Node) -> float:

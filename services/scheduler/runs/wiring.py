@@ -85,7 +85,7 @@ def make_runs(
         pools=pools.pools,
         controls=controls,
         clock=clock,
-        pricing=ResolvePrice(prices=prices),
+        pricing=ResolvePrice(prices=prices, pools=pools.pools),
         aliases=pools.aliases,
         allowed_base_urls=allowed_base_urls,
     )

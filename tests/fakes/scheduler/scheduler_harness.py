@@ -97,7 +97,7 @@ class SchedulerHarness:
 
     def __post_init__(self) -> None:
         pools = (POOL, LISTED_POOL)
-        pricing = ResolvePrice(self.prices)
+        pricing = ResolvePrice(self.prices, pools)
         self.queue_store = InMemoryQueue(self.runs)
         self.forecasts = self.forecasting(max_age_seconds=0)
         self.submitting = SubmitRun(

@@ -1,15 +1,17 @@
 """Which price is a model's, and what tokens cost by it: the same in both services that compute it."""
 
 import random
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import pytest
 
+from proctor.values.providers.pool import Pool, Provider
 from proctor.values.usage import ModelPrice, TokenUsage
 from proctor.values.usage import ModelPrice as RecordedPrice
 from proctor.values.usage import TokenUsage as RecordedTokens
 from services.results.runs.postgres import PRICE
 from services.scheduler.pricing.price_list import PriceList
+from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.runs.lifecycle.postgres_rows import from_json
 
 
@@ -20,6 +22,21 @@ def test_the_longest_match_wins_and_the_exact_name_before_all() -> None:
     asked = ("grok/x", "openai/o", "openai/gpt-4", "openai/gpt-5", "openai/gpt-5-mini-2", "openai/gpt-50")
     found = [listed.price_of(model) for model in asked]
     assert [price.input_per_million for price in found if price] == [0, 1, 2, 3, 4, 2]
+
+
+def test_list_price_holds_where_the_provider_itself_is_asked() -> None:
+    listed = PriceList(shipped={"openai/gpt": ModelPrice(1, 1)})
+
+    def price_at(base_url: str, prices: PriceList = listed, ordered: str = "") -> ModelPrice | None:
+        pool = Pool("remote", "openai", 8, (), Provider("openai", base_url))
+        return ResolvePrice(prices, (pool,)).price_of("openai/gpt", ordered, None)
+
+    for own in ("https://api.openai.com/v1", "https://api.openai.com/v1/"):
+        assert price_at(own) == ModelPrice(1, 1)
+        assert price_at(own, ordered="http://other:1/v1") is None
+    assert price_at("http://own:8000/v1") is None
+    named = replace(listed, prices={"openai/*": ModelPrice(2, 2)})
+    assert price_at("http://own:8000/v1", named) == price_at(own, named) == ModelPrice(2, 2)
 
 
 def test_a_name_without_a_star_is_no_beginning() -> None:

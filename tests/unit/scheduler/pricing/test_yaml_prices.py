@@ -1,5 +1,6 @@
 """The price file: what it may say, what is wrong with it in one sentence, and how it changes under way."""
 
+from datetime import date
 from os import utime
 from pathlib import Path
 
@@ -45,8 +46,33 @@ def test_small_prices_may_have_an_exponent(tmp_path: Path) -> None:
     assert price == ModelPrice(0.0025, 4, None, "EUR")
 
 
-def test_no_price_is_shipped() -> None:
-    assert read_prices(SchedulerSettings().prices_file).prices == {}
+def test_list_prices_come_with_a_date_and_hold_at_the_provider_only() -> None:
+    shipped = read_prices(SchedulerSettings().prices_file)
+    price = shipped.price_of("openai/gpt-4o-mini", at_provider=True)
+    assert price is not None
+    assert (price.currency, date.fromisoformat(price.as_of).year) == ("USD", 2026)
+    assert shipped.price_of("openai/gpt-4o-mini") is None
+    for model in ("openai/gpt-4o-mini-2024-07-18", "anthropic/claude-haiku-4-5-20251001", "grok/grok-4"):
+        assert shipped.price_of(model, at_provider=True), model
+    # Names that begin alike and cost something else.
+    for model in ("openai/gpt-4o-audio-preview", "openai/gpt-5-pro", "openai/o3-pro", "vllm/starter"):
+        assert shipped.price_of(model, at_provider=True) is None, model
+
+
+def test_own_prices_come_before_those_that_are_shipped(tmp_path: Path) -> None:
+    own = GOOD.replace("EUR", "USD\nas_of: 2026-11-05").replace('"openai/*"', '"openai/gpt-4*"')
+    alone = read_prices(price_file(tmp_path, own))
+    assert alone.price_of("anthropic/claude-opus-5", at_provider=True) is None
+    beside = read_prices(price_file(tmp_path, f"{own}\nothers: shipped"))
+    assert beside.price_of("anthropic/claude-opus-5", at_provider=True)
+    assert beside.price_of("anthropic/claude-opus-5") is None
+    # Also before a longer name of the shipped list.
+    assert beside.price_of("openai/gpt-4o", at_provider=True) == ModelPrice(1, 4, None, "USD", "2026-11-05")
+
+
+def test_prices_of_another_currency_are_not_mixed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="the prices of others are in USD"):
+        read_prices(price_file(tmp_path, f"{GOOD}\nothers: shipped"))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +142,9 @@ def test_no_price_is_shipped() -> None:
             "gpt in line 1: a model is written as provider/name, all of a provider as provider/*",
         ),
         ("prices: [a/b]", "prices must name models, each with its price; for none write prices: {}"),
-        ("prizes: {}", "it has the key prizes; known: currency, prices"),
+        ("prizes: {}", "it has the key prizes; known: currency, as_of, others, prices"),
+        ("prices: {}\nas_of: 31.12.2026", "as_of must be a date such as 2026-09-01"),
+        ("prices: {}\nothers: all", "others must be shipped: the prices that come with Proctor"),
     ],
 )
 def test_a_gap_is_reported_in_one_sentence_that_names_model_and_key(
