@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from proctor.v1 import outcome_pb2 as _outcome_pb2
 from proctor.v1 import run_pb2 as _run_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
 from proctor.v1 import summary_pb2 as _summary_pb2
@@ -557,6 +558,7 @@ class CloseRunRequest(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    UNSCORED_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -565,6 +567,10 @@ class CloseRunRequest(_message.Message):
     """Close with missing samples; the summary is marked as partial."""
     state: _run_pb2.RunState.ValueType
     """Final state of the run. Only completed runs are ranked."""
+    @_builtins.property
+    def unscored(self) -> _outcome_pb2.TokenUsage:
+        """Tokens of rollouts that have no outcome, in all epochs; they belong to the usage of the run."""
+
     def __init__(
         self,
         *,
@@ -572,10 +578,11 @@ class CloseRunRequest(_message.Message):
         epoch: _builtins.int = ...,
         allow_partial: _builtins.bool = ...,
         state: _run_pb2.RunState.ValueType = ...,
+        unscored: _outcome_pb2.TokenUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["unscored", b"unscored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_partial", b"allow_partial", "epoch", b"epoch", "run_id", b"run_id", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_partial", b"allow_partial", "epoch", b"epoch", "run_id", b"run_id", "state", b"state", "unscored", b"unscored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -178,6 +178,7 @@ CREATE TABLE rollout_budgets (
     seconds double precision NOT NULL,
     usage jsonb NOT NULL,
     is_left boolean DEFAULT false NOT NULL,
+    is_unscored boolean DEFAULT false NOT NULL,
     CONSTRAINT rollout_budgets_pkey PRIMARY KEY (run_id, epoch, sample, rollout, execution),
     CONSTRAINT rollout_budgets_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(run_id) ON DELETE CASCADE
 );

@@ -21,6 +21,7 @@ from services.scheduler.pricing.yaml_prices import YamlPrices
 from services.scheduler.progress.wiring import ProgressParts, make_progress
 from services.scheduler.rate_limits.wiring import RateLimitParts, make_rate_limits
 from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERIES
+from services.scheduler.rollouts.budgets.postgres import PostgresRolloutUse
 from services.scheduler.rollouts.wiring import RolloutParts, make_artifact_deletion, make_rollouts
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.wiring import RunParts, make_runs
@@ -128,13 +129,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     suites = make_suites(
         settings, connections, installed=definitions.suites, check_storage=storage.check_suite
     )
-    uploads = make_uploads(
-        settings,
-        connections,
-        refuse_used_dataset=refuse_used_by_run,
-        refuse_used_file=refuse_used_file,
-        storage=storage,
-    )
+    uploads = _make_uploads(settings, connections, storage)
     rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
     progress = make_progress(settings, connections)
     workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
@@ -152,7 +147,14 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         artifacts=make_artifact_deletion(connections, uploads.objects),
     )
     dispatch = make_dispatch(
-        settings, connections, runs=runs, suites=suites, uploads=uploads, progress=progress, workers=workers
+        settings,
+        connections,
+        runs=runs,
+        suites=suites,
+        uploads=uploads,
+        progress=progress,
+        workers=workers,
+        rollout_use=PostgresRolloutUse(session=connections.postgres),
     )
     return Topics(
         settings=settings,
@@ -168,4 +170,16 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         batches=make_batches(settings, connections, runs=runs, uploads=uploads),
         rollouts=make_rollouts(settings, connections, suites=suites, uploads=uploads, runs=runs),
         scaling=make_scaling(settings, connections, runs=runs, progress=progress, workers=workers),
+    )
+
+
+def _make_uploads(
+    settings: SchedulerSettings, connections: Connections, storage: PostgresStorage
+) -> UploadParts:
+    return make_uploads(
+        settings,
+        connections,
+        refuse_used_dataset=refuse_used_by_run,
+        refuse_used_file=refuse_used_file,
+        storage=storage,
     )

@@ -1,5 +1,6 @@
 """Rollouts under `kill -9` of the processes around them: each is judged once; cancelling leaves nothing."""
 
+import json
 import os
 import random
 from collections import Counter
@@ -81,13 +82,19 @@ def is_executed(command: str) -> bool:
 
 
 async def test_a_cancelled_rollout_leaves_no_process(stack: StackHarness, tmp_path: Path) -> None:
-    tasks = harbor_tasks(tmp_path, {"long": f"Wait.\nDO {LONG}\n"})
+    tasks = harbor_tasks(tmp_path, {"long": f"Wait.\nDO echo go\nDO {LONG}\n"})
     ordered = await stack.client.rollouts.SubmitRollouts(rollouts_order("cancelled", tasks))
     await eventually(lambda: is_executed(LONG), "the command runs", 60)
     await stack.client.runs.CancelRun(scheduler_pb2.CancelRunRequest(run_id=ordered.runs[0].run_id))
     await eventually(lambda: not is_executed(LONG), "its sandbox is closed", 10)
     run = await ended(stack, ordered.runs[0].run_id)
     assert run.state == run_pb2.RUN_STATE_CANCELLED
+    # The tokens of both answers, though there is no outcome: its worker said so when it broke off.
+    async with stack.database() as connection:
+        query = "SELECT agent_steps, usage, is_left FROM scheduler.rollout_budgets WHERE run_id = $1"
+        [(steps, usage, is_left)] = await connection.fetch(query, ordered.runs[0].run_id)
+    assert (steps, is_left, run.progress.recorded) == (2, True, 0)
+    assert run.progress.usage.completion_tokens == json.loads(usage)["completion_tokens"] > 0
 
 
 async def steps_begun(stack: StackHarness, run_id: str) -> list[int]:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from proctor.values.run import RunState
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 from services.common.structured_logs import get_logger
 from services.results.leases.hold_lease import LEASE_SECONDS, LeaseLost, hold_lease
@@ -60,8 +61,18 @@ class CloseRun:
     limit_seconds: float
     computing: dict[Work, _Computing] = field(default_factory=dict)
 
-    async def close(self, run_id: str, epoch: int, state: RunState | None, *, allow_partial: bool) -> Closing:
+    async def close(
+        self,
+        run_id: str,
+        epoch: int,
+        state: RunState | None,
+        *,
+        allow_partial: bool,
+        unscored: TokenUsage = NO_TOKENS,
+    ) -> Closing:
         """Returns the summary, or how far it is; a repeated call returns that of the first.
+
+        `unscored` tokens are in no outcome.
 
         The rows cannot change between the freeze and the figures, so no lock is held while they are computed,
         which continues without a caller, at one replica. A state that differs from the stored one replaces
@@ -85,7 +96,7 @@ class CloseRun:
                 await self.records.freeze(record.plan, epoch, state, allow_partial=allow_partial)
                 # A call beside this one may have stored its summary, with its state, before this freeze.
                 may_differ = is_other_state or _work(record) in self.computing
-            closing = await self._computed(record)
+            closing = await self._computed(record, unscored)
         else:
             closing = Closing(kept)
         if closing.summary is not None and may_differ and state is not None:
@@ -105,7 +116,8 @@ class CloseRun:
         if kept is not None and not kept.problems:
             return Closing(kept)
         await self.leases.reset(_work(record))
-        return await self._computed(record, is_again=True)
+        unscored = NO_TOKENS if kept is None else kept.unscored
+        return await self._computed(record, unscored, is_again=True)
 
     async def stop(self) -> None:
         """Ends what is computed, as if it had not been begun: another replica need not wait for it."""
@@ -127,7 +139,7 @@ class CloseRun:
             computing.task.cancel()
             await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
 
-    async def _computed(self, record: RunRecord, *, is_again: bool = False) -> Closing:
+    async def _computed(self, record: RunRecord, unscored: TokenUsage, *, is_again: bool = False) -> Closing:
         """Waits a moment for the figures, which are computed here, or by the replica that holds the lease."""
         work = _work(record)
         computing = self.computing.get(work)
@@ -135,16 +147,18 @@ class CloseRun:
             lease = await self.leases.acquire(work, LEASE_SECONDS)
             if lease is None:
                 return Closing(None, await self.leases.share(work))
-            computing = self._start(record, lease, is_again=is_again)
+            computing = self._start(record, lease, unscored, is_again=is_again)
         # `wait` leaves the task running: the next call finds it.
         await asyncio.wait((computing.task,), timeout=ANSWER_SECONDS)
         if not computing.task.done() or computing.task.cancelled():
             return Closing(None, computing.summary_work.share)
         return Closing(computing.task.result())
 
-    def _start(self, record: RunRecord, lease: Lease, *, is_again: bool) -> _Computing:
+    def _start(self, record: RunRecord, lease: Lease, unscored: TokenUsage, *, is_again: bool) -> _Computing:
         summary_work = SummaryWork(
-            is_last_start=lease.starts >= FULL_STARTS, limit_seconds=self.limit_seconds
+            is_last_start=lease.starts >= FULL_STARTS,
+            limit_seconds=self.limit_seconds,
+            unscored=unscored,
         )
         if lease.is_withdrawn:
             summary_work.skip("Figures were not computed: the run was cancelled while it was closing.")

@@ -10,6 +10,7 @@ from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
 from proctor.v1 import sample_pb2
 from proctor.values.run import RunState
+from proctor.wire.values import USAGE
 from services.common.checked_fields import checked_choice, checked_id, invalid_field
 from services.common.grpc.server import RpcContext
 from services.results.outcomes.delete_run_record import DeleteRunRecord
@@ -101,7 +102,11 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
         run_id = checked_id("run_id", request.run_id)
         state = _final_state(request.state)
         closing = await self.close_run.close(
-            run_id, request.epoch, state, allow_partial=request.allow_partial
+            run_id,
+            request.epoch,
+            state,
+            allow_partial=request.allow_partial,
+            unscored=USAGE.from_proto(request.unscored),
         )
         summary = None if closing.summary is None else summary_to_proto(closing.summary)
         return run_record_pb2.CloseRunResponse(summary=summary, progress=closing.share)

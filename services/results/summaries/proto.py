@@ -12,7 +12,7 @@ from services.results.summaries.run_summary import GroupSummary, RunSummary, Tas
 SUMMARY = Codec(
     RunSummary,
     summary_pb2.RunSummary,
-    unpaired={"tasks", "groups", "answered", "failed", "unparsed", "cost"},
+    unpaired={"tasks", "groups", "answered", "failed", "unparsed", "cost", "unscored"},
 )
 GROUP = Codec(GroupSummary, summary_pb2.GroupSummary, unpaired={"figures", "metrics"})
 TASK = Codec(TaskSummary, summary_pb2.TaskSummary, unpaired={"figures", "metrics"})

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from proctor.values.scoring import ScoringMethod
-from proctor.values.usage import ModelPrice, Timing, TokenUsage
+from proctor.values.usage import NO_TOKENS, ModelPrice, Timing, TokenUsage
 from services.results.outcomes.timing_summary import TimingSummary
 from services.results.statistics.figure import Figure
 
@@ -46,6 +46,7 @@ class RunSummary:
     """Partial where not every sample has a final outcome. `failures` goes by the word of the class.
 
     The last of the `groups` is the benchmark itself. `problems`: what could not be computed, with the reason.
+    `unscored` is the part of `usage` that no outcome counts.
     """
 
     run_id: str
@@ -64,6 +65,7 @@ class RunSummary:
     reused_answers: int = 0
     problems: tuple[str, ...] = ()
     gpu_seconds: float = 0.0
+    unscored: TokenUsage = NO_TOKENS
     # From its first request to its last answer; 0 for a run of several epochs, whose pauses it would contain.
     answering_seconds: float = 0.0
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import uuid4
 
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.errors import DependencyUnavailable, WorkCancelled
 from services.common.structured_logs import get_logger
 
@@ -23,6 +24,8 @@ class SummaryWork:
 
     is_last_start: bool = False
     limit_seconds: float | None = None
+    # Tokens that no outcome counts.
+    unscored: TokenUsage = NO_TOKENS
     total: int = 0
     read: int = 0
     problems: list[str] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from proctor.values.run import RunCounts, RunState
+from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.metrics import RUN_COST, RUNS_FINISHED
@@ -18,6 +19,7 @@ class CloseFinishedRun:
     record: ClosableRecord
     stream: ShardStream
     controls: RunControls
+    unscored: CountUnscored
 
     async def withdraw_work(self, run: Run) -> None:
         """Announces that the run is not running, and removes its work from the stream."""
@@ -25,14 +27,17 @@ class CloseFinishedRun:
         await self.stream.purge_work(run)
 
     async def are_outcomes_in(self, run: Run) -> bool:
-        return not await self.stream.pending_outcomes(run.run_id)
+        """Also whether workers have said what the rollouts used that they broke off."""
+        return not await self.stream.pending_outcomes(run.run_id) and await self.unscored.settle(run)
 
     async def close(self, token: FencingToken, run: Run) -> bool:
         """Sums up what a failed or cancelled run has recorded, also where its epoch was never opened.
 
         Returns False while its figures are computed.
         """
-        counts = await self.record.close_run(run, run.state, allow_partial=True)
+        await self.unscored.settle(run)
+        unscored = await self.unscored.count(run)
+        counts = await self.record.close_run(run, run.state, allow_partial=True, unscored=unscored)
         if isinstance(counts, ClosingProgress):
             return False
         await self._close(token, run, counts)

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
+from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards, PoolLoad
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
@@ -50,6 +52,7 @@ class DriverContext:
     reconciler: ReconcileShards
     finisher: FinishRun
     closer: CloseFinishedRun
+    unscored: CountUnscored
     controls: RunControls
     registry: WorkerRegistry
     tracker: ProgressTracker
@@ -94,13 +97,21 @@ class DispatchRun:
         # Before the cost limit: a run whose last outcome crosses the limit is complete, not failed.
         if self._is_complete(dispatched_run):
             return True
-        error = limit_problem(run, self._context.tracker.counts(run.run_id, run.epoch))
+        counts = self._context.tracker.counts(run.run_id, run.epoch)
+        error = limit_problem(run, counts, await self._unscored(dispatched_run))
         if error is None and not self._may_have_lost:
             error = await self._dispatch(dispatched_run)
         if error is not None:
             return error
         await self._reconcile_when_quiet(dispatched_run)
         return False
+
+    async def _unscored(self, dispatched_run: DispatchedRun) -> TokenUsage:
+        """Tokens of rollouts without an outcome, where they may end the run: one may cost as much as many."""
+        run, tasks = dispatched_run.run, dispatched_run.tasks
+        if run.order.max_cost is None or not any(task.is_of_rollouts for task in tasks):
+            return NO_TOKENS
+        return await self._context.unscored.count(run, list(dispatched_run.ledger.dispatched.values()))
 
     async def _loaded(self, run: Run) -> DispatchedRun:
         if self._dispatched_run is None:

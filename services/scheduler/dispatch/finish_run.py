@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunCounts, RunState
 from services.common.clock import Clock
 from services.scheduler.dispatch.close_finished_run import count_closed
+from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.ports import ClosableRecord
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.ports import ClosingProgress
@@ -18,6 +19,7 @@ class FinishRun:
     record: ClosableRecord
     controls: RunControls
     clock: Clock
+    unscored: CountUnscored
     max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
 
     async def complete(self, token: FencingToken, run: Run) -> None:
@@ -32,7 +34,8 @@ class FinishRun:
         report = await self.record.counts(run.run_id)
         error = await self._too_many_failures(run, report.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
-        closed = await self.record.close_run(run, state, allow_partial=False)
+        unscored = await self.unscored.count(run)
+        closed = await self.record.close_run(run, state, allow_partial=False, unscored=unscored)
         if isinstance(closed, ClosingProgress):
             await self.runs.set_phase(token, run, f"{CLOSING} {closed.share:.0%}", is_closing=True)
         else:

@@ -4,8 +4,9 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId, RunState
+from proctor.values.usage import TokenUsage
 from services.scheduler.planning.ports import ClosingProgress, MissingSamples
-from services.scheduler.planning.shard import FilledShard, Shard
+from services.scheduler.planning.shard import FilledShard, MissingSample, Shard
 from services.scheduler.progress.progress_tracker import ProgressReport
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 
@@ -50,14 +51,34 @@ class ClosableRecord(MissingSamples, Protocol):
     async def counts(self, run_id: RunId) -> ProgressReport: ...
 
     async def close_run(
-        self, run: Run, state: RunState, *, allow_partial: bool
+        self, run: Run, state: RunState, *, allow_partial: bool, unscored: TokenUsage
     ) -> RunCounts | ClosingProgress | None:
         """Closes the run in its final state, which may replace that of an earlier call.
 
+        Its usage is that of its outcomes and of what was `unscored`.
         Returns the counts of its summary, or how far that is; None if results has no such run.
         """
         ...
 
     async def failure_example(self, run_id: RunId, failure_class: str) -> str:
         """The message of one sample that failed by that class; empty if none has."""
+        ...
+
+
+class RolloutUse(Protocol):
+    """Tokens of rollouts, as their workers report them before each step and where they leave one."""
+
+    async def has_any(self, run: Run) -> bool:
+        """Whether a rollout of this epoch has begun."""
+        ...
+
+    async def settle(self, run: Run, missing: Sequence[MissingSample]) -> bool:
+        """Takes the rollouts of this epoch that have no outcome for unscored, and no others of it.
+
+        Returns whether workers have left all of them.
+        """
+        ...
+
+    async def unscored(self, run: Run, in_flight: Sequence[Shard] = ()) -> TokenUsage:
+        """Tokens of unscored rollouts of all epochs, and of those of this epoch that are in flight."""
         ...

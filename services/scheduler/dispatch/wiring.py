@@ -9,12 +9,14 @@ from services.common.lifecycle import every
 from services.common.nats.streams import StreamLimits, StreamMaker
 from services.common.process import release, usable_dispatch_proof_key
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
+from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
 from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream
+from services.scheduler.dispatch.ports import RolloutUse
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks
@@ -59,6 +61,7 @@ def make_dispatch(
     uploads: UploadParts,
     progress: ProgressParts,
     workers: WorkerParts,
+    rollout_use: RolloutUse,
 ) -> DispatchParts:
     pools = workers.pools.pools
     led_runs = PostgresLedRuns(session=connections.postgres)
@@ -82,6 +85,7 @@ def make_dispatch(
         tasks=_find_tasks(suites, uploads),
         stream=stream,
         record=record,
+        unscored=CountUnscored(use=rollout_use, record=record),
         tracker=progress.tracker,
         registry=workers.registry,
     )
@@ -117,6 +121,7 @@ def _driver_context(
     tasks: FindTasks,
     stream: NatsShardStream,
     record: GrpcRunRecord,
+    unscored: CountUnscored,
     tracker: ProgressTracker,
     registry: WorkerRegistry,
 ) -> DriverContext:
@@ -142,9 +147,13 @@ def _driver_context(
             record=record,
             controls=controls,
             clock=clock,
+            unscored=unscored,
             max_failed_share=settings.max_failed_share,
         ),
-        closer=CloseFinishedRun(runs=led_runs, record=record, stream=stream, controls=controls),
+        closer=CloseFinishedRun(
+            runs=led_runs, record=record, stream=stream, controls=controls, unscored=unscored
+        ),
+        unscored=unscored,
         controls=controls,
         registry=registry,
         tracker=tracker,

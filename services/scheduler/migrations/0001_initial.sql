@@ -479,6 +479,8 @@ CREATE TABLE rollout_budgets (
     usage jsonb NOT NULL,
     -- Its worker left it without an outcome, for a reason that is not the rollout's: it used no budget.
     is_left boolean NOT NULL DEFAULT false,
+    -- No outcome counts its tokens: its rollout had none when the epoch was closed.
+    is_unscored boolean NOT NULL DEFAULT false,
     PRIMARY KEY (run_id, epoch, sample, rollout, execution)
 );
 

@@ -22,6 +22,7 @@ from proctor.values.names.suite_name import base_name
 from proctor.values.outcome import FailureClass
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import INSTRUCTION_VERSION, OutputType, PromptForm, ScoringMethod, TaskScoring
+from proctor.values.usage import TokenUsage
 from proctor.wire.enums import number_of
 from proctor.wire.values import GROUP, PRICE, SAMPLE, SCORING, USAGE
 from proctor.wire.well_known import time_to_proto
@@ -226,10 +227,14 @@ class GrpcRunRecord:
             request.page_token = response.next_page_token
 
     async def close_run(
-        self, run: Run, state: RunState, *, allow_partial: bool
+        self, run: Run, state: RunState, *, allow_partial: bool, unscored: TokenUsage
     ) -> RunCounts | ClosingProgress | None:
         request = run_record_pb2.CloseRunRequest(
-            run_id=run.run_id, epoch=run.epoch, allow_partial=allow_partial, state=number_of(state)
+            run_id=run.run_id,
+            epoch=run.epoch,
+            allow_partial=allow_partial,
+            state=number_of(state),
+            unscored=USAGE.to_proto(unscored),
         )
         try:
             response = await _answer(self._record.CloseRun(request, timeout=_CLOSE_SECONDS))

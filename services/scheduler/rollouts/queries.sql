@@ -123,7 +123,9 @@ recorded AS (
     )
     SELECT run_id, epoch, :sample, :rollout, :execution, :started_at, :agent_steps, :usage, :seconds, :is_left
     FROM runs
-    WHERE run_id = :run_id AND epoch = :epoch AND state IN ('pending', 'running', 'paused')
+    WHERE run_id = :run_id AND epoch = :epoch
+        -- An execution that a finished run has ended says what it used until the run is closed.
+        AND (state IN ('pending', 'running', 'paused') OR (:is_left AND NOT is_closed))
         AND (SELECT count(*) FROM others) < :max_executions
     ON CONFLICT (run_id, epoch, sample, rollout, execution) DO UPDATE
     -- A report that comes late takes nothing back: counts only grow.
@@ -139,3 +141,29 @@ recorded AS (
 SELECT (SELECT price FROM runs WHERE run_id = :run_id) AS price,
     others.execution, others.agent_steps, others.usage, others.seconds, others.is_left
 FROM recorded LEFT JOIN others ON (others.started_at, others.execution) < (recorded.started_at, :execution);
+
+-- name: find_budget_use: Return whether any execution of an epoch has used a budget
+SELECT EXISTS (SELECT FROM rollout_budgets WHERE run_id = :run_id AND epoch = :epoch);
+
+-- name: settle_unscored_use: Mark the use by rollouts of an epoch that have no outcome, and no other
+-- Returns whether workers have left all of their executions.
+WITH settled AS (
+    UPDATE rollout_budgets
+    SET is_unscored = (sample, rollout) IN (SELECT * FROM unnest(:samples::bigint[], :rollouts::integer[]))
+    WHERE run_id = :run_id AND epoch = :epoch
+    RETURNING is_left OR NOT is_unscored AS is_over
+)
+SELECT coalesce(bool_and(is_over), true) FROM settled;
+
+-- name: sum_unscored_use: Sum up tokens that no outcome counts, with those of some rollouts in flight
+SELECT used.kind, sum(used.tokens::bigint)::bigint AS tokens
+FROM rollout_budgets, jsonb_each_text(usage) AS used (kind, tokens)
+WHERE run_id = :run_id
+    AND (
+        is_unscored
+        OR (
+            epoch = :epoch
+            AND (sample, rollout) IN (SELECT * FROM unnest(:samples::bigint[], :rollouts::integer[]))
+        )
+    )
+GROUP BY used.kind;

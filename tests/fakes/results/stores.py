@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from proctor.values.run import RunState
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession
 from services.results.leaderboard.postgres import add_closed_run
@@ -54,11 +55,19 @@ class ClosingUntilDone:
     close_run: CloseRun
 
     async def close(
-        self, run_id: str, epoch: int, state: RunState | None, *, allow_partial: bool
+        self,
+        run_id: str,
+        epoch: int,
+        state: RunState | None,
+        *,
+        allow_partial: bool,
+        unscored: TokenUsage = NO_TOKENS,
     ) -> RunSummary:
         summary = None
         while summary is None:
-            closing = await self.close_run.close(run_id, epoch, state, allow_partial=allow_partial)
+            closing = await self.close_run.close(
+                run_id, epoch, state, allow_partial=allow_partial, unscored=unscored
+            )
             summary = closing.summary
             # Another replica may be at work.
             await asyncio.sleep(0)

@@ -10,6 +10,7 @@ from proctor.values.providers.worker import WorkerState
 from proctor.values.run import RunId
 from services.scheduler.changes.user_change import ChangePage, ObjectKind
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
+from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.dispatch_run import DriverContext
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards, PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
@@ -44,6 +45,7 @@ from tests.fakes.scheduler.surroundings import (
     ListedWorkers,
     NoArtifacts,
     NotedControls,
+    NotedRolloutUse,
     SetClock,
 )
 from tests.fakes.scheduler_rules import CREDIT, TIMINGS, queue_limits
@@ -82,6 +84,7 @@ class SchedulerHarness:
     runs: InMemoryRuns = field(default_factory=InMemoryRuns)
     record: InMemoryRecord = field(default_factory=InMemoryRecord)
     stream: InMemoryStream = field(default_factory=InMemoryStream)
+    rollout_use: NotedRolloutUse = field(default_factory=NotedRolloutUse)
     registry: ListedWorkers = field(default_factory=lambda: ListedWorkers([ready_worker()]))
     controls: NotedControls = field(default_factory=NotedControls)
     clock: SetClock = field(default_factory=SetClock)
@@ -185,13 +188,15 @@ class SchedulerHarness:
         )
 
     def _tools(self) -> DriverContext:
+        unscored = CountUnscored(self.rollout_use, self.record)
         return DriverContext(
             runs=self.runs,
             planner=self.planner(self.record),
             dispatcher=DispatchShards(self.runs, self.stream, self.tracker, self.registry, self.rule),
             reconciler=ReconcileShards(self.runs, self.record, self.stream, self.tracker, self.clock),
-            finisher=FinishRun(self.runs, self.record, self.controls, self.clock),
-            closer=CloseFinishedRun(self.runs, self.record, self.stream, self.controls),
+            finisher=FinishRun(self.runs, self.record, self.controls, self.clock, unscored),
+            closer=CloseFinishedRun(self.runs, self.record, self.stream, self.controls, unscored),
+            unscored=unscored,
             controls=self.controls,
             registry=self.registry,
             tracker=self.tracker,

@@ -3,7 +3,7 @@
 # ruff: noqa: ARG002 - a fake takes what its port gives
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
@@ -159,7 +159,7 @@ class InMemoryRecord:
                     yield MissingSample(sample, rollout)
 
     async def close_run(
-        self, run: Run, state: RunState, *, allow_partial: bool
+        self, run: Run, state: RunState, *, allow_partial: bool, unscored: TokenUsage
     ) -> RunCounts | ClosingProgress | None:
         if run.run_id not in self.records:
             return None
@@ -172,7 +172,8 @@ class InMemoryRecord:
         self.closings.append((run.run_id, run.epoch, allow_partial))
         record.state = state
         record.is_closed = True
-        return (await self.counts(run.run_id)).counts
+        counts = (await self.counts(run.run_id)).counts
+        return replace(counts, usage=counts.usage.plus(unscored))
 
     async def delete_run(self, run_id: RunId) -> None:
         if self.deletion_refusal is not None:
@@ -197,6 +198,26 @@ class InMemoryRecord:
         if run_id not in self.records:
             raise RemoteError(ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", f"Run {run_id} not found.", {})
         return self.records[run_id]
+
+
+@dataclass
+class NotedRolloutUse:
+    """Rollouts without an outcome used `tokens`. Workers leave them after `questions_to_leave`."""
+
+    tokens: TokenUsage = field(default_factory=TokenUsage)
+    questions_to_leave: int = 0
+    missing: Sequence[MissingSample] = ()
+
+    async def has_any(self, run: Run) -> bool:
+        return self.tokens != TokenUsage()
+
+    async def settle(self, run: Run, missing: Sequence[MissingSample]) -> bool:
+        self.missing = missing
+        self.questions_to_leave -= 1
+        return self.questions_to_leave < 0
+
+    async def unscored(self, run: Run, in_flight: Sequence[Shard] = ()) -> TokenUsage:
+        return self.tokens
 
 
 @dataclass

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.run import RunState
+from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
@@ -30,6 +31,8 @@ from tests.fakes.results.stores import close_run_of, postgres_stores
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+UNSCORED = TokenUsage(1000, 50)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -173,7 +176,7 @@ async def closed_without_figures(session: PostgresSession) -> RunPlan:
     for _ in range(FULL_STARTS):
         await acquired(PostgresLeases(session=session, holder=new_id()), plan)
     closer = close_run_of(postgres_stores(session))
-    summary = await closer.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False)
+    summary = await closer.close(plan.run_id, 1, RunState.COMPLETED, allow_partial=False, unscored=UNSCORED)
     assert summary.problems
     assert summary.tasks[0].figures["acc"] == Figure()
     return plan
@@ -204,6 +207,7 @@ async def test_a_run_without_figures_is_closed_again_and_keeps_its_place(session
     closing = await again.close_again(plan.run_id)
     assert closing.summary is not None
     assert closing.summary.tasks[0].figures["acc"].mean is not None
+    assert (closing.summary.unscored, closing.summary.usage) == (UNSCORED, kept.usage)
     assert HeldOutcomes.asked == 1, "a run that has its figures keeps them"
     leaderboard = PostgresLeaderboard(session=session)
     closed = await leaderboard.closed_run(plan.run_id)

@@ -190,6 +190,22 @@ async def test_a_run_is_not_closed_while_samples_are_missing(harness: ResultsHar
     assert (summary.is_partial, summary.answered, summary.total) == (True, 1, 5)
 
 
+async def test_tokens_that_no_outcome_counts_are_those_of_the_run(harness: ResultsHarness) -> None:
+    plan = await harness.open_run_of(5)
+    await harness.send(batch(plan.run_id, [answered(0)]))
+    await eventually(lambda: recorded_is(harness, plan, 1), "it is recorded")
+    report = (await harness.records.GetCounts(run_record_pb2.GetCountsRequest(run_id=plan.run_id))).report
+    unscored = outcome_pb2.TokenUsage(prompt_tokens=1000, completion_tokens=50, reasoning_tokens=7)
+    request = run_record_pb2.CloseRunRequest(
+        run_id=plan.run_id, epoch=1, allow_partial=True, unscored=unscored
+    )
+    for _ in range(2):
+        usage = (await harness.records.CloseRun(request)).summary.usage
+        assert usage.prompt_tokens == report.usage.prompt_tokens + 1000
+        assert usage.completion_tokens == report.usage.completion_tokens + 50
+        assert usage.reasoning_tokens == report.usage.reasoning_tokens + 7
+
+
 async def test_outcomes_of_a_closed_run_change_nothing(harness: ResultsHarness) -> None:
     plan = await harness.open_run_of(5)
     await harness.send(batch(plan.run_id, [answered(0)]))

@@ -11,6 +11,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.run import RunState
 from services.common.grpc.client import open_channel
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
+from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen
@@ -50,11 +51,12 @@ class RecordOfFinishedRuns(GrpcRunRecord):
 
 def on_results(harness: SchedulerHarness, record: GrpcRunRecord) -> None:
     """Joins the scheduler to the results service instead of the record in memory."""
+    unscored = CountUnscored(harness.rollout_use, record)
     harness.tools = replace(
         harness.tools,
         planner=harness.planner(record),
-        finisher=FinishRun(harness.runs, record, harness.controls, harness.clock),
-        closer=CloseFinishedRun(harness.runs, record, harness.stream, harness.controls),
+        finisher=FinishRun(harness.runs, record, harness.controls, harness.clock, unscored),
+        closer=CloseFinishedRun(harness.runs, record, harness.stream, harness.controls, unscored),
     )
 
 

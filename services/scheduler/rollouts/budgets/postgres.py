@@ -1,4 +1,4 @@
-"""Used budgets of rollouts in Postgres."""
+"""Used budgets of rollouts in Postgres, and the tokens among them that no outcome counts."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -9,8 +9,10 @@ from proctor.values.rollout import BudgetUse, EarlierUse
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
+from services.scheduler.planning.shard import MissingSample, Shard
 from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS, BudgetReport
 from services.scheduler.runs.lifecycle.postgres_rows import from_json, to_json
+from services.scheduler.runs.lifecycle.run import Run
 
 
 class PostgresBudgets:
@@ -40,6 +42,37 @@ class PostgresBudgets:
             max_executions=MAX_EXECUTIONS,
         )
         return _earlier(rows) if rows else None
+
+
+class PostgresRolloutUse:
+    """Tokens of rollouts as the leader counts them, from the budgets that workers have reported."""
+
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def has_any(self, run: Run) -> bool:
+        return bool(await self._session.fetchval("find_budget_use", run_id=run.run_id, epoch=run.epoch))
+
+    async def settle(self, run: Run, missing: Sequence[MissingSample]) -> bool:
+        is_over: bool = await self._session.fetchval(
+            "settle_unscored_use",
+            run_id=run.run_id,
+            epoch=run.epoch,
+            samples=[item.sample for item in missing],
+            rollouts=[item.rollout for item in missing],
+        )
+        return is_over
+
+    async def unscored(self, run: Run, in_flight: Sequence[Shard] = ()) -> TokenUsage:
+        keys = [(sample, shard.rollout) for shard in in_flight for sample in shard.samples]
+        rows = await self._session.fetch(
+            "sum_unscored_use",
+            run_id=run.run_id,
+            epoch=run.epoch,
+            samples=[sample for sample, _ in keys],
+            rollouts=[rollout for _, rollout in keys],
+        )
+        return TokenUsage(**{row["kind"]: row["tokens"] for row in rows})
 
 
 def _earlier(rows: Sequence[asyncpg.Record]) -> EarlierUse:

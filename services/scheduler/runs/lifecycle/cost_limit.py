@@ -3,10 +3,8 @@
 import math
 
 from proctor.values.run import RunCounts
-from proctor.values.usage import TokenUsage
+from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.scheduler.runs.lifecycle.run import Run, RunError
-
-_NOTHING = TokenUsage()
 
 
 def cost_of(run: Run, counts: RunCounts | None) -> float | None:
@@ -14,18 +12,17 @@ def cost_of(run: Run, counts: RunCounts | None) -> float | None:
     return run.price.cost(counts.usage) if run.price and counts else None
 
 
-def limit_problem(run: Run, counts: RunCounts | None) -> RunError | None:
-    """Why a run that still misses answers may ask for no more."""
-    cost = cost_of(run, counts)
-    if run.order.max_cost is None or cost is None or run.price is None or counts is None:
+def limit_problem(run: Run, counts: RunCounts | None, unscored: TokenUsage = NO_TOKENS) -> RunError | None:
+    """Why a run that still misses answers may ask for no more. `unscored` tokens are in no outcome."""
+    if run.order.max_cost is None or run.price is None or counts is None:
         return None
-    if cost >= run.order.max_cost:
+    if run.price.cost(counts.usage.plus(unscored)) >= run.order.max_cost:
         # Without what it has cost: answers that are on their way are still recorded and counted.
         message = f"Resource limits exceeded (cost): the run has reached its max_cost of {_limit(run)}"
         advice = "What was recorded stays; order it again with a higher max_cost."
         return RunError("COST_LIMIT_REACHED", f"{message}. {advice}")
     # Answers without usage cost 0 by our count, so the run would never reach its limit.
-    if _asked_answers(run, counts) > 0 and counts.usage == _NOTHING and run.price.is_above_zero:
+    if _asked_answers(run, counts) > 0 and counts.usage == NO_TOKENS and run.price.is_above_zero:
         message = f"The cost limit cannot be kept: {run.order.model} does not report how many tokens it used"
         return RunError("UNSUPPORTED", f"{message}. Order the run without max_cost.")
     return None

@@ -1,6 +1,7 @@
 """Used budgets of rollouts: recorded where the worker was sent them, and carried to the next execution."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -15,10 +16,17 @@ from proctor.v1.work_messages_pb2 import (
     ReportBudgetUseResponse,
 )
 from proctor.values import messaging
+from proctor.values.run import RunId
+from proctor.values.usage import TokenUsage as TokenUsageValue
 from proctor.wire.proofs import DispatchedShard
 from services.common.nats.connection import connect_nats
+from services.common.postgres import PostgresSession, connect_pool
+from services.scheduler.planning.shard import MissingSample, Shard
+from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS
+from services.scheduler.rollouts.budgets.postgres import PostgresRolloutUse
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created
+from tests.fakes.scheduler.stores import new_run
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,6 +45,13 @@ async def connection(harness: BatchHarness) -> AsyncIterator[Client]:
     connection = await connect_nats(harness.nats, "worker")
     yield connection
     await connection.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def use(harness: BatchHarness) -> AsyncIterator[PostgresRolloutUse]:
+    pool = await connect_pool(harness.postgres, schema=SCHEMA)
+    yield PostgresRolloutUse(PostgresSession(pool, QUERIES))
+    await pool.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -133,6 +148,33 @@ async def test_a_finished_run_has_no_budget(
     answer = await report(connection, request(run_id))
     assert answer.is_refused
     assert "its run is finished" in answer.problem
+
+
+async def test_tokens_without_an_outcome_are_summed_up(
+    harness: BatchHarness, connection: Client, run_id: str, use: PostgresRolloutUse
+) -> None:
+    run = replace(new_run(), run_id=RunId(run_id), epoch=1)
+    assert not await use.has_any(run)
+    await report(connection, request(run_id, used=used(3, 100)))
+    await report(connection, request(run_id, SECOND, used=used(2, 10)))
+    await report(connection, request(run_id, uuid4().hex, sample=3, used=used(1, 7)))
+    assert await use.has_any(run)
+    assert await use.unscored(run) == TokenUsageValue()
+    in_flight = [Shard(7, 0, 1, [4], 1)]
+    assert await use.unscored(run, in_flight) == TokenUsageValue(prompt_tokens=110)
+    assert await use.unscored(run, [Shard(7, 0, 2, [4], 1)]) == TokenUsageValue()
+    # Its worker ends both rollouts, and one of them still has an outcome.
+    assert not await use.settle(run, [MissingSample(3, 1), MissingSample(4, 1)])
+    for execution, tokens in ((FIRST, 100), (SECOND, 15)):
+        sent = request(run_id, execution, used=used(3, tokens), is_left=True)
+        assert not (await report(connection, sent)).problem
+    assert await use.settle(run, [MissingSample(4, 1)])
+    assert await use.unscored(run) == TokenUsageValue(prompt_tokens=115)
+    # It stays that of the run in its next epoch.
+    assert await use.unscored(replace(run, epoch=2)) == TokenUsageValue(prompt_tokens=115)
+    assert not await use.has_any(replace(run, epoch=2))
+    await harness.change_run(run_id, state="cancelled", is_closed=True)
+    assert (await report(connection, request(run_id, used=used(4, 200), is_left=True))).is_refused
 
 
 async def test_a_rollout_does_not_begin_without_end(connection: Client, run_id: str) -> None:

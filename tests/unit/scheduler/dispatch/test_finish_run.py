@@ -7,6 +7,7 @@ import pytest
 
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState
+from proctor.values.usage import TokenUsage
 from services.common.errors import DomainError, ErrorKind, RemoteError
 from services.scheduler.limits.queue_limits import LimitChanges
 from services.scheduler.planning.ports import ClosingProgress
@@ -26,9 +27,9 @@ class LosingRecord(InMemoryRecord):
     lost: DomainError | None = AWAY
 
     async def close_run(
-        self, run: Run, state: RunState, *, allow_partial: bool
+        self, run: Run, state: RunState, *, allow_partial: bool, unscored: TokenUsage
     ) -> RunCounts | ClosingProgress | None:
-        counts = await super().close_run(run, state, allow_partial=allow_partial)
+        counts = await super().close_run(run, state, allow_partial=allow_partial, unscored=unscored)
         if self.lost:
             raise self.lost
         return counts
@@ -104,14 +105,14 @@ class SlowRecord(InMemoryRecord):
         self.given_up: list[float] = []
 
     async def close_run(
-        self, run: Run, state: RunState, *, allow_partial: bool
+        self, run: Run, state: RunState, *, allow_partial: bool, unscored: TokenUsage
     ) -> RunCounts | ClosingProgress | None:
         if state is RunState.CANCELLED:
             # Results gives figures up that it still computes.
             self.given_up, self.shares = self.shares, []
         if self.shares:
             return ClosingProgress(self.shares.pop(0))
-        return await super().close_run(run, state, allow_partial=allow_partial)
+        return await super().close_run(run, state, allow_partial=allow_partial, unscored=unscored)
 
 
 async def test_run_whose_figures_take_long_shows_how_far_they_are_and_leaves_its_slot() -> None:

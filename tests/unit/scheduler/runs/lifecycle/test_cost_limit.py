@@ -7,6 +7,7 @@ import pytest
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.errors import InvalidParameter
+from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.pricing.price_list import PriceList
 from services.scheduler.pricing.resolve_price import NoPrice, NoPriceElsewhere
 from services.scheduler.runs.lifecycle.cost_limit import affordable_samples
@@ -84,6 +85,51 @@ async def test_a_limit_that_no_token_counts_can_keep_stops_the_run() -> None:
     assert run.error is not None
     assert run.error.reason == "UNSUPPORTED"
     assert MODEL in run.error.message
+
+
+async def begun_rollouts(harness: SchedulerHarness, **order: object) -> tuple[Run, DriveRun]:
+    """A run whose shards are sent, and whose tasks are those of agents."""
+    run, driver = await harness.start(toy_order(**order))
+    await harness.advance(driver, 2)
+    harness.runs.tasks[run.run_id] = tuple(
+        replace(task, is_of_rollouts=True) for task in harness.runs.tasks[run.run_id]
+    )
+    driver.reset()
+    return run, driver
+
+
+async def test_rollouts_in_flight_count_against_the_limit() -> None:
+    """One may cost more than the whole run may, before any has an outcome."""
+    harness = priced_stand()
+    run, driver = await begun_rollouts(harness, max_cost=70)
+    harness.rollout_use.tokens = TokenUsage(6999, 0)
+    await harness.advance(driver, 2)
+    assert (await harness.runs.get(run.run_id)).state is RunState.RUNNING
+    harness.rollout_use.tokens = TokenUsage(7000, 0)
+    await harness.advance(driver, 1)
+    failed = await harness.runs.get(run.run_id)
+    assert failed.error is not None
+    assert failed.error.reason == "COST_LIMIT_REACHED"
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_tokens_of_rollouts_that_were_broken_off_are_those_of_the_run(*, is_cancelled: bool) -> None:
+    harness = priced_stand()
+    harness.rollout_use.questions_to_leave = 2
+    run, driver = await begun_rollouts(harness, max_cost=70)
+    harness.rollout_use.tokens = TokenUsage(7100, 20)
+    if is_cancelled:
+        await harness.changing.cancel(run.run_id, OPERATOR)
+    # Workers leave their rollouts some steps after they learn of the end of the run.
+    assert not await harness.advance(driver, 2)
+    assert await harness.advance(driver, 5)
+    ended = await harness.runs.get(run.run_id)
+    assert ended.state is (RunState.CANCELLED if is_cancelled else RunState.FAILED)
+    assert len(harness.rollout_use.missing) == ended.total
+    assert ended.final_counts is not None
+    assert ended.final_counts.usage == TokenUsage(7100, 20)
+    with pytest.raises(CostLimitStays):
+        await harness.changing.retry(run.run_id, OPERATOR)
 
 
 async def test_a_limit_needs_a_price() -> None:
