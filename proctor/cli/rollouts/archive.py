@@ -29,11 +29,7 @@ class PackedTasks:
 def packed(entries: Sequence[TaskEntry]) -> PackedTasks:
     """Raises Refused for folders that cannot be read."""
     names = _names([entry.folder for entry in entries])
-    overrides = {
-        name: json.dumps(values)
-        for name, entry in zip(names, entries, strict=True)
-        if (values := _overrides(entry))
-    }
+    overrides = {name: json.dumps(_overrides(entry)) for name, entry in zip(names, entries, strict=True)}
     return PackedTasks(_archive(names, entries), overrides)
 
 
@@ -57,7 +53,10 @@ def order_of(
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """Names of their folders, each once. They have the order of the entries, as the suite's tasks."""
+    """Names of their folders, each once. They have the order of the entries, as the suite's tasks.
+
+    What the folders are called where they lie is said beside them: no task has its name from the order.
+    """
     width = len(str(len(folders)))
     return [f"{number:0{width}}-{folder.resolve().name}" for number, folder in enumerate(folders, 1)]
 
@@ -75,7 +74,7 @@ def _overrides(entry: TaskEntry) -> dict[str, Any]:
         values["environment_variables"] = {**values.get("environment_variables", {}), **entry.variables}
     if entry.image:
         values["image"] = entry.image
-    return values
+    return {**values, "folder": entry.folder.resolve().name}
 
 
 def _archive(names: Sequence[str], entries: Sequence[TaskEntry]) -> bytes:

@@ -32,6 +32,8 @@ _TASK_KEYS = {
     "image",
 }
 _KINDS = tuple(AgentKind)
+# Each makes a folder the folder of a task.
+_TASK_FILES = ("tb_meta.json", "task.toml", "task.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,9 @@ def read_config(path: Path) -> RolloutsConfig:
     if not isinstance(listed, list) or not listed:
         raise Refused(f"{path}: tasks is missing: write [[tasks]] with prepared_dir and model.")
     folders = _Folders(path)
-    entries = [_entry(folders, number, fields) for number, fields in enumerate(listed, 1)]
+    entries = [
+        entry for number, fields in enumerate(listed, 1) for entry in _entries(folders, number, fields)
+    ]
     return RolloutsConfig(
         path=path,
         name=_text(path, document, "name", path.stem),
@@ -155,6 +159,21 @@ class _Folders:
             atexit.register(shutil.rmtree, into, ignore_errors=True)
             self.written[key] = export_folder(repository, revision, named, into)
         return self.written[key].path, str(self.written[key])
+
+
+def _entries(folders: _Folders, number: int, fields: Any) -> Sequence[TaskEntry]:
+    """The entry, or one for each task where its folder is one of task folders."""
+    entry = _entry(folders, number, fields)
+    if _is_task(entry.folder):
+        return [entry]
+    inner = sorted(path for path in entry.folder.iterdir() if _is_task(path)) if entry.folder.is_dir() else []
+    source = entry.source and f"{entry.source}/"
+    named = [(path, source and f"{source}{path.name}") for path in inner]
+    return [replace(entry, folder=path, source=shown) for path, shown in named] or [entry]
+
+
+def _is_task(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _TASK_FILES)
 
 
 def _entry(folders: _Folders, number: int, fields: Any) -> TaskEntry:

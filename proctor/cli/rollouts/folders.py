@@ -33,12 +33,15 @@ class OrderedRun:
 
 @dataclass(slots=True)
 class RolloutFolders:
-    """`root` is the data folder. The manifest is replaced as a whole, so a crash leaves the one before."""
+    """`root` is the data folder. The manifest is replaced as a whole, so a crash leaves the one before.
+
+    `config` is the path of the configuration, or the facts of an order whose configuration is elsewhere.
+    """
 
     root: Path
     name: str
     stamp: str
-    config: Mapping[str, Any]
+    config: str | Mapping[str, Any]
     runs: list[OrderedRun] = field(default_factory=list)
     results: dict[int, dict[str, Any]] = field(default_factory=dict)
 
@@ -52,6 +55,11 @@ class RolloutFolders:
 
     def rollout_id(self, number: int) -> str:
         return f"{self.stamp}-{number}"
+
+    def save_configuration(self, document: Mapping[str, Any]) -> None:
+        """What the configuration said when it was ordered: its file may change."""
+        path = self.root / "rollouts" / "temp" / f"rollout_{self.name}__{self.stamp}.json"
+        _write_whole(path, json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
 
     def save(self) -> None:
         document = {

@@ -58,7 +58,7 @@ async def run(
     """Order rollouts of tasks, follow them, and write a folder for each. Ctrl-C leaves them going."""
     read = read_config(config)
     stamp = time.strftime(STAMP_FORM, time.gmtime())
-    folders = RolloutFolders(data, read.name, stamp, read.document)
+    folders = RolloutFolders(data, read.name, stamp, str(config))
     for line in _opening_lines(config, read, folders, verbose):
         say(session.terminal.progress, line)
     groups = await _uploaded(session.client, read)
@@ -66,6 +66,7 @@ async def run(
         await _check(session, read, groups)
     for order_id in await _order(session.client, read, groups, folders):
         print_page(session, f"rollouts/{order_id}")
+    folders.save_configuration(read.document)
     folders.save()
     ended = await _follow(session, folders, verbose)
     return _report(session.terminal, folders, ended)

@@ -3,14 +3,16 @@
 Nothing is unpacked, no link is followed, and what is read has a budget of files and bytes.
 """
 
+import hashlib
 import io
+import json
 import os
 import stat
 import tarfile
 import zlib
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -40,6 +42,8 @@ _ARCHIVES = (".tar.gz", ".tgz")
 _OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BROKEN = (tarfile.TarError, ValueError, LookupError)
 _LINK = "it is a link. Put a copy of the file there."
+# Of the value of a variable in the name of a task.
+_MAX_SHOWN = 40
 # Not part of a task, wherever they lie.
 _PASSED_OVER = frozenset({".git", "__pycache__", ".DS_Store"})
 
@@ -92,18 +96,72 @@ def _read_all(name: str, files: Files, overrides: OverridesByFolder) -> TaskFold
         raise NoTasks(path=name)
     for other in overrides.keys() - {folder.name for folder in folders}:
         raise InvalidTask(other, "overrides", "there is no such folder.")
-    tasks: dict[str, RolloutTask] = {}
+    found: list[_Found] = []
     faults = []
     for folder in folders:
+        own = overrides.get(folder.name)
+        # Packed under another name, such as one with a number.
+        named = replace(folder, name=own.folder) if own and own.folder else folder
         try:
-            task = _read(folder, overrides.get(folder.name))
-            if task.task_id in tasks:
-                raise InvalidTask(folder.name, "task", f"the id {task.task_id!r} is there twice.")
+            found.append(_Found(named.name, _read(named, own), own or Overrides()))
         except TaskError as error:
-            faults.append(TaskFault(folder.name, error))
+            faults.append(TaskFault(named.name, error))
+    tasks, repeated = _named_apart(found)
+    return TaskFolders(tuple(tasks), (*faults, *repeated), tuple(others))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A task as it was read, with the overrides of its order."""
+
+    folder: str
+    task: RolloutTask
+    overrides: Overrides
+
+
+def _named_apart(found: Sequence[_Found]) -> tuple[list[RolloutTask], list[TaskFault]]:
+    """Tasks of one id are named by the variables that they differ in, whatever their order is."""
+    by_id: defaultdict[str, list[_Found]] = defaultdict(list)
+    for each in found:
+        by_id[each.task.task_id].append(each)
+    tasks: dict[str, RolloutTask] = {}
+    faults: list[TaskFault] = []
+    for each in found:
+        task_id = each.task.task_id + _difference(each, by_id[each.task.task_id])
+        if task_id in tasks:
+            problem = f"the id {task_id!r} is there twice."
+            faults.append(TaskFault(each.folder, InvalidTask(each.folder, "task", problem)))
         else:
-            tasks[task.task_id] = task
-    return TaskFolders(tuple(tasks.values()), tuple(faults), tuple(others))
+            tasks[task_id] = replace(each.task, task_id=task_id)
+    return list(tasks.values()), faults
+
+
+def _difference(one: _Found, same_id: Sequence[_Found]) -> str:
+    """The variables of the order that not all of them have, else a digest of what it overrides."""
+    if len(same_id) == 1:
+        return ""
+    variables = [dict(each.overrides.variables or {}) for each in same_id]
+    own = one.overrides.variables or {}
+    names = sorted(name for name in own if any(each.get(name) != own[name] for each in variables))
+    shown = ", ".join(f"{name}={_shown(own[name])}" for name in names)
+    is_one = len({_digest(each.overrides) for each in same_id}) == 1
+    parts = [part for part in (shown, "" if is_one else _digest(one.overrides)) if part]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _digest(overrides: Overrides) -> str:
+    """Of all but the variables; "" where nothing else is overridden."""
+    rest = replace(overrides, variables=None, injected=overrides.injected or None, folder="", notes=())
+    return "" if rest == Overrides() else _short(json.dumps(asdict(rest), sort_keys=True))
+
+
+def _shown(value: str) -> str:
+    """A name is one line of a table."""
+    return value if value.isprintable() and len(value) <= _MAX_SHOWN else _short(value)
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _read(folder: TaskFolder, overrides: Overrides | None) -> RolloutTask:

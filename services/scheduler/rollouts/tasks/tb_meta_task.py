@@ -27,12 +27,16 @@ _OVERRIDE_KEYS = (
     "environment_variables",
     "repo",
     "image",
+    "folder",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Changes of a task. Those of the task's own overrides.json win over those of an order."""
+    """Changes of a task. Those of the task's own overrides.json win over those of an order.
+
+    `folder` names the task's folder where an order packs it under another name.
+    """
 
     remove_paths: tuple[str, ...] = ()
     injected: Mapping[str, str] | None = None
@@ -40,6 +44,7 @@ class Overrides:
     variables: Mapping[str, str] | None = None
     image: str = ""
     notes: tuple[str, ...] = ()
+    folder: str = ""
 
 
 def read_overrides(task: str, file: str, values: Mapping[str, object]) -> Overrides:
@@ -63,6 +68,7 @@ def read_overrides(task: str, file: str, values: Mapping[str, object]) -> Overri
         fields.variables("environment_variables"),
         checked_image(fields, "image"),
         tuple(fields.notes),
+        fields.text("folder", ""),
     )
 
 

@@ -63,12 +63,30 @@ def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) ->
         "environment_variables": {"A": "entry", "B": "file"},
         "lm_instructions": "Do it.",
         "image": "python:3.13",
+        "folder": "a",
     }
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(tasks.archive))) as tar:
         names = set(tar.getnames())
     assert f"{folder}/tb_meta.json" in names
     # The task's own overrides do not apply, and the history of git is not sent.
     assert not any("overrides.json" in name or ".git" in name for name in names)
+
+
+def test_a_folder_of_task_folders_is_an_entry_for_each_task(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        tb_meta_folder(tmp_path / "many" / name)
+    write(tmp_path / "many", {"README.md": "", "shared/data.txt": ""})
+    config = read_config(written(tmp_path, ENTRY.replace('"a"', '"many"') + "rollouts = 2\n"))
+    assert [entry.folder.name for entry in config.entries] == ["a", "b"]
+    assert config.total == 4
+    [group] = config.groups()
+    assert list(packed(group.entries).overrides_json) == ["1-a", "2-b"]
+
+
+def test_a_folder_without_a_task_is_left_to_the_reader_of_tasks_to_refuse(tmp_path: Path) -> None:
+    write(tmp_path / "none", {"README.md": ""})
+    [entry] = read_config(written(tmp_path, ENTRY.replace('"a"', '"none"'))).entries
+    assert entry.folder.name == "none"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Sets of task folders: unknown keys are noted, and all folders that cannot be read are named at once."""
 
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,47 @@ def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
     tb_meta_folder(tmp_path / "b")
     with pytest.raises(InvalidTask, match="there twice"):
         read_path(tmp_path).sound()
+
+
+FORMS = (tb_meta_folder, harbor_folder, terminal_bench_folder)
+
+
+def ids_of(folder: Path, by_folder: Mapping[str, Mapping[str, object]]) -> list[str]:
+    overrides = {name: read_overrides(name, "order", values) for name, values in by_folder.items()}
+    return [task.task_id for task in read_path(folder, overrides).sound()]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_task_with_other_variables_is_two_tasks_whatever_their_order_is(
+    tmp_path: Path, form: Callable[[Path], Path]
+) -> None:
+    for number in ("1", "2"):
+        form(tmp_path / f"{number}-doubling")
+    short, long = (
+        {"folder": "doubling", "environment_variables": {"TIMEOUT_SEC": n, "A": "b"}} for n in ("60", "90")
+    )
+    expected = ["doubling (TIMEOUT_SEC=60)", "doubling (TIMEOUT_SEC=90)"]
+    assert ids_of(tmp_path, {"1-doubling": short, "2-doubling": long}) == expected
+    assert ids_of(tmp_path, {"1-doubling": long, "2-doubling": short}) == expected[::-1]
+    plain = {"folder": "doubling", "environment_variables": {"A": "b"}}
+    named = ["doubling", "doubling (TIMEOUT_SEC=90)"]
+    assert ids_of(tmp_path, {"1-doubling": plain, "2-doubling": long}) == named
+    with pytest.raises(InvalidTask, match="there twice"):
+        ids_of(tmp_path, {"1-doubling": short, "2-doubling": dict(short)})
+
+
+def test_one_task_with_other_instructions_is_two_tasks(tmp_path: Path) -> None:
+    for name in "ab":
+        tb_meta_folder(tmp_path / name)
+    changed, other = ({"lm_instructions": text} for text in ("Do it.", "Do it well."))
+    first, second = ids_of(tmp_path, {"a": changed, "b": other})
+    assert first.partition(" ")[0] == second.partition(" ")[0] == "doubling"
+    assert ids_of(tmp_path, {"a": other, "b": changed}) == [second, first]
+    assert ids_of(tmp_path, {"b": changed}) == ["doubling", first]
+
+
+def test_a_value_that_is_no_line_is_named_by_its_digest(tmp_path: Path) -> None:
+    for name in "ab":
+        tb_meta_folder(tmp_path / name)
+    [_, named] = ids_of(tmp_path, {"b": {"environment_variables": {"A": "x\ny"}}})
+    assert re.fullmatch(r"doubling \(A=[0-9a-f]{8}\)", named)
