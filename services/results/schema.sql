@@ -47,6 +47,11 @@ CREATE TABLE closed_runs (
 );
 CREATE INDEX closed_runs_without_baselines ON closed_runs USING btree (closed_at) WHERE ((baselines IS NULL) AND (state = 'completed'::text));
 
+CREATE TABLE deleted_runs (
+    run_id uuid NOT NULL,
+    CONSTRAINT deleted_runs_pkey PRIMARY KEY (run_id)
+);
+
 CREATE TABLE deleted_sample_sets (
     sample_set_id uuid NOT NULL,
     CONSTRAINT deleted_sample_sets_pkey PRIMARY KEY (sample_set_id)

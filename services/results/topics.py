@@ -42,6 +42,7 @@ from services.results.leaderboard.wiring import (
     make_leased_runs,
 )
 from services.results.leases.postgres import PostgresLeases
+from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
@@ -60,6 +61,8 @@ from services.results.summaries.wiring import make_close_run, make_record_api, m
 
 # Unused sets are kept for hours (`KEEP_UNUSED`): minutes more do not matter.
 SWEEP_SECONDS = 300.0
+# A look is one query; users wait for nothing that it deletes.
+DELETE_SECONDS = 5.0
 # Both are often, since the pages of a run that just ended show them; a look is one query.
 BASELINE_SECONDS = 2.0
 COMPARE_SECONDS = 1.0
@@ -93,6 +96,7 @@ class Topics:
     apis: Mapping[str, Registration]
     consumer: NatsOutcomeConsumer
     unused_sets: DeleteUnusedSets
+    delete_run: DeleteRunRecord
     add_baselines: AddBaselines
     compare_peers: ComparePeers
     compare_pending: ComparePending
@@ -102,6 +106,7 @@ class Topics:
         return {
             CONSUMING: self.consumer.run(),
             "delete sample sets": every(SWEEP_SECONDS, self._delete_unused_sets, name="delete sample sets"),
+            "delete outcomes": every(DELETE_SECONDS, self.delete_run.sweep, name="delete outcomes"),
             "add baselines": every(BASELINE_SECONDS, self.add_baselines.add, name="add baselines"),
             "compare peers": every(COMPARE_SECONDS, self.compare_peers.compare, name="compare peers"),
             "compare pending": every(COMPARE_SECONDS, self.compare_pending.compare, name="compare pending"),
@@ -136,8 +141,9 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
     leases = PostgresLeases(session=work, holder=str(uuid4()))
     leased_runs = make_leased_runs(work, leases)
     close_run = make_close_run(settings, stores, leases, clock)
+    delete_run = DeleteRunRecord(records=stores.records, outcomes=stores.outcomes)
     apis = {
-        grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run).register,
+        grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run, delete_run).register,
         **_user_apis(connections.reads, processes, compare_pending, close_run, clock),
     }
     return Topics(
@@ -148,6 +154,7 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
             sample_sets=stores.sample_sets,
             keep_staged=timedelta(seconds=settings.staged_retention_seconds),
         ),
+        delete_run=delete_run,
         add_baselines=make_add_baselines(
             work, stores, leased_runs, calls=processes.calls, scorer=processes.scorer
         ),

@@ -97,7 +97,7 @@ class Topics:
             "finish batches": self.batches.leader.lead(token),
             **self.uploads.leader_loops(),
             **self.rollouts.leader_loops(),
-            "delete records of deleted runs": self.runs.delete.lead(),
+            "delete rests of deleted runs": self.runs.delete.lead(),
             "delete old changes": self.changes.cleanup.lead(),
         }
 

@@ -103,6 +103,9 @@ CREATE TABLE run_records (
     compared_epoch integer NOT NULL DEFAULT 0
 );
 
+-- Runs that are deleted, whose outcomes are still to be deleted: a few at a time, and on after a kill.
+CREATE TABLE deleted_runs (run_id uuid PRIMARY KEY);
+
 -- Completed runs that wait to be compared.
 CREATE INDEX run_records_to_compare ON run_records (frozen_at) WHERE state = 'completed' AND compared_epoch < epoch;
 

@@ -12,10 +12,11 @@ class DeleteRunRecord:
     outcomes: OutcomeStore
 
     async def delete(self, run_id: str) -> None:
-        """Deletes the record first: from then on no outcome of the run is accepted.
-
-        A call that was killed is completed by the next one.
-        """
+        """Deletes the record: no list has the run, and no outcome is accepted for it. `sweep` goes on."""
         await self.records.delete(run_id)
-        # Possibly millions of rows; see `delete_outcomes`, which deletes only where the record is gone.
-        await self.outcomes.delete(run_id)
+
+    async def sweep(self) -> None:
+        """Deletes the outcomes of deleted runs, possibly millions. The next sweep goes on after a kill."""
+        for run_id in await self.records.deleted():
+            await self.outcomes.delete(run_id)
+            await self.records.delete_deletion(run_id)

@@ -55,3 +55,11 @@ class RunRecordStore(Protocol):
     async def delete(self, run_id: str) -> None:
         """Deletes the record and all that refers to it; its outcomes stay, and no more are accepted."""
         ...
+
+    async def deleted(self) -> Sequence[str]:
+        """Some of the deleted runs whose outcomes may still be stored."""
+        ...
+
+    async def delete_deletion(self, run_id: str) -> None:
+        """Called once the outcomes of a deleted run are deleted."""
+        ...

@@ -28,6 +28,7 @@ from services.results.samples.errors import SampleSetNotFound
 
 # Each is deleted in a transaction of its own; the rest comes with the next sweep.
 SETS_AT_A_TIME = 100
+RUNS_AT_A_TIME = 100
 # How columns of JSON are written and read.
 SCORING = TypeAdapter(TaskScoring)
 PROVENANCE = TypeAdapter(TaskProvenance)
@@ -96,11 +97,20 @@ class PostgresRunRecords:
 
     async def delete(self, run_id: str) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
+            # In the same transaction as the deletion: the sweep follows, also after a crash here.
+            await transaction.execute("add_deleted_run", run_id=run_id)
             await transaction.execute("delete_run_record", run_id=run_id)
             await transaction.execute("delete_task_counts", run_id=run_id)
             await transaction.execute("delete_shard_counts", run_id=run_id)
 
         await self._session.run(delete)
+
+    async def deleted(self) -> Sequence[str]:
+        rows = await self._session.fetch("list_deleted_runs", limit=RUNS_AT_A_TIME)
+        return [row["run_id"] for row in rows]
+
+    async def delete_deletion(self, run_id: str) -> None:
+        await self._session.execute("delete_deleted_run", run_id=run_id)
 
     async def delete_unused_sets(self, kept_for: timedelta) -> int:
         seconds = kept_for.total_seconds()

@@ -58,6 +58,15 @@ ORDER BY task_index;
 -- name: delete_run_record: Delete a run with its tasks, figures and comparisons; waits for recorders under way
 DELETE FROM run_records WHERE run_id = :run_id;
 
+-- name: add_deleted_run: Record that outcomes of a deleted run may still be stored
+INSERT INTO deleted_runs (run_id) VALUES (:run_id) ON CONFLICT (run_id) DO NOTHING;
+
+-- name: list_deleted_runs: Return deleted runs whose outcomes may still be stored
+SELECT run_id::text AS run_id FROM deleted_runs LIMIT :limit::integer;
+
+-- name: delete_deleted_run: Delete the row of a deleted run whose outcomes are deleted as well
+DELETE FROM deleted_runs WHERE run_id = :run_id;
+
 -- name: delete_task_counts: Delete the counts of a run whose record is gone
 DELETE FROM task_counts WHERE run_id = :run_id;
 

@@ -28,7 +28,9 @@ def make_close_run(settings: ResultsSettings, stores: Stores, leases: LeaseStore
     )
 
 
-def make_record_api(session: PostgresSession, stores: Stores, close_run: CloseRun) -> GrpcRecordApi:
+def make_record_api(
+    session: PostgresSession, stores: Stores, close_run: CloseRun, delete_run: DeleteRunRecord
+) -> GrpcRecordApi:
     """The API that the scheduler calls."""
     records, outcomes = stores.records, stores.outcomes
     return GrpcRecordApi(
@@ -41,7 +43,7 @@ def make_record_api(session: PostgresSession, stores: Stores, close_run: CloseRu
         reuse_answers=ReuseAnswers(
             records=records, outcomes=outcomes, answers=PostgresReuse(session=session)
         ),
-        delete_run=DeleteRunRecord(records=records, outcomes=outcomes),
+        delete_run=delete_run,
     )
 
 

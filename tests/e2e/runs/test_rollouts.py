@@ -17,7 +17,9 @@ from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from proctor.v1.artifact_service_pb2 import Artifact, ListArtifactsRequest, ReadArtifactRequest
 from proctor.v1.rollout_service_pb2 import GetRolloutsOrderRequest, ListRolloutsOrdersRequest
 from proctor.v1.scheduler_service_pb2 import DeleteRunRequest, ListRunsRequest
+from services.scheduler.runs.lifecycle.change_state import SWEEP_AFTER, SWEEP_SECONDS
 from tests.e2e.harness.run_ends import all_outcomes, ended
+from tests.fakes.eventually import eventually
 from tests.fakes.stack.command_line import CommandLine
 from tests.harness.rollout_orders import MEND, SPOIL, archive, harbor_tasks, rollouts_order
 from tests.harness.rollout_tasks import harbor_folder, tb_meta_folder
@@ -102,7 +104,10 @@ async def test_artifacts_lie_in_the_object_store_until_their_run_is_deleted(
     folder = stack.stack.options.state_dir / "objects" / "runs" / run_id
     assert folder.is_dir()
     await stack.client.runs.DeleteRun(DeleteRunRequest(run_id=run_id))
-    assert not [path for path in folder.rglob("*") if path.is_file()]
+    limit_seconds = 2 * (SWEEP_AFTER.total_seconds() + SWEEP_SECONDS)
+    await eventually(
+        lambda: not any(path.is_file() for path in folder.rglob("*")), "the sweep deletes them", limit_seconds
+    )
 
 
 @pytest.mark.parametrize(("kind", "score"), [("ORACLE", 1.0), ("NONE", 0.25)])

@@ -45,6 +45,7 @@ class MemoryRows:
 
     samples: dict[str, dict[int, StoredSample]] = field(default_factory=dict)
     touched: dict[str, datetime] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
     committed: dict[str, SampleSet] = field(default_factory=dict)
     records: dict[str, RunRecord] = field(default_factory=dict)
     outcomes: dict[Key, ScoredOutcome] = field(default_factory=dict)
@@ -118,11 +119,9 @@ class MemorySampleSets:
         return counts.pop() if len(counts) == 1 else 0
 
     async def delete_staged(self, kept_for: timedelta) -> int:
-        touched_before = _now() - kept_for
-        staged = self._rows.samples.keys() - self._rows.committed.keys()
-        leftovers = [
-            sample_set_id for sample_set_id in staged if self._rows.touched[sample_set_id] < touched_before
-        ]
+        rows, touched_before = self._rows, _now() - kept_for
+        staged = rows.samples.keys() - rows.committed.keys()
+        leftovers = [each for each in staged if rows.touched[each] < touched_before]
         for sample_set_id in leftovers:
             del self._rows.samples[sample_set_id]
         return len(leftovers)
@@ -199,16 +198,21 @@ class MemoryRunRecords:
         rows, touched_before = self._rows, _now() - kept_for
         used = {task.sample_set_id for record in rows.records.values() for task in record.plan.tasks}
         sets = {kept.sample_set_id for kept in rows.committed.values()}
-        unused = {
-            sample_set_id for sample_set_id in sets - used if rows.touched[sample_set_id] < touched_before
-        }
+        unused = {each for each in sets - used if rows.touched[each] < touched_before}
         for name in [name for name, kept in rows.committed.items() if kept.sample_set_id in unused]:
             del rows.committed[name]
             del rows.samples[name]
         return len(unused)
 
+    async def deleted(self) -> Sequence[str]:
+        return list(self._rows.deleted)
+
+    async def delete_deletion(self, run_id: str) -> None:
+        self._rows.deleted.discard(run_id)
+
     async def delete(self, run_id: str) -> None:
         rows = self._rows
+        rows.deleted.add(run_id)
         for table in (rows.records, rows.closed, rows.run_baselines, rows.environments):
             table.pop(run_id, None)
         for key in [key for key in rows.summaries if key[0] == run_id]:

@@ -114,7 +114,8 @@ class SchedulerHarness:
             self.aliases,
         )
         self.changing = ChangeState(self.runs, self.controls, self.clock)
-        self.deleting = DeleteRun(self.runs, self.record, NoArtifacts(), self.clock)
+        self.artifacts = NoArtifacts()
+        self.deleting = DeleteRun(self.runs, self.record, self.artifacts, self.clock)
         self.counting = CountRuns(self.record, self.tracker, self.registry, self.clock)
         self.showing = ShowRun(self.runs, self.counting, self.forecasts, NoChanges())
         self.listing = self.listing_by(self.forecasts)

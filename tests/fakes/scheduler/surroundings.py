@@ -289,10 +289,13 @@ def _counts_of(task: PlannedTask, failures: dict[tuple[int, int], str]) -> tuple
 
 
 class NoArtifacts:
-    """The deletion of artifacts where no worker stored any."""
+    """The deletion of artifacts where no worker stored any; notes the runs."""
+
+    def __init__(self) -> None:
+        self.deleted: list[RunId] = []
 
     async def delete(self, run_id: RunId) -> None:
-        """Nothing is there."""
+        self.deleted.append(run_id)
 
 
 def slot_seconds(run: Run) -> float:

@@ -1,16 +1,18 @@
 """Deletion of a run leaves nothing, and its sample sets not for long. In memory and in Postgres."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 
+from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.outcome import OutcomeBatch
-from services.results.outcomes.postgres import DELETED_AT_A_TIME
+from services.results.outcomes.postgres import DELETED_AT_A_TIME, PostgresOutcomes
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.delete_unused_sets import DeleteUnusedSets
 from services.results.runs.run_plan import RunPlan
@@ -153,18 +155,30 @@ async def test_nothing_of_a_deleted_run_stays_in_any_table(session: PostgresSess
     plan = await recorded_run(stores, sample_set_id, size)
     await stores.records.add_environment(plan.run_id, {"engine": "x"})
     await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
+    await DeleteRunRecord(stores.records, stores.outcomes).sweep()
     await delete_unused(stores, NOT_AT_ALL)
     assert await rows_of(session, "run_id", plan.run_id) == {}
     assert await rows_of(session, "sample_set_id", sample_set_id) == {}
 
 
-async def test_outcomes_that_a_kill_has_left_go_with_the_next_call(session: PostgresSession) -> None:
+async def test_a_deletion_leaves_the_outcomes_to_a_sweep_that_goes_on_after_a_kill(
+    session: PostgresSession,
+) -> None:
     stores = in_postgres(session)
     plan = await recorded_run(stores, await committed_set(stores, new_id()))
-    await stores.records.delete(plan.run_id)
-    assert await rows_of(session, "run_id", plan.run_id) == {"outcomes": 3}
-    await DeleteRunRecord(stores.records, stores.outcomes).delete(plan.run_id)
+    deletion = DeleteRunRecord(stores.records, stores.outcomes)
+    await deletion.delete(plan.run_id)
+    assert await rows_of(session, "run_id", plan.run_id) == {"outcomes": 3, "deleted_runs": 1}
+    killed = DeleteRunRecord(stores.records, KilledWhileDeleting(session, SystemClock()))
+    with pytest.raises(asyncio.CancelledError):
+        await killed.sweep()
+    await deletion.sweep()
     assert await rows_of(session, "run_id", plan.run_id) == {}
+
+
+class KilledWhileDeleting(PostgresOutcomes):
+    async def delete(self, run_id: str) -> None:
+        raise asyncio.CancelledError(run_id)
 
 
 async def test_samples_that_a_kill_has_left_go_with_the_next_sweep(session: PostgresSession) -> None:

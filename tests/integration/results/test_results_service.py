@@ -229,9 +229,13 @@ async def test_late_outcomes_of_a_deleted_run_are_taken_and_dropped(harness: Res
     not_found = ("RUN_NOT_FOUND", f"Run {plan.run_id} not found.")
     assert await refusal(harness.counts(plan.run_id)) == not_found
     assert await refusal(close(harness, plan)) == not_found
-    async with harness.database() as database:
-        query = "SELECT count(*) FROM outcomes WHERE run_id = $1::uuid"
-        assert await database.fetchval(query, plan.run_id) == 0
+    query = "SELECT count(*) FROM outcomes WHERE run_id = $1::uuid"
+
+    async def are_outcomes_deleted() -> bool:
+        async with harness.database() as database:
+            return bool(await database.fetchval(query, plan.run_id) == 0)
+
+    await eventually(are_outcomes_deleted, "the sweep has deleted the outcomes", 60)
 
 
 async def nothing_waits(harness: ResultsHarness) -> bool:

@@ -27,7 +27,7 @@ log = get_logger()
 
 # The delay after an outage of results; `RunStore.deleted` bounds what one sweep asks.
 SWEEP_SECONDS = 10.0
-# Until then the call that deletes a run deletes its record itself.
+# Until then the call that deletes a run asks results itself.
 SWEEP_AFTER = timedelta(seconds=30)
 
 
@@ -104,33 +104,31 @@ class DeleteRun:
     clock: Clock
 
     async def delete(self, run_id: RunId, caller: Caller) -> None:
-        """Raises `BelongsToAnother` and what `RunStore.delete` raises. Once it returns, the run is gone."""
+        """Raises `BelongsToAnother` and what `RunStore.delete` raises. Once it returns, the run is gone.
+
+        Its answers and artifacts are deleted afterwards, by sweeps of results and of the leader.
+        """
         check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
         await self.runs.delete(run_id, Author(caller.name, self.clock.now()))
-        # The user's call succeeds: the run is gone from every list, and sweeps delete what is left of it.
+        # The user's call succeeds: if results is away now, the sweep asks it.
         try:
-            await self.artifacts.delete(run_id)
-        except DomainError as error:
-            log.info("artifacts of a deleted run not deleted", run_id=run_id, error=str(error))
-        try:
-            await self._delete_record(run_id)
+            await self.record.delete_run(run_id)
         except DomainError as error:
             log.info("record of a deleted run not deleted", run_id=run_id, error=str(error))
 
     async def lead(self) -> NoReturn:
         """Sweeps for ever, in the leader."""
-        await every(SWEEP_SECONDS, self.sweep, name="delete records of deleted runs")
+        await every(SWEEP_SECONDS, self.sweep, name="delete rests of deleted runs")
 
     async def sweep(self) -> None:
-        """Asks results again to delete what it may still have. A run that fails goes behind the others."""
+        """Deletes what may be left of deleted runs. A run that fails goes behind the others."""
         for run_id in await self.runs.deleted(self.clock.now() - SWEEP_AFTER):
             try:
-                await self._delete_record(run_id)
+                await self.artifacts.delete(run_id)
+                await self.record.delete_run(run_id)
             except DomainError as error:
-                log.warning("record of a deleted run not deleted", run_id=run_id, error=str(error))
+                log.warning("rest of a deleted run not deleted", run_id=run_id, error=str(error))
                 await self.runs.postpone_deleted(run_id, self.clock.now())
-
-    async def _delete_record(self, run_id: RunId) -> None:
-        # Deleted last: a crash in between repeats a deletion, which is harmless.
-        await self.record.delete_run(run_id)
-        await self.runs.delete_deletion(run_id)
+            else:
+                # Last: a crash before repeats a deletion, which is harmless.
+                await self.runs.delete_deletion(run_id)

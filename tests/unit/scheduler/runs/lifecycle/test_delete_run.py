@@ -18,9 +18,19 @@ async def test_deleted_run_is_gone_here_and_in_results() -> None:
     with pytest.raises(RunNotFound):
         await harness.showing.show(run.run_id)
     assert run.run_id not in harness.record.records
-    assert harness.runs.deletions == {}
     with pytest.raises(RunNotFound):
         await harness.deleting.delete(run.run_id, OPERATOR)
+
+
+async def test_artifacts_are_deleted_by_the_sweep_and_not_by_the_call() -> None:
+    harness = SchedulerHarness()
+    run, driver = await harness.start()
+    await harness.finish(run.run_id, driver)
+    await harness.deleting.delete(run.run_id, OPERATOR)
+    assert harness.artifacts.deleted == []
+    harness.clock.seconds += 60
+    await harness.deleting.sweep()
+    assert (harness.artifacts.deleted, harness.runs.deletions) == ([run.run_id], {})
 
 
 async def test_run_that_goes_on_is_not_deleted() -> None:
