@@ -421,16 +421,20 @@ class GetCountsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RUN_ID_FIELD_NUMBER: _builtins.int
+    INCLUDES_SHARDS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
+    includes_shards: _builtins.bool
+    """Count also the outcomes of each shard."""
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
+        includes_shards: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["includes_shards", b"includes_shards", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -445,7 +449,7 @@ class GetCountsResponse(_message.Message):
     REPORT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def report(self) -> _work_messages_pb2.ProgressReport:
-        """Absolute counts, including all shards."""
+        """Absolute counts; those of all shards only where they were asked for."""
 
     def __init__(
         self,

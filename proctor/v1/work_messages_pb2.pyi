@@ -474,7 +474,7 @@ class ProgressReport(_message.Message):
 
     @_builtins.property
     def shards(self) -> _containers.RepeatedCompositeFieldContainer[Global___ShardCount]:
-        """Shards whose count changed; all shards in GetCounts."""
+        """Shards whose count changed; in GetCounts all shards, or none."""
 
     @_builtins.property
     def failures(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:

@@ -30,8 +30,8 @@ class RunRecordStore(Protocol):
         """Counts of some runs, with those of the named shards only. A run that was deleted is left out."""
         ...
 
-    async def all_counts(self, run: RunPlan) -> RecordedProgress:
-        """Counts of a run with every shard of the present epoch. Raises RecordNotFound."""
+    async def all_counts(self, run: RunPlan, *, includes_shards: bool = True) -> RecordedProgress:
+        """Counts of a run, with every shard of the present epoch if wanted. Raises RecordNotFound."""
         ...
 
     async def freeze(self, plan: RunPlan, epoch: int, state: RunState | None, *, allow_partial: bool) -> None:

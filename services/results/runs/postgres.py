@@ -70,8 +70,10 @@ class PostgresRunRecords:
             by_run[row["run_id"]][row["shard"]] = row["recorded"]
         return await self._progress(runs, by_run)
 
-    async def all_counts(self, run: RunPlan) -> RecordedProgress:
-        rows = await self._session.fetch("list_all_shard_counts", run_id=run.run_id)
+    async def all_counts(self, run: RunPlan, *, includes_shards: bool = True) -> RecordedProgress:
+        rows = (
+            await self._session.fetch("list_all_shard_counts", run_id=run.run_id) if includes_shards else []
+        )
         found = await self._progress([run], {run.run_id: {row["shard"]: row["recorded"] for row in rows}})
         if not found:
             raise RecordNotFound(run_id=run.run_id)

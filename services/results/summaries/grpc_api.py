@@ -83,7 +83,7 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
         self, request: run_record_pb2.GetCountsRequest, context: RpcContext
     ) -> run_record_pb2.GetCountsResponse:
         record = await self.records.get(checked_id("run_id", request.run_id))
-        counts = await self.records.all_counts(record.plan)
+        counts = await self.records.all_counts(record.plan, includes_shards=request.includes_shards)
         return run_record_pb2.GetCountsResponse(report=progress_to_proto(counts))
 
     async def ListMissing(

@@ -48,7 +48,7 @@ class ShardStream(Protocol):
 class ClosableRecord(MissingSamples, Protocol):
     """The record of a run in results, as it fills and is closed. Every call is repeatable."""
 
-    async def counts(self, run_id: RunId) -> ProgressReport: ...
+    async def counts(self, run_id: RunId, *, includes_shards: bool = False) -> ProgressReport: ...
 
     async def close_run(
         self, run: Run, state: RunState, *, allow_partial: bool, unscored: TokenUsage

@@ -32,7 +32,8 @@ class ReconcileShards:
         return not await self.stream.pending_outcomes(run_id)
 
     async def refresh_counts(self, dispatched_run: DispatchedRun) -> None:
-        self.tracker.record(await self.record.counts(dispatched_run.run.run_id), self.clock.monotonic())
+        report = await self.record.counts(dispatched_run.run.run_id, includes_shards=True)
+        self.tracker.record(report, self.clock.monotonic())
 
     async def reconcile(self, dispatched_run: DispatchedRun) -> None:
         """Compares the dispatched shards with what results misses; only for a quiet run."""

@@ -211,8 +211,8 @@ class GrpcRunRecord:
         response = await _answer(self._record.ReuseAnswers(request, timeout=_CLOSE_SECONDS))
         return response.reused
 
-    async def counts(self, run_id: RunId) -> ProgressReport:
-        request = run_record_pb2.GetCountsRequest(run_id=run_id)
+    async def counts(self, run_id: RunId, *, includes_shards: bool = False) -> ProgressReport:
+        request = run_record_pb2.GetCountsRequest(run_id=run_id, includes_shards=includes_shards)
         response = await _answer(self._record.GetCounts(request, timeout=_CALL_SECONDS))
         return report_from_proto(response.report)
 

@@ -175,8 +175,8 @@ class MemoryRunRecords:
             if run.run_id in self._rows.records
         ]
 
-    async def all_counts(self, run: RunPlan) -> RecordedProgress:
-        return self._counts(run, None)
+    async def all_counts(self, run: RunPlan, *, includes_shards: bool = True) -> RecordedProgress:
+        return self._counts(run, None if includes_shards else set())
 
     async def freeze(self, plan: RunPlan, epoch: int, state: RunState | None, *, allow_partial: bool) -> None:
         record = self._rows.records.get(plan.run_id)

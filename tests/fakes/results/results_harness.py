@@ -100,8 +100,8 @@ class ResultsHarness:
         payload = batch_to_proto(batch).SerializeToString()
         await self.jetstream.publish(outcome_subject(batch.run_id), payload, uuid.uuid4().hex)
 
-    async def counts(self, run_id: str) -> work_messages_pb2.ProgressReport:
-        request = run_record_pb2.GetCountsRequest(run_id=run_id)
+    async def counts(self, run_id: str, *, includes_shards: bool = False) -> work_messages_pb2.ProgressReport:
+        request = run_record_pb2.GetCountsRequest(run_id=run_id, includes_shards=includes_shards)
         return (await self.records.GetCounts(request)).report
 
     async def recorded(self, run_id: str) -> int:

@@ -165,7 +165,8 @@ class SchedulerHarness:
                 self.record.answer(run, sample, shard, failure_of(sample))
                 answered += 1
                 self.asked.append(sample)
-        self.tracker.record(await self.record.counts(run_id), self.clock.monotonic())
+        report = await self.record.counts(run_id, includes_shards=True)
+        self.tracker.record(report, self.clock.monotonic())
         return answered
 
     async def finish(self, run_id: RunId, driver: DriveRun, failure_of: FailureOf = lambda _: "") -> Run:

@@ -130,7 +130,7 @@ class InMemoryRecord:
                 own.outcomes |= dict.fromkeys(answered - own.outcomes.keys(), (-1, "", own.epoch))
         return sum(shard == -1 for shard, _, _ in own.outcomes.values())
 
-    async def counts(self, run_id: RunId) -> ProgressReport:
+    async def counts(self, run_id: RunId, *, includes_shards: bool = False) -> ProgressReport:
         record = self._found(run_id)
         final = {key: outcome for key, outcome in record.outcomes.items() if record.is_final(key)}
         shards: dict[int, int] = {}
@@ -147,7 +147,7 @@ class InMemoryRecord:
             if failure:
                 failures[failure] = failures.get(failure, 0) + 1
         counts = RunCounts(record.epoch, tasks, failures, {"engine": "fake 1"}, usage)
-        return ProgressReport(run_id, counts, shards)
+        return ProgressReport(run_id, counts, shards if includes_shards else {})
 
     async def missing(self, run_id: RunId, epoch: int) -> AsyncIterator[MissingSample]:
         record = self._found(run_id)
