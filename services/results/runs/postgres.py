@@ -87,6 +87,7 @@ class PostgresRunRecords:
             if missing and not allow_partial:
                 raise RunIncomplete(run_id=plan.run_id, missing=missing)
             await transaction.execute("freeze_run", run_id=plan.run_id, state=state)
+            await transaction.execute("delete_shard_counts", run_id=plan.run_id)
 
         await self._session.run(freeze)
 
@@ -196,7 +197,7 @@ async def _open_epoch(transaction: PostgresTransaction, run_id: str, epoch: int)
     if epoch > current:
         await transaction.execute("open_epoch", run_id=run_id, epoch=epoch)
         await transaction.execute("uncount_failures", run_id=run_id)
-        await transaction.execute("uncount_shards", run_id=run_id)
+        await transaction.execute("delete_shard_counts", run_id=run_id)
 
 
 async def _lock(transaction: PostgresTransaction, run_id: str, epoch: int, *, is_later_allowed: bool) -> int:

@@ -35,9 +35,6 @@ WITH uncounted AS (
 -- A retry that brings no answer leaves one that could not be scored in its place, and counts it again.
 DELETE FROM task_counts WHERE run_id = :run_id AND failure_class = 'scoring';
 
--- name: uncount_shards: Delete the counts of shards of earlier epochs
-DELETE FROM shard_counts WHERE run_id = :run_id;
-
 -- name: freeze_run: Refuse outcomes from now on
 UPDATE run_records SET is_frozen = true, state = :state, frozen_at = now() WHERE run_id = :run_id;
 
@@ -70,7 +67,7 @@ DELETE FROM deleted_runs WHERE run_id = :run_id;
 -- name: delete_task_counts: Delete the counts of a run whose record is gone
 DELETE FROM task_counts WHERE run_id = :run_id;
 
--- name: delete_shard_counts: Delete the counts of the shards of a run whose record is gone
+-- name: delete_shard_counts: Delete the counts of the shards of a run, which count only while an epoch takes outcomes
 DELETE FROM shard_counts WHERE run_id = :run_id;
 
 -- name: list_task_counts: Return epoch, environment, and counts per task and failure class, where there are any

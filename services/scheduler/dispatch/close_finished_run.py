@@ -7,7 +7,7 @@ from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.ports import ClosableRecord, ShardStream
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.metrics import RUN_COST, RUNS_FINISHED
-from services.scheduler.planning.ports import ClosingProgress
+from services.scheduler.planning.ports import ClosingProgress, ShardStore
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import Run
@@ -16,6 +16,7 @@ from services.scheduler.runs.lifecycle.run import Run
 @dataclass(frozen=True, slots=True)
 class CloseFinishedRun:
     runs: LedRunStore
+    shards: ShardStore
     record: ClosableRecord
     stream: ShardStream
     controls: RunControls
@@ -48,6 +49,7 @@ class CloseFinishedRun:
         await self._close(token, run, None)
 
     async def _close(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
+        await self.shards.delete_shards(token, run)
         await self.runs.mark_closed(token, run, counts)
         # After the write: a close that is repeated by a new leader is counted by the one that stored it.
         count_closed(run, run.state, counts)

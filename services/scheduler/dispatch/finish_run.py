@@ -8,7 +8,7 @@ from services.scheduler.dispatch.close_finished_run import count_closed
 from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.ports import ClosableRecord
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.ports import ClosingProgress
+from services.scheduler.planning.ports import ClosingProgress, ShardStore
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunControls
 from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunError, RunFinish
 
@@ -16,6 +16,7 @@ from services.scheduler.runs.lifecycle.run import CLOSING, Run, RunError, RunFin
 @dataclass(frozen=True, slots=True)
 class FinishRun:
     runs: LedRunStore
+    shards: ShardStore
     record: ClosableRecord
     controls: RunControls
     clock: Clock
@@ -39,6 +40,8 @@ class FinishRun:
         if isinstance(closed, ClosingProgress):
             await self.runs.set_phase(token, run, f"{CLOSING} {closed.share:.0%}", is_closing=True)
         else:
+            # Before the run is finished: a new leader that finds it closing repeats this.
+            await self.shards.delete_shards(token, run)
             await self._finish(token, run, RunFinish(state, self.clock.now(), error, closed))
 
     async def reopen(self, token: FencingToken, run: Run) -> None:

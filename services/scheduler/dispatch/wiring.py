@@ -144,6 +144,7 @@ def _driver_context(
         reconciler=ReconcileShards(shards=shards, record=record, stream=stream, tracker=tracker, clock=clock),
         finisher=FinishRun(
             runs=led_runs,
+            shards=shards,
             record=record,
             controls=controls,
             clock=clock,
@@ -151,7 +152,7 @@ def _driver_context(
             max_failed_share=settings.max_failed_share,
         ),
         closer=CloseFinishedRun(
-            runs=led_runs, record=record, stream=stream, controls=controls, unscored=unscored
+            runs=led_runs, shards=shards, record=record, stream=stream, controls=controls, unscored=unscored
         ),
         unscored=unscored,
         controls=controls,

@@ -44,7 +44,7 @@ class ShardStore(Protocol):
     """
 
     async def delete_shards(self, token: FencingToken, run: Run) -> None:
-        """Deletes the shards of this epoch, which an interrupted planning has left."""
+        """Deletes the shards of this epoch: an interrupted planning has left them, or the run is closed."""
         ...
 
     async def next_shard_number(self, run: Run) -> int: ...

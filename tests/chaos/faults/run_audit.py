@@ -76,7 +76,7 @@ def assert_counters_equal_rows(rows: Rows) -> None:
         "unparsed": statuses[2],
         "failed": statuses[3],
     }
-    assert rows.shard_counts == Counter(row["shard"] for row in rows.outcomes)
+    assert not rows.shard_counts, "those of shards go when the run is closed"
 
 
 def assert_all_answered_right(rows: Rows) -> None:

@@ -221,7 +221,7 @@ class MemoryRunRecords:
     def _counts(self, run: RunPlan, shards: set[int] | None) -> RecordedProgress:
         record, counted = self._rows.records[run.run_id], self._rows.counted(run.run_id)
         present = [one for one in counted if one.epoch == record.epoch]
-        by_shard = Counter(one.outcome.shard for one in present)
+        by_shard = Counter(one.outcome.shard for one in present if not record.is_frozen)
         reported = self._rows.environments[run.run_id]
         counts = RunCounts(
             record.epoch,

@@ -55,8 +55,10 @@ def on_results(harness: SchedulerHarness, record: GrpcRunRecord) -> None:
     harness.tools = replace(
         harness.tools,
         planner=harness.planner(record),
-        finisher=FinishRun(harness.runs, record, harness.controls, harness.clock, unscored),
-        closer=CloseFinishedRun(harness.runs, record, harness.stream, harness.controls, unscored),
+        finisher=FinishRun(harness.runs, harness.runs, record, harness.controls, harness.clock, unscored),
+        closer=CloseFinishedRun(
+            harness.runs, harness.runs, record, harness.stream, harness.controls, unscored
+        ),
     )
 
 

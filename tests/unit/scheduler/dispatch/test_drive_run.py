@@ -324,8 +324,13 @@ async def test_wiped_stream_is_made_good_with_later_attempts() -> None:
     driver.note_possible_loss()
     ended = await harness.finish(run.run_id, driver)
     assert ended.state is RunState.COMPLETED
-    attempts = {entry.shard.attempt for entry in harness.runs.shards[run.run_id].values()}
-    assert attempts == {2}
+    sent = {
+        attempt: {shard for *_, shard, number in harness.stream.message_ids if number == attempt}
+        for attempt in (1, 2, 3)
+    }
+    assert sent[1] == sent[2] != set()
+    assert not sent[3]
+    assert not harness.runs.shards[run.run_id], "those of a closed run are deleted"
 
 
 async def test_lost_half_of_a_shard_is_asked_again_without_the_other_half() -> None:
@@ -352,7 +357,7 @@ async def test_lost_reports_are_made_good_by_asking_for_the_counts() -> None:
     assert await harness.advance(driver, 10)
     ended = await harness.runs.get(run.run_id)
     assert ended.state is RunState.COMPLETED
-    assert {entry.shard.attempt for entry in harness.runs.shards[run.run_id].values()} == {1}
+    assert {attempt for *_, attempt in harness.stream.message_ids} == {1}
 
 
 async def test_nothing_is_sent_again_while_a_worker_holds_the_messages() -> None:
