@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, NoReturn, Protocol
 
 from services.common.errors import DomainError
-from services.common.structured_logs import get_logger
+from services.common.structured_logs import error_text, get_logger
 
 # A call may swallow a cancellation, so tasks are cancelled again until they have ended. Not sooner: they
 # clean up, and leases are given back within 2 s.
@@ -157,7 +157,7 @@ async def every(
             with cancellation_kept():
                 await step()
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
-            log.warning("periodic step failed", step=name, error=repr(error))
+            log.warning("periodic step failed", step=name, error=error_text(error))
         await asyncio.sleep(seconds() if callable(seconds) else seconds)
 
 

@@ -62,6 +62,12 @@ def _terminal_renderer() -> Processor:
     return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 
 
+def error_text(error: BaseException) -> str:
+    """The error with its message, which some libraries leave out of its representation."""
+    text, message = repr(error), str(error)
+    return text if message in text else f"{type(error).__name__}: {message}"
+
+
 def get_logger() -> FilteringBoundLogger:
     """The logger that every module uses."""
     return cast("FilteringBoundLogger", structlog.get_logger())

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from proctor.values.priority import Priority
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, DEFAULT_READS_PER_MINUTE, DEFAULT_REQUESTS_PER_MINUTE
+from proctor.values.stream_sizes import OUTCOME_STREAM_BYTES, WORK_STREAM_BYTES
 from services.common.shared_settings import (
     AllowedBaseUrls,
     DataDir,
@@ -92,9 +93,10 @@ class SchedulerSettings(SchemaServiceSettings):
 
     stream_replicas: int = Field(default=1, ge=1, le=5)
     """Replicas of the streams and buckets that are made in NATS. Those that exist keep theirs."""
-    work_stream_bytes: int = Field(default=256 * 1024**2, ge=1024**2)
-    """Size of the stream of each pool when it is made; full, it takes no further shards."""
-    outcome_stream_bytes: int = Field(default=1024**3, ge=1024**2)
+    work_stream_bytes: int = Field(default=WORK_STREAM_BYTES, ge=1024**2)
+    """Size of the stream of each pool when it is made; full, it takes no further shards. The streams are made
+    smaller where NATS has no room for their sizes."""
+    outcome_stream_bytes: int = Field(default=OUTCOME_STREAM_BYTES, ge=1024**2)
     """Size of the stream OUTCOMES when it is made; full, workers wait."""
 
     min_dispatched_shards: int = Field(default=4, ge=1)

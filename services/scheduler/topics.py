@@ -27,6 +27,7 @@ from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.wiring import RunParts, make_runs
 from services.scheduler.scaling.wiring import ScalingParts, make_scaling
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.streams.wiring import StreamParts, make_streams
 from services.scheduler.suites.wiring import SuiteParts, make_suites
 from services.scheduler.suites.yaml_installed_suites import YamlInstalledSuites
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
@@ -57,6 +58,7 @@ class Topics:
     rate_limits: RateLimitParts
     progress: ProgressParts
     workers: WorkerParts
+    streams: StreamParts
     changes: ChangeParts
     runs: RunParts
     dispatch: DispatchParts
@@ -79,7 +81,7 @@ class Topics:
     def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
         """Loops of every scheduler, leader or not."""
         loops = {
-            **self.dispatch.loops(),
+            **self.streams.loops(),
             **self.rollouts.loops(),
             "follow heartbeats": self.workers.registry.listen(),
             "forget idle runs": every(FORGET_SECONDS, self._forget_idle, name="forget idle runs"),
@@ -133,6 +135,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
     progress = make_progress(settings, connections)
     workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
+    streams = make_streams(settings, connections, workers=workers)
     runs = make_runs(
         connections,
         prices=definitions.prices,
@@ -143,6 +146,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         rate_limits=rate_limits,
         progress=progress,
         workers=workers,
+        streams=streams,
         record=GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share),
         artifacts=make_artifact_deletion(connections, uploads.objects),
     )
@@ -164,6 +168,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         rate_limits=rate_limits,
         progress=progress,
         workers=workers,
+        streams=streams,
         changes=make_changes(settings, connections),
         runs=runs,
         dispatch=dispatch,

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import contextlib
+import json
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from proctor.stack.servers.postgres_home import PostgresHome, find_postgres_home
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
 from services.common.nats.connection import connect_nats
-from services.common.nats.streams import StreamMaker
+from services.common.nats.stream_maker import StreamMaker
 from tests.fakes.stack.state_dir import temporary_state_dir
 
 START_SECONDS = 60.0
@@ -83,13 +84,23 @@ async def _copy(source: Path, to: Path) -> None:
 
 @asynccontextmanager
 async def nats_server(
-    pools: Sequence[str] = POOLS, *, environment: Mapping[str, str] | None = None
+    pools: Sequence[str] = POOLS,
+    *,
+    environment: Mapping[str, str] | None = None,
+    store_bytes: int | None = None,
 ) -> AsyncIterator[RunningServer]:
-    """With the streams and buckets that a scheduler makes, and the small heap of a local stack by default."""
+    """With the streams and buckets that a scheduler makes, and the small heap of a local stack by default.
+
+    `store_bytes`: what it has for streams; by default a part of the disk.
+    """
     with temporary_state_dir() as state_dir:
         state_dir.mkdir()
         [address] = choose_addresses(1)
         server = prepare_nats(state_dir, address, pools)
+        if store_bytes is not None:
+            settings = json.loads(server.config_file.read_text(encoding="utf-8"))
+            settings["jetstream"]["max_file_store"] = store_bytes
+            server.config_file.write_text(json.dumps(settings), encoding="utf-8")
         spec = server.child()
         if environment is not None:
             spec = replace(spec, program=replace(spec.program, environment=environment))

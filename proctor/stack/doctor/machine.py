@@ -14,6 +14,12 @@ from typing import Any
 from proctor.requirements import OLDEST_POSTGRES, OLDEST_PYTHON
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.options import default_cache_dir, default_state_dir
+from proctor.values.stream_sizes import (
+    MIN_STREAM_BYTES,
+    OUTCOME_STREAM_BYTES,
+    WORK_STREAM_BYTES,
+    disk_bytes,
+)
 
 # The extras for one machine.
 _EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "hub", "stack"})
@@ -30,8 +36,10 @@ _GIB = 1024**3
 _MEMORY_FILE = Path("/proc/meminfo")
 # Postgres, NATS and four services take about half of it; vLLM with a tiny model the rest.
 ENOUGH_MEMORY_GIB = 2.0
-# A run of twenty thousand samples takes tens of MB; below the least Postgres itself stops.
-ENOUGH_DISK_GIB, MIN_DISK_GIB = 5.0, 0.5
+# A run of twenty thousand samples takes tens of MB.
+ENOUGH_DISK_GIB = 5.0
+# Below it Postgres itself stops.
+POSTGRES_DISK_GIB = 0.5
 
 
 def examine_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
@@ -141,9 +149,32 @@ def examine_disk(environ: Mapping[str, str], current: Path) -> Finding:
     free, folder = min((shutil.disk_usage(nearest(each)).free / _GIB, each) for each in folders)
     message = f"{free:.1f} GiB free for {folder}"
     advice = "make room, or set PROCTOR_STATE_DIR and PROCTOR_CACHE_DIR to folders on a larger disk"
-    if free < MIN_DISK_GIB:
-        return missing("disk", message, advice)
+    needed, smallest = (_disk_gib(sizes) for sizes in _stream_sizes(environ))
+    if free < smallest:
+        return missing("disk", f"{message}; Postgres and the streams of NATS need {smallest:.1f} GiB", advice)
+    if free < needed:
+        cut = f"below {needed:.1f} GiB the streams of NATS are made smaller, and runs are slower"
+        return warning("disk", f"{message}; {cut}", advice)
     return warning("disk", message, advice) if free < ENOUGH_DISK_GIB else fine("disk", message)
+
+
+def _stream_sizes(environ: Mapping[str, str]) -> tuple[Sequence[int], Sequence[int]]:
+    """Bytes of the streams of a stack with one pool, by the settings of its scheduler and cut to the least."""
+    wanted = [
+        _bytes_of(environ, "PROCTOR_SCHEDULER_WORK_STREAM_BYTES", WORK_STREAM_BYTES),
+        _bytes_of(environ, "PROCTOR_SCHEDULER_OUTCOME_STREAM_BYTES", OUTCOME_STREAM_BYTES),
+    ]
+    return wanted, [min(size, MIN_STREAM_BYTES) for size in wanted]
+
+
+def _bytes_of(environ: Mapping[str, str], setting: str, default: int) -> int:
+    """A setting that is no number keeps the scheduler from starting, with a sentence of its own."""
+    given = environ.get(setting, "")
+    return int(given) if given.isdecimal() else default
+
+
+def _disk_gib(streams: Sequence[int]) -> float:
+    return POSTGRES_DISK_GIB + disk_bytes(streams) / _GIB
 
 
 def examine_data_folder(environ: Mapping[str, str], current: Path) -> Finding:

@@ -20,7 +20,7 @@ from services.common.nats.connection import (
 )
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import BucketSpec, StreamSpec
-from services.common.structured_logs import get_logger
+from services.common.structured_logs import error_text, get_logger
 
 log = get_logger()
 
@@ -121,7 +121,7 @@ class Bucket:
                 async for entry in self._watch_once(key_filter, backoff):
                     yield entry
             except TRANSIENT_NATS as error:
-                log.info("watch repeated", bucket=self._spec.name, error=repr(error))
+                log.info("watch repeated", bucket=self._spec.name, error=error_text(error))
                 await asyncio.sleep(backoff.next())
             # A bucket that is made anew again and again must not become a busy loop.
             await asyncio.sleep(FIRST_BACKOFF_SECONDS * 4)

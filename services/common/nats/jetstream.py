@@ -23,7 +23,7 @@ from services.common.nats.connection import (
     TRANSIENT_NATS,
 )
 from services.common.nats.specs import BucketSpec, ConsumerSpec, StreamSpec
-from services.common.structured_logs import get_logger
+from services.common.structured_logs import error_text, get_logger
 from services.common.traces import TRACEPARENT, current_trace
 
 log = get_logger()
@@ -97,7 +97,7 @@ class JetStream:
                     f"A message of {len(payload)} bytes is too large to be sent: {error}"
                 ) from error
             except TRANSIENT_NATS as error:
-                log.info("publish repeated", subject=subject, error=repr(error))
+                log.info("publish repeated", subject=subject, error=error_text(error))
                 await asyncio.sleep(pause)
                 # The message id lets the stream drop what an unanswered try has stored.
                 pause = min(pause * 2, MAX_BACKOFF_SECONDS)

@@ -9,7 +9,7 @@ from services.common.lifecycle import cancellation_kept
 from services.common.nats.connection import FIRST_BACKOFF_SECONDS, TRANSIENT_NATS
 from services.common.nats.jetstream import JetStream
 from services.common.nats.specs import ConsumerSpec
-from services.common.structured_logs import get_logger
+from services.common.structured_logs import error_text, get_logger
 
 log = get_logger()
 
@@ -46,7 +46,7 @@ class Puller:
             await self._check()
             return []
         except TRANSIENT_NATS as error:
-            log.info("pull repeated", consumer=self._spec.durable, error=repr(error))
+            log.info("pull repeated", consumer=self._spec.durable, error=error_text(error))
             await self._drop()
             # An error comes at once, so that without a pause this is a busy loop.
             await asyncio.sleep(FIRST_BACKOFF_SECONDS * 8)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
-from services.common.structured_logs import get_logger
+from services.common.structured_logs import error_text, get_logger
 from services.common.traces import is_tracing, span
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
@@ -99,7 +99,7 @@ class _LedRuns:
         except LeadershipLost:
             raise
         except Exception as error:  # noqa: BLE001  # the edge of a loop that must not end
-            log.warning("leader step failed", step=step.__name__, error=repr(error))
+            log.warning("leader step failed", step=step.__name__, error=error_text(error))
 
     async def _end_expired(self) -> None:
         """Ends pending and paused runs; drivers end running ones."""
@@ -157,7 +157,7 @@ class _LedRuns:
         except LeadershipLost:
             raise
         except Exception as error:  # one run's trouble is not the others'
-            log.warning("run step failed", run_id=run_id, error=repr(error), exc_info=error)
+            log.warning("run step failed", run_id=run_id, error=error_text(error), exc_info=error)
             driver.reset()
             await asyncio.sleep(_BACKOFF_SECONDS)
             return False

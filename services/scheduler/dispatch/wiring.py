@@ -1,12 +1,9 @@
 """Joins the parts with which the leader drives runs: planning, dispatch, reconciling and finishing."""
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
 
-from services.common.lifecycle import every
-from services.common.nats.streams import StreamLimits, StreamMaker
 from services.common.process import release, usable_dispatch_proof_key
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
@@ -35,18 +32,10 @@ from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.wiring import WorkerParts
 
-# Workers wait until there are streams, at a first start and after a loss.
-MAKE_STREAMS_SECONDS = 1.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchParts:
-    streams: StreamMaker
     leader: LeadRuns
-
-    def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
-        """No other service makes streams or buckets."""
-        return {"make streams": every(MAKE_STREAMS_SECONDS, self.streams.make_missing, name="make streams")}
 
     def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
         return {"lead runs": self.leader.lead(token)}
@@ -89,7 +78,6 @@ def make_dispatch(
         tracker=progress.tracker,
         registry=workers.registry,
     )
-    names = tuple(pool.name for pool in pools)
     leader = LeadRuns(
         runs=led_runs,
         slots=runs.slots,
@@ -98,18 +86,9 @@ def make_dispatch(
         tracker=progress.tracker,
         clock=connections.clock,
         new_driver=partial(DriveRun, context),
-        pools=names,
+        pools=tuple(pool.name for pool in pools),
     )
-    return DispatchParts(streams=_make_streams(settings, connections, names), leader=leader)
-
-
-def _make_streams(settings: SchedulerSettings, connections: Connections, pools: Sequence[str]) -> StreamMaker:
-    limits = StreamLimits(
-        replicas=settings.stream_replicas,
-        work_bytes=settings.work_stream_bytes,
-        outcome_bytes=settings.outcome_stream_bytes,
-    )
-    return StreamMaker(connection=connections.jetstream.connection, pools=pools, limits=limits)
+    return DispatchParts(leader=leader)
 
 
 def _driver_context(

@@ -35,6 +35,8 @@ from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
+from services.scheduler.streams.refused_streams import RefusedStreams
+from services.scheduler.streams.wiring import StreamParts
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.ports import WorkerRegistry
@@ -70,6 +72,7 @@ def make_runs(
     rate_limits: RateLimitParts,
     progress: ProgressParts,
     workers: WorkerParts,
+    streams: StreamParts,
     record: RecordOfRuns,
     artifacts: ArtifactDeletion,
 ) -> RunParts:
@@ -91,7 +94,13 @@ def make_runs(
     )
     change = ChangeState(runs=store, controls=controls, clock=clock)
     reads = _make_reads(
-        connections, store=store, limits=limits, tracker=progress.tracker, registry=registry, record=record
+        connections,
+        store=store,
+        limits=limits,
+        tracker=progress.tracker,
+        registry=registry,
+        refused_streams=streams.refused,
+        record=record,
     )
     delete = DeleteRun(runs=store, record=record, artifacts=artifacts, clock=clock)
     api = _make_api(submit=submit, change=change, delete=delete, reads=reads, suites=suites, workers=workers)
@@ -160,6 +169,7 @@ def _make_reads(
     limits: PostgresLimits,
     tracker: ProgressTracker,
     registry: WorkerRegistry,
+    refused_streams: RefusedStreams,
     record: RecordedCounts,
 ) -> RunReads:
     session, clock = connections.postgres, connections.clock
@@ -167,7 +177,9 @@ def _make_reads(
         store=PostgresQueue(session=session), limits=limits, tracker=tracker, registry=registry, clock=clock
     )
     lists = PostgresRunLists(session=connections.reads)
-    count = CountRuns(record=record, tracker=tracker, registry=registry, clock=clock)
+    count = CountRuns(
+        record=record, tracker=tracker, registry=registry, refused_streams=refused_streams, clock=clock
+    )
     show = ShowRun(
         runs=store, count_runs=count, forecasts=forecasts, changes=PostgresChanges(session=session)
     )

@@ -32,7 +32,8 @@ from services.common.grpc.client import open_channel
 from services.common.lifecycle import every
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
-from services.common.nats.streams import OUTCOMES, StreamMaker
+from services.common.nats.stream_maker import StreamMaker
+from services.common.nats.streams import OUTCOMES
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.runs.proto import FACTS, task_to_proto
 from services.results.runs.run_plan import RunPlan

@@ -97,6 +97,7 @@ class SchedulerHarness:
     prices: PriceList = field(default_factory=PriceList)
     fencing_token: FencingToken = NO_TERM
     asked: list[int] = field(default_factory=list)
+    refused_streams: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         pools = (POOL, LISTED_POOL)
@@ -116,7 +117,9 @@ class SchedulerHarness:
         self.changing = ChangeState(self.runs, self.controls, self.clock)
         self.artifacts = NoArtifacts()
         self.deleting = DeleteRun(self.runs, self.record, self.artifacts, self.clock)
-        self.counting = CountRuns(self.record, self.tracker, self.registry, self.clock)
+        self.counting = CountRuns(
+            self.record, self.tracker, self.registry, lambda: self.refused_streams, self.clock
+        )
         self.showing = ShowRun(self.runs, self.counting, self.forecasts, NoChanges())
         self.listing = self.listing_by(self.forecasts)
         self.watching = WatchRun(self.showing, self.tracker, self.clock)

@@ -21,6 +21,7 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
+from services.common.nats.stream_maker import StreamMaker
 from services.worker.consumer.nats_registry import WorkerIdentity
 from services.worker.consumer.wiring import BUCKET_CHECK_SECONDS, ConsumerParts, WorkerResources
 from services.worker.engines.ports import Engine
@@ -147,7 +148,7 @@ class WorkerHarness:
 async def worker_harness(url: str) -> AsyncIterator[WorkerHarness]:
     connection = await connect_nats(url, "tests")
     harness = WorkerHarness(connection, JetStream(connection))
-    maker = streams.StreamMaker(connection, POOLS)
+    maker = StreamMaker(connection, POOLS)
     loops = BackgroundLoops(
         {
             "collect outcomes": harness.collect(),

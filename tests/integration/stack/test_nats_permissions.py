@@ -25,6 +25,7 @@ from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
+from services.common.nats.stream_maker import StreamMaker
 from services.common.nats.streams import (
     RUNS_BUCKET,
     heartbeat_bucket,

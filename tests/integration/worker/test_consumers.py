@@ -12,7 +12,8 @@ from proctor.values.priority import Priority
 from services.common.clock import SystemClock
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
-from services.common.nats.streams import StreamMaker, work_consumer
+from services.common.nats.stream_maker import StreamMaker
+from services.common.nats.streams import work_consumer
 from services.worker.consumer.nats import NatsShardSource
 from tests.fakes.worker.worker_harness import POOL, always
 from tests.harness.servers import RunningServer

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Mapping
@@ -199,3 +200,32 @@ def test_this_machine_is_asked_by_the_worker_s_own_program() -> None:
     selected, *others = machine.examine_sandboxes()
     assert "cannot be examined" not in selected.message
     assert [each.name for each in others] == ["sandbox docker", "sandbox kubernetes", "sandbox modal"]
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "severity", "said"),
+    [
+        (0.6, Severity.MISSING, "need 0.6 GiB"),
+        (0.7, Severity.WARNING, "made smaller"),
+        (2.1, Severity.WARNING, "made smaller"),
+        (2.3, Severity.WARNING, "2.3 GiB free"),
+        (5.1, Severity.OK, "5.1 GiB free"),
+    ],
+)
+def test_the_disk_is_measured_by_the_sizes_of_streams(
+    environ: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    free_gib: float,
+    severity: Severity,
+    said: str,
+) -> None:
+    usage = shutil.disk_usage("/")._replace(free=int(free_gib * 1024**3))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    finding = machine.examine_disk(environ, Path.cwd())
+    assert finding.severity is severity
+    assert said in finding.message
+    assert ("made smaller" in finding.message) == (said == "made smaller")
+    # A scheduler with small streams needs less.
+    small = {"PROCTOR_SCHEDULER_OUTCOME_STREAM_BYTES": str(2**20), "PROCTOR_SCHEDULER_WORK_STREAM_BYTES": "1"}
+    if severity is Severity.WARNING:
+        assert "made smaller" not in machine.examine_disk({**environ, **small}, Path.cwd()).message

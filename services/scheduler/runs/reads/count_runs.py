@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from proctor.values.run import RunCounts, RunId
+from proctor.values.run import RunCounts, RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.scheduler.progress.progress_tracker import ProgressTracker
@@ -13,7 +13,9 @@ from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.run_snapshot import RunSnapshot, progress_of
+from services.scheduler.streams.refused_streams import RefusedStreams, awaited_stream
 from services.scheduler.workers.ports import WorkerRegistry
+from services.scheduler.workers.worker import awaited_server, awaited_worker
 
 # For a list, concurrent requests to results and their time limit.
 # Bounds what one page asks of results at once; a page may have 500 runs.
@@ -26,6 +28,7 @@ class CountRuns:
     record: RecordedCounts
     tracker: ProgressTracker
     registry: WorkerRegistry
+    refused_streams: RefusedStreams
     clock: Clock
 
     async def count(self, run: Run) -> RunCounts | None:
@@ -72,4 +75,17 @@ class CountRuns:
     ) -> RunSnapshot:
         """The run as it is shown, with its progress at these counts."""
         speed = self.tracker.speed(run.run_id, self.clock.monotonic())
-        return RunSnapshot(run, progress_of(run, counts, speed, self.registry.workers(), tasks), wait)
+        waits_for = self._waits_for(run)
+        return RunSnapshot(run, progress_of(run, counts, speed, waits_for, tasks), wait)
+
+    def _waits_for(self, run: Run) -> str | None:
+        """What a running run waits for; None if it goes on."""
+        if run.state is not RunState.RUNNING:
+            return None
+        workers = self.registry.workers()
+        return (
+            # First: without its streams and buckets NATS shows no worker either.
+            awaited_stream(run.pool, self.refused_streams())
+            or awaited_worker(run.order.model, run.pool, workers)
+            or awaited_server(run.order.base_url, run.pool, workers)
+        )

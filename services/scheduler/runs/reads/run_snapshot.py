@@ -15,7 +15,6 @@ from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.run import CLOSING, PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.run_list import PastUsage
-from services.scheduler.workers.worker import Worker, awaited_server, awaited_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +61,13 @@ def progress_of(
     run: Run,
     known: RunCounts | None,
     speed: RunSpeed | None,
-    workers: Sequence[Worker],
+    waits_for: str | None,
     tasks: Sequence[PlannedTask] = (),
 ) -> RunProgress:
-    """The progress by what is known of the run at this moment beside its row."""
+    """The progress by what is known of the run at this moment beside its row.
+
+    `waits_for` is a text for people, as "waiting for a worker of pool x".
+    """
     counts = known or RunCounts(run.epoch)
     # The tracker keeps the last speed of a run that has lost its slot; it says nothing now.
     speed = speed if run.state is RunState.RUNNING else None
@@ -76,7 +78,7 @@ def progress_of(
     return RunProgress(
         total=run.total,
         recorded=counts.recorded,
-        phase=current_phase(run, counts, workers),
+        phase=current_phase(run, counts, waits_for),
         tasks=_task_progress(run, tasks, counts),
         samples_per_second=samples_per_second,
         tokens_per_second=tokens_per_second,
@@ -102,7 +104,7 @@ def whole_speed(run: Run, counts: RunCounts) -> tuple[float | None, float | None
     return asked / seconds, counts.usage.completion_tokens / seconds
 
 
-def current_phase(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str:
+def current_phase(run: Run, counts: RunCounts, waits_for: str | None) -> str:
     if run.is_closed:
         return "done"
     if run.state.is_final:
@@ -115,11 +117,7 @@ def current_phase(run: Run, counts: RunCounts, workers: Sequence[Worker]) -> str
         return run.phase
     if counts.recorded >= run.total:
         return CLOSING
-    return (
-        awaited_worker(run.order.model, run.pool, workers)
-        or awaited_server(run.order.base_url, run.pool, workers)
-        or "running"
-    )
+    return waits_for or "running"
 
 
 def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) -> Sequence[TaskProgress]:

@@ -67,6 +67,14 @@ async def test_steps_follow_what_happens() -> None:
     assert await _step(harness, run.run_id) == (
         f"waiting for openai: it throttles requests, and is asked again at {until:%H:%M:%S} UTC"
     )
+    harness.registry.live = []
+    harness.refused_streams["WORK_other"] = "no space left on device"
+    assert await _step(harness, run.run_id) == "waiting for a worker of pool remote"
+    harness.refused_streams["OUTCOMES"] = "no space left on device"
+    assert await _step(harness, run.run_id) == (
+        "waiting for NATS, which refuses OUTCOMES: no space left on device"
+    )
+    harness.refused_streams.clear()
     harness.registry.live = [ready_worker()]
     await harness.changing.pause(run.run_id, OPERATOR)
     assert await _step(harness, run.run_id) == "paused"
