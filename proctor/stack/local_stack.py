@@ -108,12 +108,14 @@ class LocalStack:
         nats = prepare_nats(folder / "nats", nats_address, [pool.name for pool in self.options.pools])
         postgres = await self._prepare_postgres(postgres_address, self._logs.path("postgres"))
         # Postgres and NATS come first: the services would otherwise retry their connections.
-        await self._start_children([postgres.child(), nats.child()])
+        scheduler = _asked(self.options, "PROCTOR_SCHEDULER_ADDRESS", sockets / "scheduler")
+        watched_by = scheduler if "scheduler" in self.options.modules else ""
+        await self._start_children([postgres.child(), nats.child(watched_by)])
         pools = PoolsFile(self.options.pools, self.options.aliases)
         wiring = Wiring(
             postgres=postgres,
             nats=nats,
-            scheduler=_asked(self.options, "PROCTOR_SCHEDULER_ADDRESS", sockets / "scheduler"),
+            scheduler=scheduler,
             results=_asked(self.options, "PROCTOR_RESULTS_ADDRESS", sockets / "results"),
             gateway_http=gateway_http,
             gateway_grpc=gateway_grpc,

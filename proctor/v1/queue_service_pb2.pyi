@@ -232,6 +232,32 @@ class ProviderRate(_message.Message):
 Global___ProviderRate: _TypeAlias = ProviderRate  # noqa: Y015
 
 @_typing.final
+class RefusedStream(_message.Message):
+    """A stream or a bucket of NATS that cannot be used. Runs that need it wait."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name, such as OUTCOMES or WORK_local; "JetStream" stands for all of them."""
+    reason: _builtins.str
+    """Why NATS does not make it, or takes no messages for it."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefusedStream: _TypeAlias = RefusedStream  # noqa: Y015
+
+@_typing.final
 class GetQueueRequest(_message.Message):
     """Request of GetQueue."""
 
@@ -267,6 +293,7 @@ class GetQueueResponse(_message.Message):
     RATES_FIELD_NUMBER: _builtins.int
     PENDING_FIELD_NUMBER: _builtins.int
     PENDING_TOTAL_FIELD_NUMBER: _builtins.int
+    REFUSED_STREAMS_FIELD_NUMBER: _builtins.int
     pending_total: _builtins.int
     """Number of all pending runs."""
     @_builtins.property
@@ -299,6 +326,10 @@ class GetQueueResponse(_message.Message):
     def pending(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
         """Ordered by expected start, each with the reason why it waits."""
 
+    @_builtins.property
+    def refused_streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusedStream]:
+        """Streams and buckets of NATS that cannot be used, ordered by name."""
+
     def __init__(
         self,
         *,
@@ -310,10 +341,11 @@ class GetQueueResponse(_message.Message):
         rates: _abc.Iterable[Global___ProviderRate] | None = ...,
         pending: _abc.Iterable[_run_pb2.Run] | None = ...,
         pending_total: _builtins.int = ...,
+        refused_streams: _abc.Iterable[Global___RefusedStream] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "paused", b"paused", "pending", b"pending", "pending_total", b"pending_total", "rates", b"rates", "running", b"running", "users", b"users", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "paused", b"paused", "pending", b"pending", "pending_total", b"pending_total", "rates", b"rates", "refused_streams", b"refused_streams", "running", b"running", "users", b"users", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,7 +1,12 @@
-"""Names on NATS (subjects, their tokens, message ids; messages are in work_messages.proto) and on gRPC."""
+"""Names on NATS (subjects, their tokens, message ids; messages are in work_messages.proto) and on gRPC.
+
+Sizes of the streams of NATS: the scheduler makes them, and the doctor computes the disk that they need.
+"""
 
 import hashlib
 import re
+from collections.abc import Iterable
+from math import ceil
 from urllib.parse import urlsplit
 
 from proctor.values.priority import Priority
@@ -19,11 +24,31 @@ ALL_RATES = "rates.*.*"
 ALL_BUNDLES = "bundles.*"
 ALL_ARTIFACTS = "artifacts.*"
 ALL_BUDGETS = "budgets.*"
+ALL_PROBES = "probes.*"
 
 SCHEDULER_USER = "scheduler"
 
 # The key in the bucket of a pool's switches: the worker that switched its model last.
 LAST_SWITCH = "last"
+
+_MIB = 1024**2
+# For each pool.
+WORK_STREAM_BYTES = 256 * _MIB
+OUTCOME_STREAM_BYTES = 1024 * _MIB
+# No stream is cut to less: a message may have 8 MiB.
+MIN_STREAM_BYTES = 32 * _MIB
+# The buckets of one pool and those of all: heartbeats, samples that are executed alone, states of runs.
+_BUCKET_BYTES = 40 * _MIB
+# nats-server gives its streams this part of the space that is free when it starts.
+_STREAM_SHARE = 0.75
+
+# Names of what the scheduler reports as gRPC health, beside its services: whether all streams and buckets
+# of NATS exist and take messages, and whether those that exist take messages.
+STREAMS_HEALTH = "proctor.streams"
+STREAM_WRITES_HEALTH = "proctor.streams.writes"
+
+# The name under which JetStream as a whole is refused, beside those of streams and buckets.
+JETSTREAM = "JetStream"
 
 # The model token of pools that serve any model of their provider.
 ANY_MODEL = "any"
@@ -94,6 +119,11 @@ def quarantine_key(run_id: str, epoch: int, rollout: int, sample: int) -> str:
 def work_stream_name(pool: str) -> str:
     """The stream of all shards of a pool."""
     return f"WORK_{pool}"
+
+
+def probe_subject(stream: str) -> str:
+    """Where the scheduler tries whether the stream, or the bucket `KV_…`, takes messages. Nobody reads it."""
+    return f"probes.{stream}"
 
 
 def token_of_work(subject: str) -> str:
@@ -196,3 +226,8 @@ def single_message_id(run_id: str, epoch: int, shard: int, attempt: int, sample:
 def rest_message_id(run_id: str, epoch: int, shard: int, attempt: int, unique: str) -> str:
     """The id of what is left of a shard; `unique` was never used before."""
     return f"{run_id}/{epoch}/{shard}/{attempt}/{unique}/rest"
+
+
+def disk_bytes(streams: Iterable[int]) -> int:
+    """The free space in which nats-server makes streams of these sizes and the buckets."""
+    return ceil((sum(streams) + _BUCKET_BYTES) / _STREAM_SHARE)

@@ -43,6 +43,11 @@ STREAM_BYTES = Gauge("proctor_stream_bytes", "Size of the messages of a stream."
 STREAM_LIMIT_BYTES = Gauge(
     "proctor_stream_limit_bytes", "Size at which a stream takes no more messages.", ["stream"]
 )
+STREAM_WRITABLE = Gauge(
+    "proctor_stream_writable",
+    "1 while a stream or bucket of JetStream takes messages, 0 otherwise.",
+    ["stream"],
+)
 
 
 class BatchHistogram(Collector):

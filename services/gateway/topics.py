@@ -60,7 +60,9 @@ def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
     timeout_seconds = settings.call_timeout_seconds
     scheduler = Scheduler(channel=connections.scheduler, timeout_seconds=timeout_seconds)
     results = Results(channel=connections.results, timeout_seconds=timeout_seconds)
-    health = BackendHealth(channels={SCHEDULER: connections.scheduler, RESULTS: connections.results})
+    health = BackendHealth(
+        channels={SCHEDULER: connections.scheduler, RESULTS: connections.results}, keeps_streams=SCHEDULER
+    )
     admission = Admission(
         identity=Identity(api_keys=settings.api_keys, operators=settings.operators),
         limit=RequestLimit(scheduler=scheduler, clock=SystemClock()),

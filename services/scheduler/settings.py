@@ -6,9 +6,9 @@ from tempfile import gettempdir
 
 from pydantic import Field
 
+from proctor.values.messaging import OUTCOME_STREAM_BYTES, WORK_STREAM_BYTES
 from proctor.values.priority import Priority
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, DEFAULT_READS_PER_MINUTE, DEFAULT_REQUESTS_PER_MINUTE
-from proctor.values.stream_sizes import OUTCOME_STREAM_BYTES, WORK_STREAM_BYTES
 from services.common.shared_settings import (
     AllowedBaseUrls,
     DataDir,

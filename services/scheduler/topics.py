@@ -127,11 +127,9 @@ def read_definitions(settings: SchedulerSettings) -> Definitions:
 def make_topics(settings: SchedulerSettings, connections: Connections, definitions: Definitions) -> Topics:
     """Makes each topic of those before it."""
     limits = make_limits(settings, connections)
-    storage = PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
-    suites = make_suites(
-        settings, connections, installed=definitions.suites, check_storage=storage.check_suite
-    )
-    uploads = _make_uploads(settings, connections, storage)
+    quota = PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
+    suites = make_suites(settings, connections, installed=definitions.suites, check_storage=quota.check_suite)
+    uploads = _make_uploads(settings, connections, quota)
     rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
     progress = make_progress(settings, connections)
     workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
@@ -150,16 +148,6 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         record=GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share),
         artifacts=make_artifact_deletion(connections, uploads.objects),
     )
-    dispatch = make_dispatch(
-        settings,
-        connections,
-        runs=runs,
-        suites=suites,
-        uploads=uploads,
-        progress=progress,
-        workers=workers,
-        rollout_use=PostgresRolloutUse(session=connections.postgres),
-    )
     return Topics(
         settings=settings,
         clock=connections.clock,
@@ -171,7 +159,16 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         streams=streams,
         changes=make_changes(settings, connections),
         runs=runs,
-        dispatch=dispatch,
+        dispatch=make_dispatch(
+            settings,
+            connections,
+            runs=runs,
+            suites=suites,
+            uploads=uploads,
+            progress=progress,
+            workers=workers,
+            rollout_use=PostgresRolloutUse(session=connections.postgres),
+        ),
         batches=make_batches(settings, connections, runs=runs, uploads=uploads),
         rollouts=make_rollouts(settings, connections, suites=suites, uploads=uploads, runs=runs),
         scaling=make_scaling(settings, connections, runs=runs, progress=progress, workers=workers),

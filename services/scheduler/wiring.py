@@ -7,11 +7,13 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 
+from proctor.values import messaging
 from services.common.clock import SystemClock
 from services.common.grpc.backend_server import BackendServer, serve_backend
 from services.common.grpc.client import open_channel
-from services.common.lifecycle import BackgroundLoops, working_seconds
+from services.common.lifecycle import BackgroundLoops, every, working_seconds
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
@@ -23,11 +25,13 @@ from services.scheduler.leadership.postgres import PostgresClock
 from services.scheduler.leadership.wiring import lead
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.topics import make_topics, read_definitions
+from services.scheduler.topics import Topics, make_topics, read_definitions
 
 # How soon a thread that renders samples lets the event loop run. Python's default is five times as long
 # (decision 0032).
 THREAD_SWITCH_SECONDS = 0.001
+# How late the health of streams follows what is known of them.
+_REPORT_SECONDS = 1.0
 
 
 class RunningScheduler:
@@ -76,6 +80,9 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         loops = BackgroundLoops(
             loops={
                 **topics.loops(),
+                "report streams": every(
+                    _REPORT_SECONDS, partial(_report_streams, topics, server), name="report streams"
+                ),
                 "read the clock of postgres": clock.keep(),
                 "lead when elected": lead(settings, loops_of=topics.leader_loops),
             }
@@ -84,6 +91,12 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         yield RunningScheduler(
             grpc_server=server, loops=loops, drain_seconds=working_seconds(settings.drain_seconds)
         )
+
+
+async def _report_streams(topics: Topics, server: BackendServer) -> None:
+    """As health of their own: the scheduler serves while NATS refuses messages."""
+    await server.report(messaging.STREAMS_HEALTH, topics.streams.keep.can_be_used)
+    await server.report(messaging.STREAM_WRITES_HEALTH, topics.streams.keep.can_be_written)
 
 
 async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple[Connections, PostgresClock]:

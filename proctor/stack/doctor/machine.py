@@ -14,7 +14,7 @@ from typing import Any
 from proctor.requirements import OLDEST_POSTGRES, OLDEST_PYTHON
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.options import default_cache_dir, default_state_dir
-from proctor.values.stream_sizes import (
+from proctor.values.messaging import (
     MIN_STREAM_BYTES,
     OUTCOME_STREAM_BYTES,
     WORK_STREAM_BYTES,
@@ -159,7 +159,7 @@ def examine_disk(environ: Mapping[str, str], current: Path) -> Finding:
 
 
 def _stream_sizes(environ: Mapping[str, str]) -> tuple[Sequence[int], Sequence[int]]:
-    """Bytes of the streams of a stack with one pool, by the settings of its scheduler and cut to the least."""
+    """Bytes of the streams of a stack with one pool, by its settings, and cut to the least."""
     wanted = [
         _bytes_of(environ, "PROCTOR_SCHEDULER_WORK_STREAM_BYTES", WORK_STREAM_BYTES),
         _bytes_of(environ, "PROCTOR_SCHEDULER_OUTCOME_STREAM_BYTES", OUTCOME_STREAM_BYTES),

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,9 +19,11 @@ from proctor.stack.errors import ServerBinaryMissing
 from proctor.stack.servers.nats_permissions import Permissions, permissions_block, permissions_of
 from proctor.stack.state import write_private
 from proctor.stack.supervision.addresses import split_address
-from proctor.stack.supervision.child import ChildSpec
-from proctor.stack.supervision.probes import nats_answers
+from proctor.stack.supervision.child import ChildSpec, Fault, no_fault
+from proctor.stack.supervision.probes import grpc_denies, nats_answers
 from proctor.stack.supervision.process import Program
+from proctor.values import messaging
+from proctor.values.messaging import MIN_STREAM_BYTES
 
 # One sample may have 4 MiB, a shard a little more: the wire takes 8.
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
@@ -41,12 +44,24 @@ class NatsServer:
     def url(self, user: str = OPERATOR) -> str:
         return f"nats://{user}:{self.passwords[user]}@{self.address}"
 
-    def child(self) -> ChildSpec:
+    def child(self, scheduler: str = "") -> ChildSpec:
+        """`scheduler`: the address of the scheduler, which knows whether streams take messages."""
         return ChildSpec(
             name="nats",
             program=Program((self.program, "-c", str(self.config_file)), ENVIRONMENT),
             is_ready=partial(nats_answers, self.url()),
+            find_fault=partial(_find_fault, scheduler, self.config_file.parent) if scheduler else no_fault,
         )
+
+
+async def _find_fault(scheduler: str, folder: Path) -> Fault | None:
+    """After one write that failed, a server refuses all for that stream until it is started again."""
+    if not await grpc_denies(scheduler, messaging.STREAM_WRITES_HEALTH):
+        return None
+    with suppress(OSError):
+        if shutil.disk_usage(folder).free >= MIN_STREAM_BYTES:
+            return Fault("refuses messages, although its disk has room", is_mended_by_restart=True)
+    return Fault(f"refuses messages: make room on the disk of {folder}", is_mended_by_restart=False)
 
 
 def prepare_nats(folder: Path, address: str, pools: Sequence[str]) -> NatsServer:

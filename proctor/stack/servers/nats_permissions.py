@@ -50,6 +50,7 @@ _SCHEDULER = Permissions(
         messaging.ALL_WORK,
         messaging.STATES_OF_ALL_RUNS,
         messaging.model_list_subject("*"),
+        messaging.ALL_PROBES,
         "$KV.RUNS.>",
         "$KV.QUOTAS.>",
         "$JS.API.>",

@@ -11,7 +11,7 @@ from proctor.stack.options import StackOptions
 from proctor.stack.servers.nats import NatsServer
 from proctor.stack.servers.postgres import SCHEMAS, PostgresServer
 from proctor.stack.supervision.child import ChildSpec, Probe
-from proctor.stack.supervision.probes import grpc_serves, http_is_ready
+from proctor.stack.supervision.probes import grpc_serves, http_is_alive
 from proctor.stack.supervision.process import Program
 from proctor.stack.vllm.environment import find_vllm_python
 from proctor.values import messaging
@@ -204,4 +204,5 @@ def _program(python: Path, module: str, environment: Mapping[str, str]) -> Progr
 
 
 async def _gateway_serves(wiring: Wiring) -> bool:
-    return await grpc_serves(wiring.gateway_grpc) and await http_is_ready(wiring.gateway_http)
+    """Also while NATS takes no messages: without the gateway nobody could see why runs wait."""
+    return await grpc_serves(wiring.gateway_grpc) and await http_is_alive(wiring.gateway_http)

@@ -19,6 +19,11 @@ FIRST_BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 5.0
 # The backoff is reset for a child that ran longer than this; one that ends sooner will fail again.
 STEADY_AFTER_SECONDS = 20.0
+# How often a running child is looked at, and the number of looks in a row that must find its fault.
+FAULT_POLL_SECONDS = 5.0
+FAULT_LOOKS = 2
+# After each restart that mended nothing, twice as many; at most so many, which is some ten minutes.
+MAX_FAULT_LOOKS = 128
 # Postgres and NATS are up within a tenth of a second: a coarser look would double the start.
 FIRST_POLL_SECONDS = 0.02
 # vLLM loads for minutes, in which many probes would take CPU from it.
@@ -27,6 +32,21 @@ CANCEL_AGAIN_SECONDS = 1.0
 
 Report = Callable[[str], None]
 Probe = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a running child cannot do, as "refuses messages"; whether another start would mend it."""
+
+    text: str
+    is_mended_by_restart: bool
+
+
+FindFault = Callable[[], Awaitable[Fault | None]]
+
+
+async def no_fault() -> None:
+    """For a child that does its work while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +61,7 @@ class ChildSpec:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_timeout_seconds: float = 10.0
     metrics_address: str = ""
+    find_fault: FindFault = no_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +86,7 @@ class SupervisedChild:
         self._context = context
         self._process: asyncio.subprocess.Process | None = None
         self._log_start = 0
+        self._fault_looks = FAULT_LOOKS
         self._supervising = asyncio.create_task(self._supervise(), name=f"supervise {spec.name}")
 
     @property
@@ -166,12 +188,36 @@ class SupervisedChild:
         assert self._process is not None
         clock = asyncio.get_running_loop().time
         began = clock()
-        await self._process.wait()
+        watching = asyncio.create_task(self._end_when_faulty(self._process), name=f"watch {self.name}")
+        try:
+            await self._process.wait()
+        finally:
+            await cancelled(watching)
         # Cleared first, so that children which need this one wait for its next start.
         self.ready.clear()
         ended = _describe_exit(self._end_group(self._process))
         self._context.report(f"{self.name} {ended}: starting it again")
         return clock() - began
+
+    async def _end_when_faulty(self, process: asyncio.subprocess.Process) -> None:
+        """Ends the process once a fault stays that another start would mend."""
+        found = 0
+        while found < self._fault_looks:
+            await asyncio.sleep(FAULT_POLL_SECONDS)
+            fault = await self.spec.find_fault()
+            found = found + 1 if fault and fault.is_mended_by_restart else 0
+            self._show_fault(fault)
+            if fault is None:
+                self._fault_looks = FAULT_LOOKS
+        self._fault_looks = min(2 * self._fault_looks, MAX_FAULT_LOOKS)
+        self._context.report(f"{self.name} is stopped, since another start mends this")
+        await terminate(process, self.spec.stop_signal, self.spec.stop_timeout_seconds)
+
+    def _show_fault(self, fault: Fault | None) -> None:
+        state = fault.text if fault else "ready"
+        if state != self.state:
+            self._context.report(f"{self.name} {fault.text}" if fault else f"{self.name} is in order again")
+            self._become(state)
 
     def _end_group(self, dead: asyncio.subprocess.Process) -> int:
         """Kills the rest of its process group now: the pid, which names the group, may be reused later."""
@@ -189,6 +235,15 @@ class SupervisedChild:
     def _become(self, state: str) -> None:
         self.state = state
         self._context.on_change()
+
+
+async def cancelled(task: asyncio.Task[None]) -> None:
+    """Cancels until it has ended, for the reason in `stop`. Its error is raised."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
+    if not task.cancelled():
+        task.result()
 
 
 def _backoff_seconds(failures: int) -> float:

@@ -57,9 +57,19 @@ async def nats_answers(url: str) -> bool:
 
 
 async def grpc_serves(address: str) -> bool:
+    return await grpc_health(address) == health_pb2.HealthCheckResponse.SERVING
+
+
+async def grpc_denies(address: str, service: str) -> bool:
+    """Whether it answers that the service is not in order, and not only that it is away or unknown."""
+    return await grpc_health(address, service) == health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+async def grpc_health(address: str, service: str = "") -> int | None:
+    """A status of `HealthCheckResponse`; None without an answer."""
     # A refused port is cheap to see; a gRPC channel to it would back off first.
     if not await port_answers(address):
-        return False
+        return None
     async with grpc.aio.insecure_channel(address, options=OWN_CONNECTION) as channel:
         check = channel.unary_unary(
             HEALTH_CHECK,
@@ -67,14 +77,25 @@ async def grpc_serves(address: str) -> bool:
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
         try:
-            answer = await check(health_pb2.HealthCheckRequest(), timeout=PROBE_TIMEOUT_SECONDS)
+            answer = await check(
+                health_pb2.HealthCheckRequest(service=service), timeout=PROBE_TIMEOUT_SECONDS
+            )
         except grpc.aio.AioRpcError:
-            return False
-    return answer.status == health_pb2.HealthCheckResponse.SERVING
+            return None
+    return answer.status
 
 
 async def http_is_ready(address: str) -> bool:
-    request = f"GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode()
+    """Whether the gateway does its work with all that it needs."""
+    return await _http_answers(address, "/readyz")
+
+
+async def http_is_alive(address: str) -> bool:
+    return await _http_answers(address, "/healthz")
+
+
+async def _http_answers(address: str, path: str) -> bool:
+    request = f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode()
     host, port = split_address(address)
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):

@@ -32,6 +32,10 @@ class BackendServer:
         if self._health is not None:
             await self._health.set_serving(is_serving)
 
+    async def report(self, name: str, is_serving: bool | None) -> None:  # noqa: FBT001  # a state, not an option
+        """Sets the answer of health checks that ask for `name`; None where it is not known."""
+        await self._server.report(name, is_serving)
+
     async def stop(self, grace_seconds: float) -> None:
         """Probes are answered to the end."""
         await self._server.stop(grace_seconds)

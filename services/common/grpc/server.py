@@ -35,6 +35,10 @@ _MAX_CONNECTION_AGE_SECONDS = 300
 _MIN_MS_BETWEEN_PINGS = 5_000
 
 _RELEASE = release()
+_WORDS = {
+    True: health_pb2.HealthCheckResponse.SERVING,
+    False: health_pb2.HealthCheckResponse.NOT_SERVING,
+}
 
 log = get_logger()
 
@@ -212,13 +216,13 @@ class GrpcServer:
 
     async def set_serving(self, is_serving: bool) -> None:  # noqa: FBT001  # a state, not an option
         """Sets the answer of health checks."""
-        word = (
-            health_pb2.HealthCheckResponse.SERVING
-            if is_serving
-            else health_pb2.HealthCheckResponse.NOT_SERVING
-        )
         for name in self._names:
-            await self._health.set(name, word)
+            await self._health.set(name, _WORDS[is_serving])
+
+    async def report(self, name: str, is_serving: bool | None) -> None:  # noqa: FBT001  # a state, not an option
+        """Sets the answer of health checks that ask for `name`; None where it is not known."""
+        word = health_pb2.HealthCheckResponse.UNKNOWN if is_serving is None else _WORDS[is_serving]
+        await self._health.set(name, word)
 
     async def stop(self, grace_seconds: float) -> None:
         """Refuses new calls and gives those that run some time."""

@@ -9,7 +9,8 @@ from nats.aio.client import Client
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
-from proctor.values.stream_sizes import MIN_STREAM_BYTES, OUTCOME_STREAM_BYTES, WORK_STREAM_BYTES
+from proctor.values import messaging
+from proctor.values.messaging import MIN_STREAM_BYTES, OUTCOME_STREAM_BYTES, WORK_STREAM_BYTES
 from services.common.metrics import STREAM_BYTES, STREAM_LIMIT_BYTES, STREAM_MESSAGES
 from services.common.nats.specs import BucketSpec
 from services.common.nats.streams import (
@@ -54,17 +55,26 @@ class StreamMaker:
     ) -> None:
         self._jetstream = connection.jetstream()
         self._configs = tuple(_configs(pools, limits or StreamLimits()))
+        self._names = [str(config.name) for config in self._configs]
         self._reported: set[str] = set()
         self._room_at = 0.0
         # By the names of missing streams and buckets: why the server does not make them.
         self.refused: Mapping[str, str] = {}
+        # Names of those that exist and have the subject of probes.
+        self.probed: Collection[str] = ()
 
     async def make_missing(self) -> None:
-        """Costs one request if all of them exist. One that the server refuses keeps no other from being made."""
-        infos = await self._jetstream.streams_info()
+        """Costs one request if all of them exist. One that is refused keeps no other from being made."""
+        try:
+            infos = await self._jetstream.streams_info()
+        except APIError as error:
+            # As after a full disk, where the server may end JetStream as a whole.
+            self.refused = {messaging.JETSTREAM: error.description or "the server has ended it"}
+            raise
         self._report(infos)
         found = {str(info.config.name): info.config for info in infos}
         missing = [config for config in self._configs if config.name not in found]
+        self.probed = [name for name in self._names if _has_probe(found.get(name))]
         if _TRIAL in found:
             # A maker ended in the middle. Until it is deleted it takes up room.
             await self._delete_trial()
@@ -162,6 +172,11 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+def _has_probe(found: api.StreamConfig | None) -> bool:
+    """An operator may have made it without."""
+    return found is not None and messaging.probe_subject(str(found.name)) in (found.subjects or ())
+
+
 def _cut(size: int, share: float) -> int:
     """In whole MiB, and no less than the smallest size, unless the setting is less."""
     return size if share == 1 else max(int(size * share) // _MIB * _MIB, min(size, MIN_STREAM_BYTES))
@@ -172,7 +187,7 @@ def _configs(pools: Collection[str], limits: StreamLimits) -> Iterator[api.Strea
     for spec, max_bytes in (*sizes, (OUTCOMES, limits.outcome_bytes)):
         yield api.StreamConfig(
             name=spec.name,
-            subjects=list(spec.subjects),
+            subjects=[*spec.subjects, messaging.probe_subject(spec.name)],
             retention=api.RetentionPolicy.WORK_QUEUE,
             discard=api.DiscardPolicy.NEW,
             storage=api.StorageType.FILE,
@@ -187,9 +202,10 @@ def _configs(pools: Collection[str], limits: StreamLimits) -> Iterator[api.Strea
 
 def _bucket_config(bucket: BucketSpec, replicas: int) -> api.StreamConfig:
     """A key-value bucket is a stream of this form."""
+    name = f"KV_{bucket.name}"
     config = api.StreamConfig(
-        name=f"KV_{bucket.name}",
-        subjects=[f"$KV.{bucket.name}.>"],
+        name=name,
+        subjects=[f"$KV.{bucket.name}.>", messaging.probe_subject(name)],
         discard=api.DiscardPolicy.NEW,
         max_age=bucket.ttl_seconds,
         max_msgs_per_subject=1,
@@ -214,6 +230,6 @@ def _bucket_config(bucket: BucketSpec, replicas: int) -> api.StreamConfig:
 
 def _differing(wanted: api.StreamConfig, found: api.StreamConfig) -> list[str]:
     """Fields that decide what is kept and differ from the settings; unset ones are not compared."""
-    names = ("retention", "discard", "max_bytes", "max_age", "num_replicas")
+    names = ("subjects", "retention", "discard", "max_bytes", "max_age", "num_replicas")
     given = [name for name in names if getattr(wanted, name) is not None]
     return [name for name in given if getattr(wanted, name) != getattr(found, name)]

@@ -174,6 +174,13 @@ class ProviderRate(BaseModel):
     resume_at: datetime | None = Field(description="Until then no request is sent; else null")
 
 
+class RefusedStream(BaseModel):
+    """A stream or a bucket of NATS that cannot be used. Jobs that need it wait."""
+
+    name: str
+    reason: str = Field(description="Why NATS does not make it, or takes no messages for it")
+
+
 class Queue(BaseModel):
     """A snapshot."""
 
@@ -185,6 +192,7 @@ class Queue(BaseModel):
     limits: Limits
     users: list[QueueUser] = Field(description="Users with running or pending jobs")
     rates: list[ProviderRate] = Field(description="Providers that are asked now")
+    refused_streams: list[RefusedStream] = Field(description="Streams of NATS that cannot be used")
 
 
 @router.get("", responses=problems(422, 503), summary="Running, pending and paused jobs")

@@ -161,11 +161,11 @@ def served_routes() -> Sequence[BaseRoute]:
         served.include_router(router, dependencies=known, responses=openai_problems(401, 403, 429))
     served.get("/healthz", tags=["health"], summary="The process responds")(_alive)
     not_ready: dict[int | str, dict[str, Any]] = {
-        503: {"model": Readiness, "description": "A backend is away"}
+        503: {"model": Readiness, "description": "A backend is away, or NATS takes no messages"}
     }
-    served.get("/readyz", tags=["health"], summary="Scheduler and results respond", responses=not_ready)(
-        _readiness
-    )
+    served.get(
+        "/readyz", tags=["health"], summary="Scheduler, results and NATS do their work", responses=not_ready
+    )(_readiness)
     for router in PAGE_ROUTERS:
         served.include_router(router)
     return served.routes
@@ -177,7 +177,7 @@ async def _alive() -> Liveness:
 
 async def _readiness(request: Request, response: Response) -> Readiness:
     health: BackendHealth = request.app.state.health
-    dependencies = await health.check()
+    dependencies = await health.check_all()
     ready = is_ready(dependencies)
     response.status_code = 200 if ready else 503
     return Readiness(status="ready" if ready else "not ready", dependencies=dependencies)

@@ -29,6 +29,7 @@ from services.scheduler.rate_limits.rate_meter import ProviderRate, RateLimitTra
 from services.scheduler.runs.admission.run_queue import UserRunCounts
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import brief_to_proto
+from services.scheduler.streams.refused_streams import RefusedStreams
 from services.scheduler.workers.proto import WORKER
 
 # Some 32 years: more than any limit allows, and far within what `timedelta` holds.
@@ -89,6 +90,7 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
     change: ChangeLimits
     limits: LimitStore
     changes: ChangeList
+    refused_streams: RefusedStreams
     clock: Clock
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -109,6 +111,10 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
             limits=limits_to_proto(await self.limits.limits()),
             users=[_USER_COUNTS.to_proto(each) for each in queue.users],
             rates=[_RATE.to_proto(rate) for rate in self._rates()],
+            refused_streams=[
+                queue_pb2.RefusedStream(name=name, reason=reason)
+                for name, reason in sorted(self.refused_streams().items())
+            ],
         )
 
     def _rates(self) -> list[ProviderRate]:

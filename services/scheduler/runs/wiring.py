@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.providers.base_urls import BaseUrl
-from services.common.clock import Clock
 from services.common.grpc.server import Registration
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
@@ -15,9 +14,7 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import Connections
 from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.pricing.yaml_prices import YamlPrices
-from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.progress.wiring import ProgressParts
-from services.scheduler.rate_limits.rate_meter import RateLimitTracker
 from services.scheduler.rate_limits.wiring import RateLimitParts
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
@@ -35,11 +32,9 @@ from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.ports import RecordedCounts
 from services.scheduler.runs.reads.postgres import PostgresRunLists
 from services.scheduler.runs.reads.show_run import ShowRun, WatchRun
-from services.scheduler.streams.refused_streams import RefusedStreams
 from services.scheduler.streams.wiring import StreamParts
 from services.scheduler.suites.wiring import SuiteParts
 from services.scheduler.uploads.wiring import UploadParts
-from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.wiring import WorkerParts
 
 
@@ -77,8 +72,7 @@ def make_runs(
     artifacts: ArtifactDeletion,
 ) -> RunParts:
     """`record` and `artifacts` hold what a run has outside of the scheduler's schema."""
-    session, clock, registry = connections.postgres, connections.clock, workers.registry
-    pools = workers.pools
+    session, clock, pools = connections.postgres, connections.clock, workers.pools
     store = PostgresRuns(session=session, limits=limits)
     controls = _make_controls(connections, rate_limits)
     submit = SubmitRun(
@@ -94,17 +88,11 @@ def make_runs(
     )
     change = ChangeState(runs=store, controls=controls, clock=clock)
     reads = _make_reads(
-        connections,
-        store=store,
-        limits=limits,
-        tracker=progress.tracker,
-        registry=registry,
-        refused_streams=streams.refused,
-        record=record,
+        connections, store, limits, record, progress=progress, workers=workers, streams=streams
     )
     delete = DeleteRun(runs=store, record=record, artifacts=artifacts, clock=clock)
     api = _make_api(submit=submit, change=change, delete=delete, reads=reads, suites=suites, workers=workers)
-    queue_api = _make_queue_api(reads, limits=limits, rates=rate_limits.tracker, clock=clock)
+    queue_api = _make_queue_api(connections, reads, limits, rate_limits=rate_limits, streams=streams)
     return RunParts(
         store=store,
         slots=PostgresSlots(session=session, limits=limits),
@@ -150,35 +138,42 @@ def _make_api(
 
 
 def _make_queue_api(
-    reads: RunReads, *, limits: PostgresLimits, rates: RateLimitTracker, clock: Clock
+    connections: Connections,
+    reads: RunReads,
+    limits: PostgresLimits,
+    *,
+    rate_limits: RateLimitParts,
+    streams: StreamParts,
 ) -> GrpcQueueApi:
     return GrpcQueueApi(
         list_runs=reads.list_runs,
-        rates=rates,
+        rates=rate_limits.tracker,
         change=ChangeLimits(limits=limits),
         limits=limits,
         changes=reads.show_run.changes,
-        clock=clock,
+        refused_streams=streams.keep.refused,
+        clock=connections.clock,
     )
 
 
 def _make_reads(
     connections: Connections,
-    *,
     store: PostgresRuns,
     limits: PostgresLimits,
-    tracker: ProgressTracker,
-    registry: WorkerRegistry,
-    refused_streams: RefusedStreams,
     record: RecordedCounts,
+    *,
+    progress: ProgressParts,
+    workers: WorkerParts,
+    streams: StreamParts,
 ) -> RunReads:
     session, clock = connections.postgres, connections.clock
+    tracker, registry = progress.tracker, workers.registry
     forecasts = ForecastQueue(
         store=PostgresQueue(session=session), limits=limits, tracker=tracker, registry=registry, clock=clock
     )
     lists = PostgresRunLists(session=connections.reads)
     count = CountRuns(
-        record=record, tracker=tracker, registry=registry, refused_streams=refused_streams, clock=clock
+        record=record, tracker=tracker, registry=registry, refused_streams=streams.keep.refused, clock=clock
     )
     show = ShowRun(
         runs=store, count_runs=count, forecasts=forecasts, changes=PostgresChanges(session=session)

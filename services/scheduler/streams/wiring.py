@@ -6,23 +6,22 @@ from typing import NoReturn
 
 from services.common.lifecycle import every
 from services.common.nats.stream_maker import StreamLimits, StreamMaker
+from services.common.nats.stream_probes import StreamProbes
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.streams.keep_streams import KeepStreams
 from services.scheduler.workers.wiring import WorkerParts
 
 # Workers wait until there are streams, at a first start and after a loss.
-_MAKE_SECONDS = 1.0
+_KEEP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamParts:
-    maker: StreamMaker
-
-    def refused(self) -> Mapping[str, str]:
-        return self.maker.refused
+    keep: KeepStreams
 
     def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
-        return {"make streams": every(_MAKE_SECONDS, self.maker.make_missing, name="make streams")}
+        return {"keep streams": every(_KEEP_SECONDS, self.keep.keep, name="keep streams")}
 
 
 def make_streams(
@@ -33,5 +32,11 @@ def make_streams(
         work_bytes=settings.work_stream_bytes,
         outcome_bytes=settings.outcome_stream_bytes,
     )
+    connection = connections.jetstream.connection
     pools = [pool.name for pool in workers.pools.pools]
-    return StreamParts(maker=StreamMaker(connection=connections.jetstream.connection, pools=pools, limits=limits))
+    keep = KeepStreams(
+        streams=StreamMaker(connection=connection, pools=pools, limits=limits),
+        probes=StreamProbes(connection=connection),
+        clock=connections.clock,
+    )
+    return StreamParts(keep=keep)

@@ -49,6 +49,7 @@ OPEN, IDLE, LIMIT = (
     for state in ("open", "idle", "limit")
 )
 BYTES, MAX_BYTES = 'proctor_stream_bytes{stream="OUTCOMES"}', 'proctor_stream_limit_bytes{stream="OUTCOMES"}'
+WRITABLE = 'proctor_stream_writable{pod="a",stream="OUTCOMES"}'
 CASES: Mapping[str, Case] = {
     "ProctorWithoutLeader": Case(
         5,
@@ -111,6 +112,7 @@ CASES: Mapping[str, Case] = {
         40, buckets("proctor_recording_lag_seconds", "60"), buckets("proctor_recording_lag_seconds", "10")
     ),
     "ProctorStreamFull": Case(10, {BYTES: "90x20", MAX_BYTES: "100x20"}, {BYTES: "90x20", MAX_BYTES: "0x20"}),
+    "ProctorStreamRefusesWrites": Case(5, {WRITABLE: "0x10"}, {WRITABLE: "1x2 0 1x10"}),
     "ProctorClosingSlow": Case(
         60, buckets("proctor_close_duration_seconds", "600"), buckets("proctor_close_duration_seconds", "60")
     ),

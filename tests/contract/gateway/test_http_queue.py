@@ -11,6 +11,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.messaging import STREAMS_HEALTH
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
@@ -112,6 +113,24 @@ async def test_providers_that_are_asked_are_shown_with_what_they_allow(harness: 
             "resume_at": None,
         }
     ]
+
+
+async def test_streams_that_nats_refuses_are_shown_with_its_reason(harness: GatewayHarness) -> None:
+    assert (await call(harness, "GET", QUEUE))[1]["refused_streams"] == []
+    harness.scheduler.queue.queue.refused_streams.add(name="OUTCOMES", reason="no space left on device")
+    _, body, _ = await call(harness, "GET", QUEUE)
+    assert body["refused_streams"] == [{"name": "OUTCOMES", "reason": "no space left on device"}]
+
+
+async def test_a_gateway_is_ready_only_while_nats_takes_messages(harness: GatewayHarness) -> None:
+    assert harness.scheduler_server is not None
+    expected = {True: (200, "serving"), False: (503, "not serving"), None: (503, "unreachable")}
+    for can_be_used, (status, word) in expected.items():
+        await harness.scheduler_server.report(STREAMS_HEALTH, can_be_used)
+        found, body, _ = await call(harness, "GET", "/readyz")
+        assert (found, body["dependencies"]["streams"]) == (status, word)
+        # What is stored is read all the same.
+        assert (await call(harness, "GET", QUEUE))[0] == 200
 
 
 async def test_null_takes_a_limit_back_to_the_setting(harness: GatewayHarness) -> None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+from services.common.grpc.server import GrpcServer
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import RunningGateway, running_gateway
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
@@ -17,6 +18,7 @@ class GatewayHarness:
     results: FakeResults = field(default_factory=FakeResults)
     backends: AsyncExitStack = field(default_factory=AsyncExitStack)
     gateway: RunningGateway | None = None
+    scheduler_server: GrpcServer | None = None
 
     @property
     def http(self) -> str:
@@ -37,6 +39,7 @@ async def gateway_harness(**settings: object) -> AsyncIterator[GatewayHarness]:
     harness = GatewayHarness()
     async with harness.backends:
         scheduler = await harness.backends.enter_async_context(scheduler_server(harness.scheduler))
+        harness.scheduler_server = scheduler
         results = await harness.backends.enter_async_context(results_server(harness.results))
         values = {
             "http_address": "127.0.0.1:0",

@@ -43,6 +43,17 @@ async def test_queue_says_who_waits_why_and_for_how_long(
     assert "about 1:00 (30.0 s to 1:30)" in status
 
 
+async def test_status_and_queue_name_what_nats_refuses(harness: GatewayHarness, proctor: CommandLine) -> None:
+    refused = queue_pb2.RefusedStream(name="OUTCOMES", reason="no space left on device")
+    queue = queue_pb2.GetQueueResponse(limits=harness.scheduler.queue.limits, refused_streams=[refused])
+    harness.scheduler.queue.queue = queue
+    for command in ("queue", "status"):
+        shown = " ".join((await proctor(command)).out.split())
+        assert "NATS refuses OUTCOMES, and runs wait: no space left on device" in shown
+    document = (await proctor("status", "--json")).document
+    assert document["refused_streams"] == [{"name": "OUTCOMES", "reason": "no space left on device"}]
+
+
 async def test_a_run_whose_figures_are_computed_does_not_count_to_the_limit(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:

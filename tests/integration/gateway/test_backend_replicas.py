@@ -32,7 +32,7 @@ async def replicated() -> AsyncIterator[tuple[list[GrpcServer], BackendHealth]]:
         names.addresses["results.test"] = list(HOSTS)
         address = f"dns://127.0.0.1:{dns}/results.test:{port}"
         channel = await opened.enter_async_context(open_channel(address))
-        yield replicas, BackendHealth({RESULTS: channel})
+        yield replicas, BackendHealth({RESULTS: channel}, keeps_streams=RESULTS)
 
 
 async def test_replica_that_stops_leaves_its_service_serving() -> None:

@@ -12,7 +12,7 @@ from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildContext, SupervisedChild
 from proctor.values import messaging
 from services.common.nats.connection import connect_nats
-from services.common.nats.streams import StreamMaker
+from services.common.nats.stream_maker import StreamMaker
 
 # Of the server's answer to a ping.
 WAIT_SECONDS = 2.0

@@ -26,6 +26,7 @@ from services.common.nats.connection import TRANSIENT_NATS, connect_nats
 from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.stream_maker import StreamMaker
+from services.common.nats.stream_probes import StreamProbes
 from services.common.nats.streams import (
     RUNS_BUCKET,
     heartbeat_bucket,
@@ -245,6 +246,20 @@ async def test_the_printed_users_are_those_of_the_local_stack(server: NatsServer
         await worker.client.close()
     finally:
         await child.stop()
+
+
+async def test_the_scheduler_alone_probes_streams(server: NatsServer) -> None:
+    scheduler, worker = await member(server, "scheduler"), await member(server, "worker-a")
+    maker, probes = StreamMaker(scheduler.client, POOLS), StreamProbes(scheduler.client)
+    await maker.make_missing()
+    assert {"OUTCOMES", "WORK_a", "KV_RUNS"} < {*maker.probed}
+    await probes.probe(maker.probed)
+    assert probes.refused == {}
+    assert not await scheduler.is_refused(), scheduler.refused
+    await worker.client.publish("probes.OUTCOMES", b"")
+    assert await worker.is_refused()
+    for each in (scheduler, worker):
+        await each.client.close()
 
 
 async def test_who_is_asked_may_answer_and_only_then(server: NatsServer) -> None:

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.v1 import queue_service_pb2 as queue_pb2
-from services.gateway.api.queue import Limits, ProviderRate, QueueUser, QueueWorker, limits_of, queue_worker
+from services.gateway.api.queue import (
+    Limits,
+    ProviderRate,
+    QueueUser,
+    QueueWorker,
+    RefusedStream,
+    limits_of,
+    queue_worker,
+)
 from services.gateway.http.presentation import present
 from services.gateway.pages.rows.runs import RunRow, run_row
 from services.gateway.pages.text import duration, size
@@ -43,6 +51,7 @@ class QueueView:
     paused: Sequence[RunRow]
     workers: Sequence[WorkerRow]
     rates: Sequence[ProviderRate]
+    refused_streams: Sequence[RefusedStream]
     users: Sequence[QueueUser]
     limits: Limits
     faults: Mapping[str, str]
@@ -96,6 +105,7 @@ def queue_view(
         paused=[run_row(run) for run in queue.paused],
         workers=[queue_worker(WorkerRow, worker) for worker in queue.workers],
         rates=[present(ProviderRate, rate) for rate in queue.rates],
+        refused_streams=[present(RefusedStream, stream) for stream in queue.refused_streams],
         users=[present(QueueUser, user) for user in queue.users],
         limits=limits_of(queue.limits),
         faults=faults or {},

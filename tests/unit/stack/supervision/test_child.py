@@ -9,9 +9,17 @@ from pathlib import Path
 import pytest
 
 from proctor.stack.errors import ChildFailedToStart
-from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
+from proctor.stack.supervision import child as supervision
+from proctor.stack.supervision.child import (
+    ChildContext,
+    ChildSpec,
+    Fault,
+    FindFault,
+    SupervisedChild,
+    no_fault,
+)
 from proctor.stack.supervision.process import Program
-from tests.fakes.eventually import eventually
+from tests.fakes.eventually import eventually, holds
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -32,10 +40,22 @@ class Stack:
         self.reports: list[str] = []
 
     def child(
-        self, *command: str, probe: Callable[[], Awaitable[bool]] = is_ready, ready_seconds: float = 0.3
+        self,
+        *command: str,
+        probe: Callable[[], Awaitable[bool]] = is_ready,
+        ready_seconds: float = 0.3,
+        find_fault: FindFault = no_fault,
     ) -> SupervisedChild:
         """Children that end by themselves are given time to do it: late ones are given up instead."""
-        spec = ChildSpec("child", Program(command, ENVIRONMENT), probe, ready_seconds, signal.SIGTERM, 0.3)
+        spec = ChildSpec(
+            "child",
+            Program(command, ENVIRONMENT),
+            probe,
+            ready_seconds,
+            signal.SIGTERM,
+            0.3,
+            find_fault=find_fault,
+        )
         return SupervisedChild(spec, ChildContext(self.log_path, self.reports.append, lambda: None))
 
 
@@ -56,6 +76,48 @@ async def test_a_child_that_dies_is_started_again(stack: Stack) -> None:
     await child.stop()
     assert child.pid is None
     assert child.state == "stopped"
+
+
+async def test_a_fault_that_a_start_mends_restarts_the_child(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "FAULT_POLL_SECONDS", 0.05)
+    faults: list[Fault | None] = [Fault("is stuck", is_mended_by_restart=True)]
+
+    async def find_fault() -> Fault | None:
+        return faults[-1]
+
+    child = stack.child("sleep", "60", find_fault=find_fault)
+    await child.first_ready
+    first = child.pid
+    await eventually(lambda: child.pid not in (first, None) and child.ready.is_set(), "it is started again")
+    faults.append(None)
+    restarts = child.restarts
+    await eventually(lambda: child.state == "ready", "its state is that of one in order")
+    await holds(lambda: child.restarts == restarts, "one in order is not restarted", 0.5)
+    assert stack.reports[:3] == [
+        "child is stuck",
+        "child is stopped, since another start mends this",
+        "child was killed by SIGTERM: starting it again",
+    ]
+    await child.stop()
+
+
+async def test_a_fault_that_no_start_mends_is_shown(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "FAULT_POLL_SECONDS", 0.05)
+    faults: list[Fault | None] = [Fault("has no room", is_mended_by_restart=False)]
+
+    async def find_fault() -> Fault | None:
+        return faults[-1]
+
+    child = stack.child("sleep", "60", find_fault=find_fault)
+    await child.first_ready
+    await eventually(lambda: child.snapshot().state == "has no room", "its fault is its state")
+    await holds(lambda: child.restarts == 0, "it is not restarted", 0.5)
+    faults.append(None)
+    await eventually(lambda: child.state == "ready", "it is in order again")
+    assert stack.reports == ["child has no room", "child is in order again"]
+    await child.stop()
 
 
 async def test_giving_up_says_why_and_shows_the_end_of_the_log(stack: Stack) -> None:

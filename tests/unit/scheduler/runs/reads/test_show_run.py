@@ -68,7 +68,8 @@ async def test_steps_follow_what_happens() -> None:
         f"waiting for openai: it throttles requests, and is asked again at {until:%H:%M:%S} UTC"
     )
     harness.registry.live = []
-    harness.refused_streams["WORK_other"] = "no space left on device"
+    for other in ("WORK_other", "KV_WORKERS_other"):
+        harness.refused_streams[other] = "no space left on device"
     assert await _step(harness, run.run_id) == "waiting for a worker of pool remote"
     harness.refused_streams["OUTCOMES"] = "no space left on device"
     assert await _step(harness, run.run_id) == (

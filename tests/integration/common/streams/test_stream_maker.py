@@ -63,7 +63,7 @@ async def test_sizes_are_cut_alike_to_the_room_that_the_server_has() -> None:
 
 
 async def test_without_room_for_the_smallest_streams_the_others_are_made_and_the_reason_is_kept() -> None:
-    async with nats_server(store_bytes=70 * 1024**2) as tiny:
+    async with nats_server(store_bytes=140 * 1024**2) as tiny:
         connection = await connect_nats(tiny.address, "tests")
         maker = StreamMaker(connection, POOLS)
         with capture_logs() as logged:
