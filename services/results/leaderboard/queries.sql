@@ -6,7 +6,7 @@ RETURNING c.closed_at;
 
 -- name: add_closed_run: List a run that names its benchmark and model, once per epoch
 INSERT INTO closed_runs (run_id, epoch, benchmark, model, project_id, state, closed_at, result)
-SELECT run_id, epoch, benchmark, model, project_id, state, coalesce(:closed_at::timestamptz, now()), :result
+SELECT run_id, epoch, benchmark, model, project_id, state, coalesce(:closed_at, now()), :result
 FROM run_records
 WHERE run_id = :run_id AND benchmark <> '' AND model <> ''
 ON CONFLICT (run_id) DO NOTHING
