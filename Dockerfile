@@ -1,4 +1,4 @@
-# The image of a service: docker build --build-arg SERVICE=gateway --tag proctor-gateway:0.1.0 .
+# The image of a service: docker build --build-arg SERVICE=gateway --tag proctor-gateway .
 # SERVICE is gateway, scheduler, results or worker (of providers; Dockerfile.vllm makes that of vLLM).
 # BASE is a Debian with Python 3.11 or newer. Without an index, a folder `wheelhouse` holds the wheels (PIP_NO_INDEX=1).
 ARG BASE=python:3.13-slim-trixie

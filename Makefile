@@ -11,7 +11,8 @@ RUN_ARGS ?=
 PYTEST_ARGS ?=
 VALUES ?= deploy/helm/proctor/examples/trying-out.yaml
 PREPARED ?=
-IMAGE_TAG ?= 0.1.0
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+IMAGE_TAG ?= $(VERSION)
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
 # The budget of `make test-api`: some 50,000 cases.
@@ -152,11 +153,11 @@ test-cluster: $(VENV)/.installed ## The chart on the cluster of KUBECONFIG: VALU
 test-images: $(VENV)/.installed ## The images, built by buildah without a registry, complete a run; as root, with runc and debootstrap
 	$(BIN)/pytest -q -s tests/e2e/deploy/test_images.py
 
-images: ## Images of all services by Docker, with the tag IMAGE_TAG (default: 0.1.0)
+images: ## Images of all services by Docker, with the tag IMAGE_TAG (default: the version)
 	@for service in gateway scheduler results worker; do \
-		docker build --build-arg SERVICE=$$service --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-$$service:$(IMAGE_TAG)" . || exit 1; \
+		docker build --build-arg SERVICE=$$service --build-arg VERSION="$(VERSION)" --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-$$service:$(IMAGE_TAG)" . || exit 1; \
 	done
-	docker build -f Dockerfile.vllm --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-worker-vllm:$(IMAGE_TAG)" .
+	docker build -f Dockerfile.vllm --build-arg VERSION="$(VERSION)" --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-worker-vllm:$(IMAGE_TAG)" .
 
 test-api: $(VENV)/.installed ## Schemathesis over the whole API: EXAMPLES=… per operation and phase, LIMIT_SECONDS=… at most
 	PROCTOR_TEST_API_EXAMPLES=$(EXAMPLES) PROCTOR_TEST_API_SECONDS=$(LIMIT_SECONDS) \
@@ -164,6 +165,14 @@ test-api: $(VENV)/.installed ## Schemathesis over the whole API: EXAMPLES=… pe
 
 bench: $(VENV)/.installed vllm ## Cost per sample, rate limits, comparisons, leaderboards, engine, parity: as tables
 	$(BIN)/python -m tests.bench
+
+##@ Release
+.PHONY: wheel release-check
+wheel: $(VENV)/.installed ## The wheel, in dist
+	$(BIN)/python -m build --wheel --outdir dist .
+
+release-check: $(VENV)/.installed ## All of a release that needs no registry: builds, installs and tries it
+	bash .ci/release
 
 ##@ Set-up
 .PHONY: install vllm clean help
