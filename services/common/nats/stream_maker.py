@@ -30,7 +30,7 @@ log = get_logger()
 # account allows no single stream of its size.
 _NO_ROOM = frozenset({10005, 10023, 10047, 10122})
 # It is made and deleted at once, to find out for how much there is room.
-_TRIAL = "PROCTOR_TRIAL"
+_TRIAL = "ROOM_TRIAL"
 # The parts of their sizes in which streams are made, the first for which there is room.
 _SHARES = tuple(0.75**step for step in range(14))
 # The pause after streams for which there was no room at all.

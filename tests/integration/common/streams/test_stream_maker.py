@@ -96,7 +96,7 @@ async def test_a_stream_that_is_refused_keeps_no_other_from_being_made(connectio
 
 async def test_what_a_maker_left_that_ended_in_the_middle_is_deleted(connection: Client) -> None:
     manager = connection.jsm()
-    await manager.add_stream(name="PROCTOR_TRIAL", subjects=["PROCTOR_TRIAL"], max_bytes=2**24)
+    await manager.add_stream(name="ROOM_TRIAL", subjects=["ROOM_TRIAL"], max_bytes=2**24)
     await StreamMaker(connection, POOLS).make_missing()
     assert by_name(await manager.streams_info()).keys() == NAMES
 
