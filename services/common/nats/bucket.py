@@ -19,7 +19,7 @@ from services.common.nats.connection import (
     RetryBackoff,
 )
 from services.common.nats.jetstream import JetStream
-from services.common.nats.specs import BucketSpec, StreamSpec
+from services.common.nats.specs import BucketSpec
 from services.common.structured_logs import error_text, get_logger
 
 log = get_logger()
@@ -46,11 +46,10 @@ class Bucket:
         self._jetstream = jetstream
         self._spec = spec
         self._opened: KeyValue | None = None
-        self._stream = StreamSpec(f"KV_{spec.name}", (f"$KV.{spec.name}.>",))
 
-    async def put(self, key: str, value: bytes) -> None:
-        """Sets a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""
-        await (await self._open()).put(key, value)
+    async def put(self, key: str, value: bytes, *, ttl_seconds: float | None = None) -> None:
+        """Sets a key, for so long; raises one of TRANSIENT_NATS when the server or the bucket is away."""
+        await self._jetstream.put(self._spec, key, value, ttl_seconds)
 
     async def revision(self, key: str) -> int:
         """Revision of the key's last change; 0 where it has no value. Raises one of TRANSIENT_NATS."""
@@ -70,15 +69,6 @@ class Bucket:
     async def delete(self, key: str) -> None:
         """Removes a key; raises one of TRANSIENT_NATS when the server or the bucket is away."""
         await (await self._open()).delete(key)
-
-    async def purge(self, key: str) -> None:
-        """Removes what is left of a deleted key: the marker that reports its deletion to watchers."""
-        await self._jetstream.purge(self._stream, f"$KV.{self._spec.name}.{key}")
-
-    async def keys(self) -> list[str]:
-        """All keys, and those whose deletion is still marked; reads no values."""
-        subjects = await self._jetstream.pending_by_subject(self._stream, self._stream.subjects[0])
-        return [subject.rpartition(".")[2] for subject in subjects]
 
     async def get(self, key: str) -> bytes | None:
         """The value, or None where there is none (any more)."""

@@ -195,6 +195,10 @@ class JetStream:
         """Raises one of TRANSIENT_NATS where there is none yet."""
         return await self._js.key_value(spec.name)
 
+    async def put(self, spec: BucketSpec, key: str, value: bytes, ttl_seconds: float | None) -> None:
+        """Sets a key of a bucket. The library's own `put` knows no time to live."""
+        await self._js.publish(f"$KV.{spec.name}.{key}", value, stream=f"KV_{spec.name}", msg_ttl=ttl_seconds)
+
     async def bucket_generation(self, spec: BucketSpec) -> str:
         """Changes when the bucket is made anew."""
         return str((await self._js.stream_info(f"KV_{spec.name}")).created)

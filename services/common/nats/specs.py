@@ -35,7 +35,7 @@ class BucketBounds:
 
 @dataclass(frozen=True, slots=True)
 class BucketSpec:
-    """A key-value bucket; with a ttl its keys expire.
+    """A key-value bucket; with a ttl its keys expire. Watchers are shown for a while that a key has expired.
 
     One with bounds is written by workers: no header of a message removes keys or keeps one beyond the ttl.
     """
@@ -43,3 +43,4 @@ class BucketSpec:
     name: str
     ttl_seconds: float | None = None
     bounds: BucketBounds | None = None
+    expiry_shown_seconds: float | None = None

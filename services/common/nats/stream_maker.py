@@ -213,6 +213,7 @@ def _bucket_config(bucket: BucketSpec, replicas: int) -> api.StreamConfig:
         deny_delete=True,
         allow_rollup_hdrs=True,
         allow_msg_ttl=True,
+        subject_delete_marker_ttl=bucket.expiry_shown_seconds,
         num_replicas=replicas,
     )
     if bucket.bounds is None:

@@ -9,7 +9,8 @@ from services.common.nats.specs import BucketBounds, BucketSpec, ConsumerSpec, S
 # full (back-pressure).
 OUTCOMES = StreamSpec(name="OUTCOMES", subjects=(messaging.OUTCOMES_OF_ALL_RUNS,))
 
-RUNS_BUCKET = BucketSpec(name="RUNS")
+# Keys of finished runs expire.
+RUNS_BUCKET = BucketSpec(name="RUNS", expiry_shown_seconds=60.0)
 # A heartbeat comes every 3 s by default: three may be lost before a live worker seems dead, and two at the
 # longest interval that a worker takes. Each comes up to a quarter of a second late.
 HEARTBEAT_TTL_SECONDS = 15.0

@@ -31,13 +31,11 @@ _GATHER_SECONDS = 0.04
 _ROUND_SECONDS = 1.0
 # Without it a run whose dependency is away would fail in a busy loop.
 _BACKOFF_SECONDS = 0.5
-# An announcement goes at the second sweep that finds its run closed: workers have a minute to see it.
+# Work goes at the second sweep that finds its run closed: workers have a minute to see that.
 _SWEEP_SECONDS = 60.0
 # The part of a pool's stream that its runs share. The rest is for shards that are larger than what is left
 # of this part.
 _SHARED_PART = 0.8
-# The rest waits for the next sweep: runs are admitted between two.
-_WITHDRAWN_AT_ONCE = 500
 # After this time without runs in the queue, a user counts as new.
 _ADMISSION_KEPT = timedelta(days=1)
 
@@ -173,21 +171,17 @@ class _LedRuns:
         self._stream_generation = stream_generation
 
     async def _sweep(self) -> None:
-        """Withdraws announcements of runs that closed a while ago, deletes old admissions, looks at sizes."""
+        """Removes what workers sent back of closed runs, deletes old admissions, looks at sizes."""
         now = self._lead.clock.monotonic()
         if now - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = now
         for pool in self._lead.pools:
             self._pool_bytes[pool] = _SHARED_PART * await self._lead.stream.max_bytes(pool)
-        announced = await self._lead.controls.announced()
-        leftovers = frozenset(announced) - frozenset(await self._lead.runs.open_among(announced))
-        closed = sorted(leftovers & self._leftovers)[:_WITHDRAWN_AT_ONCE]
-        if closed:
-            # First of all: a worker takes a run without a state for one that is not finished.
-            await self._lead.stream.purge_leftovers(frozenset(closed), self._lead.pools)
-        for run_id in closed:
-            await self._lead.controls.withdraw(run_id)
+        working = frozenset(await self._lead.stream.runs_with_work(self._lead.pools))
+        leftovers = working - frozenset(await self._lead.runs.open_among(tuple(working)))
+        if closed := leftovers & self._leftovers:
+            await self._lead.stream.purge_leftovers(closed, self._lead.pools)
         self._leftovers = leftovers
         await self._lead.slots.delete_admissions(self._token, self._lead.clock.now() - _ADMISSION_KEPT)
 

@@ -89,14 +89,22 @@ class NatsShardStream:
     async def purge_work(self, run: Run) -> None:
         await self._jetstream.purge(streams.work_stream(run.pool), messaging.work_of_run(run.run_id))
 
+    async def runs_with_work(self, pools: Sequence[str]) -> Collection[RunId]:
+        return {
+            RunId(messaging.run_of_work(subject)) for pool in pools for subject in await self._waiting(pool)
+        }
+
     async def purge_leftovers(self, run_ids: Collection[RunId], pools: Sequence[str]) -> None:
         """One request for each pool, and one for each subject that still has messages."""
         for pool in pools:
-            stream = streams.work_stream(pool)
-            waiting = await self._jetstream.pending_by_subject(stream, messaging.work_of_pool(pool))
-            for subject in waiting:
+            for subject in await self._waiting(pool):
                 if messaging.run_of_work(subject) in run_ids:
-                    await self._jetstream.purge(stream, subject)
+                    await self._jetstream.purge(streams.work_stream(pool), subject)
+
+    async def _waiting(self, pool: str) -> Collection[str]:
+        """The subjects of a pool that have messages."""
+        stream = streams.work_stream(pool)
+        return (await self._jetstream.pending_by_subject(stream, messaging.work_of_pool(pool))).keys()
 
     async def max_bytes(self, pool: str) -> float:
         return await self._jetstream.max_bytes(streams.work_stream(pool))

@@ -32,6 +32,10 @@ class ShardStream(Protocol):
 
     async def purge_work(self, run: Run) -> None: ...
 
+    async def runs_with_work(self, pools: Sequence[str]) -> Collection[RunId]:
+        """The runs of messages that wait for a worker or are in flight."""
+        ...
+
     async def purge_leftovers(self, run_ids: Collection[RunId], pools: Sequence[str]) -> None:
         """Removes what workers sent back of closed runs."""
         ...

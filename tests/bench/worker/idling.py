@@ -19,9 +19,7 @@ from nats.aio.client import Client
 from rich.console import Console
 from rich.table import Table
 
-from services.common.nats.bucket import Bucket
 from services.common.nats.connection import TRANSIENT_NATS, connect_nats
-from services.common.nats.jetstream import JetStream
 from services.common.nats.streams import heartbeat_bucket
 from tests.bench.harness.process_tree import usage_of_tree
 from tests.fakes.eventually import eventually
@@ -95,11 +93,11 @@ async def measure(count: int) -> Cost:
         server = await opened.enter_async_context(nats_server(environment=SERVER_ENVIRONMENT))
         connection = await connect_nats(server.address, "bench")
         opened.push_async_callback(connection.close)
-        heartbeats = Bucket(JetStream(connection), HEARTBEATS)
 
         async def are_there(wanted: int = count) -> bool:
             try:
-                return len(await heartbeats.keys()) == wanted
+                info = await connection.jetstream().stream_info(f"KV_{HEARTBEATS.name}")
+                return bool(info.state.messages == wanted)
             except TRANSIENT_NATS:
                 return False
 

@@ -57,12 +57,6 @@ class NotedControls:
     async def refresh(self, run: Run) -> None:
         await self.announce(run)
 
-    async def announced(self) -> Sequence[RunId]:
-        return list(self.words)
-
-    async def withdraw(self, run_id: RunId) -> None:
-        del self.words[run_id]
-
 
 @dataclass(slots=True)
 class _Record:
@@ -254,6 +248,9 @@ class InMemoryStream:
 
     async def purge_work(self, run: Run) -> None:
         self.sent.pop(run.run_id, None)
+
+    async def runs_with_work(self, pools: Sequence[str]) -> Collection[RunId]:  # all are in one
+        return self.sent.keys()
 
     async def purge_leftovers(self, run_ids: Collection[RunId], pools: Sequence[str]) -> None:
         for run_id in run_ids:

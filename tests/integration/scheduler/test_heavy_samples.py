@@ -149,5 +149,7 @@ async def test_what_workers_send_back_of_ended_runs_is_removed() -> None:
     async with wire_of(100) as (wire, _):
         for run in (ended, live):
             await wire.publish(run, await wire.fill(run, [TASK], shards_of(2, 4)))
-        await wire.purge_leftovers({ended.run_id}, ("local", "remote"))
+        pools = ("local", "remote")
+        assert await wire.runs_with_work(pools) == {ended.run_id, live.run_id}
+        await wire.purge_leftovers({ended.run_id}, pools)
         assert [await wire.pending_work(run) for run in (ended, live)] == [0, 2]

@@ -1,20 +1,25 @@
-"""The bucket RUNS on a real NATS: live runs, and no ended ones."""
+"""The bucket RUNS on a real NATS: live runs, and finished ones for a while."""
 
+import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import cast
 
 import nats
+import pytest
 
-from proctor.values.run import RunId
+from proctor.values.run import RunId, RunState
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import SystemClock
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket, BucketEntry
 from services.common.nats.jetstream import JetStream
 from services.scheduler.rate_limits.rate_meter import RequestRetryBudget
+from services.scheduler.runs.lifecycle import nats as lifecycle
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
+from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.surroundings import START
 from tests.harness.servers import nats_server
 
@@ -24,25 +29,41 @@ def run_of(number: int) -> Run:
     return Run(RunId(f"run-{number}"), order, "ann", "remote", ScoringMethod.GENERATE, START)
 
 
-async def test_a_withdrawn_run_leaves_nothing_behind_and_workers_see_it_deleted() -> None:
+async def test_a_finished_run_expires_and_workers_see_it_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "FINAL_SECONDS", 1.0)
     async with nats_server() as server:
         connection = await nats.connect(server.address)
-        jetstream = JetStream(connection)
-        bucket = Bucket(jetstream, streams.RUNS_BUCKET)
+        bucket = Bucket(JetStream(connection), streams.RUNS_BUCKET)
         controls = NatsRunControls(connection, bucket, RequestRetryBudget(0.2), SystemClock())
         live, over = run_of(1), run_of(2)
         await controls.announce(live)
         await controls.announce(over)
-        heard: list[BucketEntry] = []
         watching = cast("AsyncGenerator[BucketEntry]", bucket.watch())
-        heard += [await anext(watching), await anext(watching)]
-        await controls.withdraw(over.run_id)
-        gone = await anext(watching)
+        assert {(await anext(watching)).key for _ in range(2)} == {live.run_id, over.run_id}
+        await controls.announce(replace(over, state=RunState.CANCELLED))
+        assert (await anext(watching)).value is not None
+        async with asyncio.timeout(30):
+            gone = await anext(watching)
         assert (gone.key, gone.value) == (over.run_id, None)
-        assert set(await controls.announced()) == {live.run_id, over.run_id}
-        await controls.withdraw(over.run_id)
-        assert await controls.announced() == [live.run_id]
-        info = await connection.jetstream().stream_info("KV_RUNS")
-        assert info.state.messages == 1
+        assert (await bucket.entries()).keys() == {live.run_id}
         await watching.aclose()
+        await connection.close()
+
+
+async def test_a_finished_run_that_is_retried_does_not_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "FINAL_SECONDS", 1.0)
+    async with nats_server() as server:
+        connection = await nats.connect(server.address)
+        bucket = Bucket(JetStream(connection), streams.RUNS_BUCKET)
+        controls = NatsRunControls(connection, bucket, RequestRetryBudget(0.2), SystemClock())
+        retried, other = run_of(1), run_of(2)
+        for run in (retried, other):
+            await controls.announce(replace(run, state=RunState.CANCELLED))
+        await controls.announce(replace(retried, epoch=2))
+
+        async def is_other_gone() -> bool:
+            return other.run_id not in await bucket.entries()
+
+        await eventually(is_other_gone, "the one that was not retried expires", 30)
+        assert (await bucket.entries()).keys() == {retried.run_id}
         await connection.close()

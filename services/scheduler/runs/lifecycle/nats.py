@@ -1,12 +1,9 @@
 """Announces states of runs: to workers in the bucket RUNS, to watchers and the leader by a notice."""
 
-from collections.abc import Sequence
-
 from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import state_subject
-from proctor.values.run import RunId
 from proctor.wire.enums import number_of
 from proctor.wire.well_known import time_left_to_proto
 from services.common.clock import Clock
@@ -15,6 +12,10 @@ from services.common.nats.connection import TRANSIENT_NATS
 from services.common.structured_logs import get_logger
 from services.scheduler.rate_limits.rate_meter import RequestRetryBudget
 from services.scheduler.runs.lifecycle.run import Run
+
+# How long workers are told of a finished run. A worker that was away for longer may execute a shard of it,
+# whose outcomes results ignores.
+FINAL_SECONDS = 600.0
 
 log = get_logger()
 
@@ -44,16 +45,7 @@ class NatsRunControls:
             time_left=time_left_to_proto(run.deadline, self._clock.now()),
         )
         try:
-            await self._bucket.put(run.run_id, control.SerializeToString())
+            ttl_seconds = FINAL_SECONDS if run.state.is_final else None
+            await self._bucket.put(run.run_id, control.SerializeToString(), ttl_seconds=ttl_seconds)
         except TRANSIENT_NATS as error:
             log.info("run control not put", run_id=run.run_id, error=repr(error))
-
-    async def announced(self) -> Sequence[RunId]:
-        return [RunId(key) for key in await self._bucket.keys()]
-
-    async def withdraw(self, run_id: RunId) -> None:
-        # The first call leaves a delete marker, which workers see; the second one removes the marker too.
-        if await self._bucket.get(run_id) is None:
-            await self._bucket.purge(run_id)
-        else:
-            await self._bucket.delete(run_id)

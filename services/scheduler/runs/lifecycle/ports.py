@@ -118,17 +118,9 @@ class RunControls(Protocol):
     """Notifies workers, watchers and the leader of a run's state. A lost notice is repeated later."""
 
     async def announce(self, run: Run) -> None:
-        """Called after the state has changed."""
+        """Called after the state has changed. A final state is withdrawn by itself after a while."""
         ...
 
     async def refresh(self, run: Run) -> None:
         """Stores the state for workers again, in case the bucket was wiped."""
-        ...
-
-    async def announced(self) -> Sequence[RunId]:
-        """Runs of which anything is stored for workers."""
-        ...
-
-    async def withdraw(self, run_id: RunId) -> None:
-        """Deletes the run's state from the bucket that workers watch; a second call removes the marker."""
         ...

@@ -85,25 +85,28 @@ async def test_run_preempted_at_the_start_of_a_term_is_taken_off_the_wire() -> N
     task.cancel()
 
 
-async def test_word_of_a_paused_run_stays_and_that_of_a_closed_run_is_withdrawn() -> None:
+async def test_what_is_sent_back_of_a_closed_run_is_removed_and_that_of_a_paused_run_stays() -> None:
     harness = SchedulerHarness()
     paused, closed = await harness.submit(), await harness.submit()
     await harness.changing.pause(paused.run_id, OPERATOR)
     await harness.changing.cancel(closed.run_id, OPERATOR)
 
-    async def only_one_is_reported() -> bool:
-        if closed.run_id in harness.controls.words:
-            # A worker sends a shard back late; without its run's state the next one would execute it.
-            harness.stream.sent[closed.run_id] = []
-        harness.clock.seconds += 61
-        harness.tracker.touch("", harness.clock.monotonic())
-        return set(harness.controls.words) == {paused.run_id}
+    async def is_closed() -> bool:
+        return (await harness.runs.get(closed.run_id)).is_closed
 
     task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
-    await eventually(only_one_is_reported, "the word of the paused run is the only one")
+    await eventually(is_closed, "the cancelled run is closed")
+    # A draining worker sends shards back late.
+    harness.stream.sent |= {paused.run_id: [], closed.run_id: []}
+
+    async def one_is_left() -> bool:
+        harness.clock.seconds += 61
+        harness.tracker.touch("", harness.clock.monotonic())
+        return closed.run_id not in harness.stream.sent
+
+    await eventually(one_is_left, "the work of the closed run is removed")
     task.cancel()
-    assert harness.controls.words[paused.run_id] == (RunState.PAUSED, 1)
-    assert closed.run_id not in harness.stream.sent
+    assert paused.run_id in harness.stream.sent
 
 
 async def test_old_term_ends_when_another_leads() -> None:
