@@ -90,8 +90,8 @@ async def test_bad_order_is_refused_before_anything_starts(
     [
         ("try", "--model", "openai/any"),
         ("up", "--model", "openai/any", "--detach"),
-        ("status"),
-        ("down"),
+        ("status",),
+        ("down",),
     ],
     ids=["try", "up --detach", "status", "down"],
 )
