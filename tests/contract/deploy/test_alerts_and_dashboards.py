@@ -126,7 +126,7 @@ def test_commands_in_runbooks_exist() -> None:
     from proctor.cli.__main__ import app  # noqa: PLC0415  # imports the whole command line
 
     commands = {
-        command.name or (command.callback and command.callback.__name__)
+        command.name or (command.callback and command.callback.__name__.replace("_", "-"))
         for command in app.registered_commands
     }
     groups = {group.name for group in app.registered_groups}
