@@ -42,7 +42,7 @@ async def test_run_outlives_the_kill_of_the_engine(stack: StackHarness) -> None:
     order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=ROLLOUTS)
     run = await FaultedRun.start(stack, order, SAMPLES * ROLLOUTS)
     await run.strike_at(0.3, lambda: kill_engine(stack))
-    ended = await run.ended(limit_seconds=180)
+    ended = await run.ended(limit_seconds=420)
     assert ended.state == run_pb2.RUN_STATE_COMPLETED, ended.error
     assert stack.stack.child("worker").pid == worker
     rows = await read_rows(run)
