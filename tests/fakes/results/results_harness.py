@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import asyncpg
 from nats.aio.client import Client
@@ -43,6 +43,9 @@ from services.results.wiring import RunningResults, running_results
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
 from tests.harness.servers import POOLS, RunningServer, nats_server, postgres_server
+
+# The contract's bound of a message.
+_MAX_OUTCOMES = 250
 
 
 @dataclass
@@ -97,9 +100,11 @@ class ResultsHarness:
         return await self.open(plan_of(sizes, sets, rollouts=rollouts))
 
     async def send(self, batch: OutcomeBatch) -> None:
-        """As a worker does."""
-        payload = batch_to_proto(batch).SerializeToString()
-        await self.jetstream.publish(outcome_subject(batch.run_id), payload, uuid.uuid4().hex)
+        """As a worker does: a message has at most so many outcomes."""
+        for start in range(0, len(batch.outcomes) or 1, _MAX_OUTCOMES):
+            part = replace(batch, outcomes=batch.outcomes[start : start + _MAX_OUTCOMES])
+            payload = batch_to_proto(part).SerializeToString()
+            await self.jetstream.publish(outcome_subject(batch.run_id), payload, uuid.uuid4().hex)
 
     async def counts(self, run_id: str, *, includes_shards: bool = False) -> work_messages_pb2.ProgressReport:
         request = run_record_pb2.GetCountsRequest(run_id=run_id, includes_shards=includes_shards)
