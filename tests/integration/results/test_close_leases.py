@@ -105,7 +105,13 @@ async def test_two_replicas_compute_a_close_once_and_answer_the_same_progress(
 
     await eventually(is_closed, "the other answers the summary")
     assert HeldOutcomes.asked == 1
-    assert await session.fetchval("read_lease_share", run_id=plan.run_id, work="close", epoch=1) is None
+
+    async def is_given_back() -> bool:
+        lease = {"run_id": plan.run_id, "work": "close", "epoch": 1}
+        return await session.fetchval("read_lease_share", **lease) is None
+
+    # The summary is there a moment before.
+    await eventually(is_given_back, "the lease is given back")
 
 
 async def test_a_cancel_at_another_replica_ends_the_figures(session: PostgresSession) -> None:

@@ -88,7 +88,9 @@ async def test_variables_of_a_task_leave_the_runner_of_tests(
     rollouts: ExecuteRollout, tmp_path: Path, name: str
 ) -> None:
     folder = right_folder(tmp_path / "a", f"chmod +x lib/helper; {VARIABLES[name]}")
-    dockerfile = "WORKDIR /app\nCOPY . .\nENV PATH=/app/lib:/usr/bin:/bin\nENV PYTHONPATH=/app/lib\n"
+    dockerfile = (
+        "FROM debian\nWORKDIR /app\nCOPY . .\nENV PATH=/app/lib:/usr/bin:/bin\nENV PYTHONPATH=/app/lib\n"
+    )
     files = {"Dockerfile": dockerfile, "lib/inner.py": "", "lib/helper": "#!/bin/sh\necho helped\n"}
     write(folder / "environment", files)
     result = await judged(rollouts, folder)
