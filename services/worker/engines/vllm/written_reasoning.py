@@ -9,11 +9,11 @@ from vllm.outputs import CompletionOutput
 from vllm.reasoning import ReasoningParserManager
 
 from proctor.values.providers.pool import PoolModel
-from services.worker.engines.errors import ModelCannotLoad
+from services.worker.engines.errors import EngineFailure, ModelCannotLoad
 from services.worker.engines.vllm.outputs import WrittenText
 
 # The word of a pools file for no parser, where a model would have one by default.
-NO_PARSER = "none"
+_NO_PARSER = "none"
 # vLLM's name for the harmony channels of gpt-oss, which it reads by other means. Proctor reads them as text.
 _CHANNELS = "openai_gptoss"
 # Marks that are special tokens, which are no part of a text. Those of all other models Proctor reads in it.
@@ -33,12 +33,21 @@ class WrittenReasoning:
     keeps_special_tokens: bool
 
     def read(self, output: CompletionOutput, template: Mapping[str, object]) -> WrittenText:
-        """`template`: the row's fields for the chat template, such as whether the model is to think."""
+        """`template`: the row's fields for the chat template, such as whether the model is to think.
+
+        Raises EngineFailure where the parser fails on the text.
+        """
         if self.parser is None:
             return WrittenText(output.text)
-        parser = self.parser(chat_template_kwargs=dict(template))
-        reasoning, content = parser.extract_reasoning(output.text, self.request)
-        tokens = parser.count_reasoning_tokens(output.token_ids)
+        try:
+            parser = self.parser(chat_template_kwargs=dict(template))
+            reasoning, content = parser.extract_reasoning(output.text, self.request)
+            tokens = parser.count_reasoning_tokens(output.token_ids)
+        except Exception as error:  # an edge, as below: its answer alone fails
+            problem = f"{type(error).__name__}: {error}"
+            raise EngineFailure(
+                f"vLLM's reasoning parser {self.name} failed on the answer ({problem})."
+            ) from error
         return WrittenText(content or "", reasoning or "", tokens)
 
 
@@ -46,10 +55,10 @@ def check_reasoning_parsers(models: Sequence[PoolModel]) -> None:
     """Raises ModelCannotLoad where vLLM has no parser of the name that the pools file gives for a model."""
     known = ReasoningParserManager.list_registered()
     for model in models:
-        if model.reasoning_parser not in ("", NO_PARSER, *known):
+        if model.reasoning_parser not in ("", _NO_PARSER, *known):
             raise ModelCannotLoad(
                 f"vLLM has no reasoning parser {model.reasoning_parser}, which the pools file names for "
-                f"{model.name}. It has: {', '.join(known)}; {NO_PARSER} turns it off."
+                f"{model.name}. It has: {', '.join(known)}; {_NO_PARSER} turns it off."
             )
 
 
@@ -60,7 +69,7 @@ def written_reasoning(model: PoolModel, tokenizer: Any, known: str) -> WrittenRe
     """
     name = model.reasoning_parser or known or _by_special_token(tokenizer)
     request = ChatCompletionRequest(messages=[])
-    if name in ("", NO_PARSER):
+    if name in ("", _NO_PARSER):
         return None
     if name == _CHANNELS:
         return WrittenReasoning(name, None, request, keeps_special_tokens=True)

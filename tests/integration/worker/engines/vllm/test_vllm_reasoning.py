@@ -39,6 +39,11 @@ def test_a_parser_that_cannot_read_a_model_is_refused(seen: dict[str, Any]) -> N
     assert "reasoning parser hf cannot read the model vllm/x" in seen["reasoning"]["no template"]
 
 
+def test_a_parser_that_fails_on_an_answer_fails_this_answer_alone(seen: dict[str, Any]) -> None:
+    problem = "IndexError: no such token"
+    assert f"reasoning parser qwen3 failed on the answer ({problem})" in seen["reasoning"]["broken"]
+
+
 def test_answers_to_chats_have_their_reasoning_beside_them(thought: dict[str, Any]) -> None:
     text, reasoning = thought["plain"]
     assert text

@@ -1,6 +1,6 @@
 """Part of `vllm_program.py`: reads reasoning by vLLM's parsers, without an engine."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 from vllm.outputs import CompletionOutput
 
 from proctor.values.providers.pool import PoolModel
-from services.worker.engines.errors import ModelCannotLoad
+from services.worker.engines.errors import EngineFailure, ModelCannotLoad
 from services.worker.engines.vllm.written_reasoning import written_reasoning
 from tests.integration.worker.engines.vllm.vllm_models import Seen, add_tokens, copy_starter_model
 
@@ -31,7 +31,23 @@ def see_reasoning(folder: Path) -> Seen:
     add_tokens(folder / "thinking", ("<think>", "</think>"), is_special=False)
     add_tokens(folder / "thinking", ("[THINK]", "[/THINK]", "[TOOL_CALLS]"), is_special=True)
     tokenizer = AutoTokenizer.from_pretrained(folder / "thinking")
-    return {name: _read(tokenizer, *case) for name, case in TEXTS.items()}
+    seen: Seen = {name: _read(tokenizer, *case) for name, case in TEXTS.items()}
+    return {**seen, "broken": _broken(tokenizer)}
+
+
+def _broken(tokenizer: Any) -> str:
+    """A parser that fails on an answer."""
+    reasoning = written_reasoning(PoolModel("vllm/x", "/x", reasoning_parser="qwen3"), tokenizer, "")
+    assert reasoning is not None
+
+    def fail(**_: object) -> None:
+        raise IndexError("no such token")
+
+    try:
+        replace(reasoning, parser=fail).read(CompletionOutput(0, "x", [], None, None), {})
+    except EngineFailure as failed:
+        return str(failed)
+    return ""
 
 
 def _read(tokenizer: Any, parser: str, known: str, text: str, template: dict[str, Any]) -> object:
