@@ -22,12 +22,12 @@ from proctor.cli.options import API_KEY_VARIABLE, ConnectionOptions
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
 from proctor.client.errors import ClientError, Unreachable
 from proctor.client.proctor_client import ProctorClient
+from proctor.distribution import COMMANDS, NAME
 from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.stack.options import DEFAULT_GATEWAY_GRPC, default_state_dir
 from proctor.stack.state import StackState, read_stack_state
 
-_NAME = "proctor"
 # The command's own version is shown in any case.
 _VERSION_SECONDS = 2.0
 # Either an async function of a session, or any function that typer takes.
@@ -184,16 +184,19 @@ def print_version(is_asked: bool) -> None:  # as typer calls it
             async with ProctorClient(address, api_key=api_key(), timeout_seconds=_VERSION_SECONDS) as client:
                 release = await client.release()
         beside = f"; the gateway at {address} is {release}" if release else ""
-        say(terminal.out, f"{_NAME} {version(_NAME)}{beside}")
+        say(terminal.out, f"{NAME} {version(NAME)}{beside}")
 
     execute(terminal, work)
 
 
 def program_name() -> str:
-    """How a hint calls this program: `proctor` if the shell finds it, else its path."""
-    own = Path(sys.executable).absolute().with_name(_NAME)
-    found = shutil.which(_NAME)
-    if not own.exists() or (found and Path(found).samefile(own)):
-        return _NAME
-    here = Path.cwd()
+    """How a hint calls this program: by the first of its names that the shell finds, else by its path."""
+    beside = [Path(sys.executable).absolute().with_name(name) for name in COMMANDS]
+    for program in beside:
+        found = shutil.which(program.name)
+        if found and program.exists() and Path(found).samefile(program):
+            return program.name
+    own, here = beside[0], Path.cwd()
+    if not own.exists():
+        return own.name
     return str(own.relative_to(here) if own.is_relative_to(here) else own)

@@ -17,6 +17,7 @@ import uvloop
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict, SettingsError
 
+from proctor.distribution import NAME
 from services.common.errors import AddressTaken, CannotListen, DispatchProofKeyUnusable, DomainError
 from services.common.lifecycle import RunningService, run_service
 from services.common.metrics import BUILD, serve_metrics
@@ -190,7 +191,7 @@ def _variable(location: tuple[int | str, ...], prefix: str) -> str:
 
 def release() -> str:
     try:
-        return version("proctor")
+        return version(NAME)
     except PackageNotFoundError:
         return "source tree"
 

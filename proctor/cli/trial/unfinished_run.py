@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from proctor.distribution import NAME
 from proctor.stack.state import write_private
 from proctor.v1 import run_pb2
 
@@ -25,7 +26,7 @@ class UnfinishedRun:
     def request_id(self, order: run_pb2.RunOrder) -> str:
         """That of the same order whose end was not shown, else a new one. Written before anything is sent."""
         # Another release may resolve the same order in another way.
-        wanted = {"order": order.SerializeToString(deterministic=True).hex(), "release": version("proctor")}
+        wanted = {"order": order.SerializeToString(deterministic=True).hex(), "release": version(NAME)}
         known = self._read()
         request_id = str(known.pop("request_id", ""))
         if not request_id or known != wanted:

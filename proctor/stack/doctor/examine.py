@@ -6,6 +6,7 @@ from pathlib import Path
 from proctor.stack.doctor import machine
 from proctor.stack.doctor import machine as installed_parts
 from proctor.stack.doctor import models as local_models
+from proctor.stack.doctor.command_names import examine_command, examine_import_package
 from proctor.stack.doctor.finding import Finding, Severity, fine, missing, warning
 from proctor.stack.doctor.models import examine_providers
 from proctor.stack.errors import StackError
@@ -59,6 +60,8 @@ async def examine(environ: Mapping[str, str], current: Path) -> list[Finding]:
     found = [
         installed_parts.examine_python(),
         installed_parts.examine_packages(),
+        *examine_import_package(),
+        examine_command(),
         installed_parts.examine_postgres(),
         *await installed_parts.examine_postgres_server(environ),
         installed_parts.examine_nats(),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.distribution import NAME
 from proctor.requirements import OLDEST_POSTGRES, OLDEST_PYTHON
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
 from proctor.stack.options import default_cache_dir, default_state_dir
@@ -51,18 +52,18 @@ def examine_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
 
 
 def examine_packages() -> Finding:
-    needed = sorted(set(_needed_packages(importlib.metadata.requires("proctor") or ())))
+    needed = sorted(set(_needed_packages(importlib.metadata.requires(NAME) or ())))
     absent = [name for name in needed if not _is_installed(name)]
     if absent:
         return missing("packages", f"not installed: {', '.join(absent)}", _INSTALL)
-    return fine("packages", f"Proctor {importlib.metadata.version('proctor')} and the {len(needed)} it needs")
+    return fine("packages", f"Proctor {importlib.metadata.version(NAME)} and the {len(needed)} it needs")
 
 
 def _needed_packages(requirements: Sequence[str]) -> Iterator[str]:
     for requirement in requirements:
         match, extra = _REQUIREMENT.match(requirement), _EXTRA.search(requirement)
         is_needed = extra is None or extra["extra"] in _EXTRAS
-        if match and is_needed and match["name"] != "proctor":
+        if match and is_needed and match["name"] != NAME:
             yield match["name"]
 
 

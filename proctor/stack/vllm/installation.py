@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from proctor.distribution import NAME
 from proctor.stack.errors import EnvironmentBroken
 from proctor.stack.supervision.process import log_tail
 from proctor.stack.vllm.worker_source import WorkerSource
@@ -108,7 +109,7 @@ def installed_pins() -> list[str]:
     return [
         f"{each.name}=={each.version}"
         for each in importlib.metadata.distributions()
-        if each.name and each.name != "proctor"
+        if each.name and each.name != NAME
     ]
 
 

@@ -8,12 +8,12 @@ from importlib.metadata import Distribution, PackagePath, distribution
 from pathlib import Path
 from typing import Protocol
 
+from proctor.distribution import NAME
 from proctor.stack.errors import EnvironmentBroken
 from proctor.stack.options import default_cache_dir
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 WORKER_EXTRAS = ("service", "worker")
-_NAME = "proctor"
 # Facts about one installation, which no wheel has.
 _OF_INSTALLATION = frozenset({"INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json"})
 
@@ -75,7 +75,7 @@ class InstalledWheel:
     """An installed distribution. Its files are packed again, so that both environments run the same code."""
 
     cache: Path
-    installed: Distribution = field(default_factory=lambda: distribution(_NAME))
+    installed: Distribution = field(default_factory=lambda: distribution(NAME))
     follows_code: bool = False
 
     @property
@@ -99,7 +99,7 @@ class InstalledWheel:
             raise EnvironmentBroken(
                 problem="The installed files of Proctor are not recorded: install it by pip, pipx or uv."
             )
-        wheel = scratch / f"{_NAME}-{self.installed.version}-py3-none-any.whl"
+        wheel = scratch / f"{NAME.replace('-', '_')}-{self.installed.version}-py3-none-any.whl"
         with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
             for file in files:
                 packed.write(str(file.locate()), file.as_posix())

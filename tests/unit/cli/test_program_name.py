@@ -41,6 +41,15 @@ def test_program_that_the_shell_finds_is_called_by_its_name(
     assert program_name() == "proctor"
 
 
+def test_program_whose_first_name_another_package_has_is_called_by_its_second(
+    environment: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "proctor").touch(mode=0o755)
+    (environment / "proctor-eval").touch(mode=0o755)
+    (tmp_path / "proctor-eval").symlink_to(environment / "proctor-eval")
+    assert program_name() == "proctor-eval"
+
+
 def test_program_that_was_not_installed_is_called_by_its_name(environment: Path) -> None:
     (environment / "proctor").unlink()
     assert program_name() == "proctor"

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from proctor.distribution import NAME
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.values.providers.remote_providers import REMOTE_PROVIDERS
@@ -30,7 +31,7 @@ _KINDS = {
     "tasks": "Tasks of rollouts",
     "artifacts": "Artifacts of rollouts",
 }
-_PACKAGES = ("proctor", "fastapi", "uvicorn", "grpcio", "protobuf")
+_PACKAGES = (NAME, "fastapi", "uvicorn", "grpcio", "protobuf")
 
 router = APIRouter(prefix="/settings", include_in_schema=False)
 
