@@ -40,7 +40,7 @@ class HttpClient:
         try:
             return await self._request(path, body, stream)
         except AnswerError as error:
-            raise server.failure_instead(error, had_tools=bool(body.get("tools"))) from error
+            raise server.failure_instead(error, request=body) from error
         except TimeoutError as error:
             raise server.timed_out() from error
         except aiohttp.ClientPayloadError as error:
@@ -68,9 +68,7 @@ class HttpClient:
             body = await read_body(response.content, len(payload))
         seconds = time.monotonic() - sent
         if response.status >= 300:
-            raise server.failure(
-                response.status, response.headers, body, had_tools=bool(content.get("tools"))
-            )
+            raise server.failure(response.status, response.headers, body, request=content)
         document = server.read(body)
         refuse_error(document)
         return HttpResponse(document, seconds)

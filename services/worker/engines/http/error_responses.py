@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
+from proctor.values.plain import Json
 from services.worker.engines.errors import (
     EngineFailure,
     ModelRefused,
@@ -35,6 +36,9 @@ _ADVICE = {
     402: "check the provider's plan and billing",
     404: "check the model's name and the base URL",
 }
+# The path, the method or a field of the request is not known there.
+_NO_SCORING_STATUSES = frozenset({400, 404, 405, 422})
+SCORING_ADVICE = "where the server scores no given texts, order the run with scoring_method generate"
 _NO_HELP = "asking again will not help"
 
 
@@ -78,8 +82,17 @@ class ErrorResponse:
     retry_after_seconds: float | None = None
     # How it came: with its status, or in the place of an answer, which it stands for.
     place: ErrorPlace = ErrorPlace.RESPONSE
-    # The request offered tools.
-    had_tools: bool = False
+    # The body of the request.
+    request: Json | None = None
+
+    @property
+    def had_tools(self) -> bool:
+        return bool(self.request and self.request.get("tools"))
+
+    @property
+    def scored_texts(self) -> bool:
+        """The request asked for the log-probabilities of given texts, as many servers cannot."""
+        return bool(self.request and self.request.get("echo"))
 
 
 def failure_of(response: ErrorResponse) -> EngineFailure:
@@ -133,7 +146,10 @@ def _advice(response: ErrorResponse) -> str:
         return f"check the API key{where}"
     if response.status == 403:
         return f"check what the API key{where} may use"
-    return "check the base URL" if response.status < 400 else _ADVICE.get(response.status, _NO_HELP)
+    advice = "check the base URL" if response.status < 400 else _ADVICE.get(response.status, _NO_HELP)
+    if response.scored_texts and response.status in _NO_SCORING_STATUSES:
+        return f"{advice}; {SCORING_ADVICE}"
+    return advice
 
 
 def parse_plain_error(body: bytes) -> ProviderError:

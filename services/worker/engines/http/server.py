@@ -125,17 +125,17 @@ class Server:
         body: bytes,
         *,
         place: ErrorPlace = ErrorPlace.RESPONSE,
-        had_tools: bool = False,
+        request: Json | None = None,
     ) -> EngineFailure:
         error = self._dialect.parse_error(self._redactor.redact(body))
         wait = parse_retry_after(headers, time.time())
         variable = self.endpoint.api_key_env
-        return failure_of(ErrorResponse(status, error, variable, wait, place=place, had_tools=had_tools))
+        return failure_of(ErrorResponse(status, error, variable, wait, place=place, request=request))
 
-    def failure_instead(self, error: AnswerError, *, had_tools: bool = False) -> EngineFailure:
+    def failure_instead(self, error: AnswerError, *, request: Json | None = None) -> EngineFailure:
         """The failure for an error that came in the place of an answer."""
         place = ErrorPlace.STREAM if error.is_midway else ErrorPlace.ANSWER
-        return self.failure(error.status, {}, error.body, place=place, had_tools=had_tools)
+        return self.failure(error.status, {}, error.body, place=place, request=request)
 
     def timed_out(self) -> EngineFailure:
         return RequestTimedOut(f"The server at {self._host} did not answer in time.")

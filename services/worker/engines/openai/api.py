@@ -15,6 +15,7 @@ from proctor.values.usage import TokenUsage
 from services.worker.engines.chat_messages import message_objects
 from services.worker.engines.engine import Sampling
 from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
+from services.worker.engines.http.error_responses import SCORING_ADVICE
 from services.worker.engines.http.ports import Request
 from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
@@ -132,7 +133,7 @@ class OpenAIApi:
         """The server echoes prompt and choice; the one generated token is ignored."""
         if prompt.is_chat or not self.has_loglikelihood:
             raise UnsupportedRequest(
-                "This server scores no given text after a chat prompt; order the task as generation instead."
+                f"This server scores no given text after a chat prompt ({SCORING_ADVICE})."
             )
         context = prompt.as_text
         # Servers differ in whether they put a token before an empty prompt, which scores depend on.

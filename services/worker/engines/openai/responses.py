@@ -12,7 +12,7 @@ from proctor.values.usage import TokenUsage
 from services.worker.engines.errors import ProviderFailed, UnsupportedRequest
 from services.worker.engines.finish_reasons import read_finish_reason, refuse_broken
 from services.worker.engines.http.error_bodies import error_words, parse_error_body, refuse_error_event
-from services.worker.engines.http.error_responses import ErrorMeaning, ProviderError
+from services.worker.engines.http.error_responses import SCORING_ADVICE, ErrorMeaning, ProviderError
 from services.worker.engines.http.error_texts import is_too_long
 from services.worker.engines.http.event_stream import ServerSentEvents, StreamedText, StreamEvent
 from services.worker.engines.http.usage import openai_usage
@@ -159,7 +159,7 @@ def read_choice_score(choice: Json, continuation: range) -> ChoiceScore:
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict) or not logprobs.get("token_logprobs"):
         raise UnsupportedRequest(
-            "The server gives no log-probabilities of an echoed prompt; order the task as generation instead."
+            f"The server gives no log-probabilities of an echoed prompt ({SCORING_ADVICE})."
         )
     try:
         return _sum_tokens(logprobs, continuation)
@@ -172,7 +172,9 @@ def _sum_tokens(logprobs: Mapping[str, Any], continuation: range) -> ChoiceScore
     tops = logprobs.get("top_logprobs") or [None] * len(values)
     scored = [index for index, offset in enumerate(offsets) if offset in continuation]
     if not scored:
-        raise ProviderFailed("No token of the echoed prompt begins inside the choice.")
+        raise UnsupportedRequest(
+            f"No token of the echoed prompt begins inside the choice ({SCORING_ADVICE})."
+        )
     if not all(_is_logprob(values[index]) for index in scored):
         raise ValueError("some are not log-probabilities")
     return ChoiceScore(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proctor.values.outcome import Answer, ChoiceScore
-from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
+from services.worker.engines.errors import EngineFailure, ProviderFailed, RequestRefused, UnsupportedRequest
 from services.worker.engines.openai.responses import (
     read_answer,
     read_choice_score,
@@ -204,7 +204,11 @@ def test_log_probability_may_be_rounded_a_little_above_nothing() -> None:
     assert read_choice_score(echoed([None, 1e-7, 0, -4.0], [None] * 4), range(3, 9)).token_count == 2
 
 
-@pytest.mark.parametrize("span", [range(3), range(20, 30)])
-def test_logprobs_that_do_not_cover_the_choice_are_a_failure(span: range) -> None:
-    with pytest.raises(ProviderFailed):
+@pytest.mark.parametrize(
+    ("span", "failure"), [(range(3), ProviderFailed), (range(20, 30), UnsupportedRequest)]
+)
+def test_logprobs_that_do_not_cover_the_choice_are_a_failure(
+    span: range, failure: type[EngineFailure]
+) -> None:
+    with pytest.raises(failure):
         read_choice_score(echoed([None, -1.0, -2.0, -4.0], [None, None, None, None]), span)

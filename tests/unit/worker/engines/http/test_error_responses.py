@@ -6,6 +6,7 @@ from proctor.values.outcome import FailureClass
 from services.worker.engines.errors import ModelRefused, RequestRefused
 from services.worker.engines.http.error_bodies import parse_error_body
 from services.worker.engines.http.error_responses import (
+    SCORING_ADVICE,
     ErrorMeaning,
     ErrorResponse,
     ProviderError,
@@ -105,6 +106,14 @@ def test_time_to_wait_of_the_body_comes_before_that_of_the_header() -> None:
         (ErrorResponse(404, ProviderError("no")), "check the model's name and the base URL"),
         (ErrorResponse(402, ProviderError("no")), "check the provider's plan and billing"),
         (ErrorResponse(422, ProviderError("no")), "asking again will not help"),
+        (
+            ErrorResponse(404, ProviderError("no"), request={"echo": True}),
+            f"check the model's name and the base URL; {SCORING_ADVICE}",
+        ),
+        (
+            ErrorResponse(404, ProviderError("no"), request={"echo": False}),
+            "check the model's name and the base URL",
+        ),
     ],
 )
 def test_refusal_advises_what_to_do(answer: ErrorResponse, advice: str) -> None:
