@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from proctor.cli.options import API_KEY_VARIABLE, ConnectionOptions
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
@@ -42,10 +43,22 @@ class Session:
     terminal: Terminal
 
 
+class _GivenOnce(TyperCommand):
+    """Refuses an option that is given with two values and takes one: the last would win in silence."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # of click
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        singles = [each for each in given if isinstance(each, TyperOption) and not each.multiple]
+        for option in singles:
+            if not option.is_flag and singles.count(option) > 1:
+                raise typer.BadParameter(f"{max(option.opts, key=len)} is given more than once, and takes one value.")
+        return super().parse_args(ctx, args)
+
+
 def add_command(
     app: typer.Typer, command: Command, name: str | None = None, panel: str | None = None
 ) -> None:
-    app.command(name, epilog=EXIT_CODES_HELP, rich_help_panel=panel)(_typer_form(command))
+    app.command(name, cls=_GivenOnce, epilog=EXIT_CODES_HELP, rich_help_panel=panel)(_typer_form(command))
 
 
 def command_group(
