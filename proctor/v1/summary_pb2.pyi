@@ -376,7 +376,7 @@ class RunSummary(_message.Message):
     GPUs equally among the samples in flight. 0 where engines have no GPU, or run at a provider.
     """
     answering_seconds: _builtins.float
-    """Seconds from its first request to its last answer: the time of the run without planning and the load of the model. 0 where it
+    """Seconds from its first answered request to its last outcome: the time of the run without planning and the load of the model. 0 where it
     is unknown: for runs of several epochs and of more than 100,000 outcomes.
     """
     @_builtins.property

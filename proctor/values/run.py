@@ -131,14 +131,12 @@ def window_seconds(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
-def unparsed_warning(share: float | None, of: str = "This run") -> str:
+def unparsed_warning(share: float | None, of: str = "") -> str:
     """A sentence where figures may show the form of answers more than the model; "" where few are unparsed.
 
     `share` of all answers; None without any.
     """
     if share is None or share <= _MAX_UNPARSED_SHARE:
         return ""
-    return (
-        f"{of}: {share:.1%} of the answers could not be parsed and count as not right; "
-        "look at them before the figures."
-    )
+    unparsed = f"{share:.1%} of the answers could not be parsed and count as not right"
+    return f"{of and f'{of}: '}{unparsed}; look at them before the figures."

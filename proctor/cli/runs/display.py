@@ -75,8 +75,9 @@ class RunDisplay:
 
 def progress_line(run: run_pb2.Run) -> str:
     progress = run.progress
-    percent = 100 * progress.recorded / progress.total if progress.total else 0.0
-    share = f"{progress.recorded}/{progress.total} ({percent:.0f} %)" if progress.total else ""
+    # Rounded down: only what is complete is 100 %.
+    percent = 100 * progress.recorded // progress.total if progress.total else 0
+    share = f"{progress.recorded}/{progress.total} ({percent} %)" if progress.total else ""
     failed = words.failures(dict(progress.failures))
     failures = f"failed: {failed}" if failed else ""
     return _joined(words.phase(run), share, words.speed(progress), words.cost(run), failures)

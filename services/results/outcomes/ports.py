@@ -64,7 +64,7 @@ class OutcomeStore(Protocol):
         ...
 
     async def answering_seconds(self, run_id: str) -> float:
-        """From the first request of a run to its last answer, without reused ones; 0 without any."""
+        """From the first answered request of a run to its last outcome, without reused ones; 0 without any."""
         ...
 
     async def timing(self, run_id: str) -> TimingSummary:

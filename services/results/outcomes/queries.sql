@@ -112,13 +112,18 @@ SELECT count(*) AS written FROM written;
 -- name: read_gpu_seconds: Return the GPU seconds of a run
 SELECT seconds FROM run_gpu_seconds WHERE run_id = :run_id;
 
--- name: read_answering_seconds: Return the seconds from the first request of a run to its last answer
+-- name: read_answering_seconds: Return the seconds from the first answered request of a run to its last outcome
+-- A failure ends after its last try, and the time of its tries is no time of loading.
 SELECT
     coalesce(
-        extract(epoch FROM max(recorded_at) - min(recorded_at - make_interval(secs => total_seconds))), 0
+        extract(
+            epoch FROM max(recorded_at)
+            - min(recorded_at - make_interval(secs => total_seconds)) FILTER (WHERE status <> 'failed')
+        ),
+        0
     )::double precision AS seconds
 FROM outcomes
-WHERE run_id = :run_id AND status <> 'failed' AND NOT is_reused;
+WHERE run_id = :run_id AND NOT is_reused;
 
 -- name: list_missing: Return sample numbers of a rollout without a final outcome in the epoch
 SELECT wanted.sample

@@ -23,7 +23,7 @@ from services.results.statistics.paired.permutation_test import SwapUnits, sum_p
 # Above it the mean of the differences is normal enough for t, which costs nothing.
 MAX_PERMUTED_UNITS = 10_000
 
-NO_PAIRS = "no sample was answered in both runs"
+NO_PAIRS = "no sample has a figure in both runs"
 ONE_PAIR = "one sample only: no spread to judge a difference by"
 ONE_CLUSTER = "all samples share one passage: no spread to judge a difference by"
 NO_SPREAD = "the differences do not vary: no interval"

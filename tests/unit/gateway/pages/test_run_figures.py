@@ -21,7 +21,7 @@ def drawn(*metrics: tuple[str, float]) -> list[str]:
 def test_more_than_five_percent_of_unparsed_answers_come_with_a_warning(unparsed: int) -> None:
     view = figures_view(run_pb2.Run(), summary_pb2.RunSummary(answered=100, unparsed=unparsed))
     assert view.unparsed_rate == unparsed / 100
-    sentence = f"This run: {unparsed}.0% of the answers could not be parsed"
+    sentence = f"{unparsed}.0% of the answers could not be parsed"
     assert (view.warning.startswith(sentence), bool(view.warning)) == (unparsed > 5, unparsed > 5)
 
 
