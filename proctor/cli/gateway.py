@@ -51,7 +51,8 @@ class _GivenOnce(TyperCommand):
         singles = [each for each in given if isinstance(each, TyperOption) and not each.multiple]
         for option in singles:
             if not option.is_flag and singles.count(option) > 1:
-                raise typer.BadParameter(f"{max(option.opts, key=len)} is given more than once, and takes one value.")
+                name = max(option.opts, key=len)
+                raise typer.BadParameter(f"{name} is given more than once, and takes one value.")
         return super().parse_args(ctx, args)
 
 

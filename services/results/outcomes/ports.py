@@ -64,7 +64,7 @@ class OutcomeStore(Protocol):
         ...
 
     async def answering_seconds(self, run_id: str) -> float:
-        """From the first answered request of a run to its last outcome, without reused ones; 0 without any."""
+        """From a run's first answered request to its last outcome, without reused ones; 0 without any."""
         ...
 
     async def timing(self, run_id: str) -> TimingSummary:

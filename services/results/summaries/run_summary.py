@@ -66,7 +66,8 @@ class RunSummary:
     problems: tuple[str, ...] = ()
     gpu_seconds: float = 0.0
     unscored: TokenUsage = NO_TOKENS
-    # From its first answered request to its last outcome; 0 for a run of several epochs, whose pauses it would contain.
+    # From its first answered request to its last outcome; 0 for a run of several epochs, whose pauses it
+    # would contain.
     answering_seconds: float = 0.0
 
     @property
