@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 IMAGE_TAG ?= $(VERSION)
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
-# The budget of `make test-api`: some 50,000 cases.
+# The budget of `make test-api`: some 50,000 cases; `make test` tries some for 30 seconds.
 EXAMPLES ?= 100
 LIMIT_SECONDS ?= 1800
 
@@ -103,7 +103,7 @@ test-with-vllm: $(VENV)/.installed vllm
 # They wait more than half of their time. The longest files come first, so that no core is idle at the end.
 	$(BIN)/pytest -m "not thorough" tests/chaos tests/e2e tests/integration $(without_images) $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
 
-test-thorough: $(VENV)/.installed ## The rest: escapes in every engine, pages in every look and width
+test-thorough: $(VENV)/.installed vllm ## The rest: escapes in every engine, pages in every look, more kills, the real model
 	$(BIN)/pytest -m thorough tests $(without_images) $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
 
 test-unit: $(VENV)/.installed ## Seconds, no servers

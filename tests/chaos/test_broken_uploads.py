@@ -22,6 +22,7 @@ from tests.chaos.faults.stack_faults import kill
 from tests.e2e.harness.entry_points import HttpAnswer, http
 from tests.fakes.eventually import eventually
 from tests.fakes.storage.s3_server import BUCKET, s3_server
+from tests.fakes.thorough_pairs import each_value_once
 from tests.harness.stack_harness import MODEL, StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -134,8 +135,7 @@ async def scheduler_killed(stack: StackHarness, upload: HalfUpload) -> None:
     await kill(stack, "scheduler")
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("broken", ["client", "gateway", "scheduler"])
+@pytest.mark.parametrize(("broken", "api"), each_value_once(("client", "gateway", "scheduler"), tuple(APIS)))
 async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
     stack: StackHarness, content: bytes, api: str, broken: str
 ) -> None:

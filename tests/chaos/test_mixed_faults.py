@@ -12,7 +12,8 @@ from tests.chaos.faults.run_audit import assert_right
 from tests.chaos.faults.stack_faults import faulted_stack, kill, wipe
 from tests.harness.stack_harness import StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+# `make test` strikes with each kind of fault alone, in other files.
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.thorough]
 
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
@@ -37,7 +38,7 @@ def faults(stack: StackHarness) -> list[Fault]:
     ]
 
 
-@pytest.mark.parametrize("seed", [3])
+@pytest.mark.parametrize("seed", [3, 4])
 async def test_run_outlives_one_fault_after_another(stack: StackHarness, seed: int) -> None:
     drawn = random.Random(seed).sample(faults(stack), k=len(SHARES))
     run = await FaultedRun.start(stack)

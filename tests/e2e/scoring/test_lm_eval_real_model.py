@@ -15,7 +15,9 @@ from tests.real_model.compared_tasks import COMPARED_TASKS, LIMIT
 from tests.real_model.parity import MAX_MODEL_LEN, TaskParity, compare_on_real_model, is_other, side_by_side
 from tests.reference.lm_eval_venv import run_in_lm_eval
 
+# `make test` compares with what lm-evaluation-harness makes of the same rows, without a model.
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(
         "PROCTOR_DATA_DIR" not in os.environ,

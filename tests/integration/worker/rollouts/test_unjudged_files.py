@@ -10,6 +10,7 @@ from proctor.values.rollout import AgentKind, RolloutAgent, RolloutLimits, Rollo
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.errors import VerifierFailed
 from services.worker.verification.verifier_result import VerifierResult
+from tests.fakes.thorough_pairs import each_value_once
 from tests.harness.rollout_tasks import (
     SOLVE,
     harbor_folder,
@@ -55,8 +56,7 @@ async def judged(rollouts: ExecuteRollout, task: RolloutTask) -> VerifierResult:
     return (await rollouts.execute(RolloutExecution(spec, "session"))).result
 
 
-@pytest.mark.parametrize("way", DODGES)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("way", "form"), each_value_once(DODGES, tuple(FORMS)))
 async def test_files_that_cannot_be_judged_score_0(
     rollouts: ExecuteRollout, tmp_path: Path, form: str, way: str
 ) -> None:

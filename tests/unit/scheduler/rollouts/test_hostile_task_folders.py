@@ -5,13 +5,16 @@ import io
 import os
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from proctor.values.rollout import MAX_SET_BYTES, MAX_SET_FILES
+from proctor.values.rollout import MAX_SET_BYTES
+from services.scheduler.rollouts.tasks import file_task_sets
 from services.scheduler.rollouts.tasks.errors import InvalidTask, NoTasks, UnsafeFolder
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
+from services.scheduler.rollouts.tasks.task_folder import FileBudget
 from tests.harness.rollout_tasks import harbor_folder, tb_meta_folder
 
 
@@ -32,16 +35,6 @@ def pipe(folder: Path) -> None:
     os.mkfifo(folder / "overlay_repo_files" / "pipe")
 
 
-def large(folder: Path) -> None:
-    with (folder / "overlay_repo_files" / "sparse").open("wb") as file:
-        file.truncate(MAX_SET_BYTES + 1)
-
-
-def many(folder: Path) -> None:
-    for number in range(MAX_SET_FILES + 1):
-        (folder / "overlay_repo_files" / str(number)).touch()
-
-
 @pytest.mark.parametrize("spoil", [linked_file, linked_folder, linked_config, pipe])
 def test_a_folder_with_a_link_or_a_pipe_is_refused_alone(
     tmp_path: Path, spoil: Callable[[Path], None]
@@ -57,10 +50,20 @@ def test_a_folder_with_a_link_or_a_pipe_is_refused_alone(
         assert (fault.folder, type(fault.error)) == ("a", InvalidTask)
 
 
-@pytest.mark.parametrize("spoil", [large, many])
-def test_a_hostile_folder_is_refused(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+def test_a_folder_with_too_many_bytes_is_refused(tmp_path: Path) -> None:
     folder = tb_meta_folder(tmp_path / "a")
-    spoil(folder)
+    with (folder / "overlay_repo_files" / "sparse").open("wb") as file:
+        file.truncate(MAX_SET_BYTES + 1)
+    with pytest.raises(UnsafeFolder):
+        read_path(folder).sound()
+
+
+def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tb_meta_folder(tmp_path / "a")
+    files = sum(path.is_file() for path in folder.rglob("*"))
+    monkeypatch.setattr(file_task_sets, "FileBudget", partial(FileBudget, files=files))
+    assert read_path(folder).sound()
+    (folder / "overlay_repo_files" / "one_more").touch()
     with pytest.raises(UnsafeFolder):
         read_path(folder).sound()
 
