@@ -65,6 +65,10 @@ class _AgentKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AgentKind.V
     """
     AGENT_KIND_COMMAND: _AgentKind.ValueType  # 4
     """A program inside the sandbox, which asks the model at a port of the sandbox's loopback."""
+    AGENT_KIND_MINI: _AgentKind.ValueType  # 5
+    """A model that writes one shell command in a fenced block of each answer, in the protocol of mini-swe-agent."""
+    AGENT_KIND_TERMINUS: _AgentKind.ValueType  # 6
+    """A model that types into a terminal and reads its screen, in the JSON protocol of Terminus 2."""
 
 class AgentKind(_AgentKind, metaclass=_AgentKindEnumTypeWrapper):
     """Who works on a task."""
@@ -81,6 +85,10 @@ takes no tools.
 """
 AGENT_KIND_COMMAND: AgentKind.ValueType  # 4
 """A program inside the sandbox, which asks the model at a port of the sandbox's loopback."""
+AGENT_KIND_MINI: AgentKind.ValueType  # 5
+"""A model that writes one shell command in a fenced block of each answer, in the protocol of mini-swe-agent."""
+AGENT_KIND_TERMINUS: AgentKind.ValueType  # 6
+"""A model that types into a terminal and reads its screen, in the JSON protocol of Terminus 2."""
 Global___AgentKind: _TypeAlias = AgentKind  # noqa: Y015
 
 class _BundleKind:
@@ -639,8 +647,9 @@ class RolloutAgent(_message.Message):
     TEMPLATE_FIELD_NUMBER: _builtins.int
     COMMAND_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     kind: Global___AgentKind.ValueType
-    """Decides how commands are chosen; unspecified is shell."""
+    """Decides how commands are chosen; unspecified is shell. Budgets that are zero take the defaults of the kind."""
     max_steps: _builtins.int
     """Agent steps: answers of the model, 1 to 1,000."""
     max_tokens: _builtins.int
@@ -650,7 +659,11 @@ class RolloutAgent(_message.Message):
     max_cost: _builtins.float
     """Cost of its tokens, above 0, in the currency of the price file; unset means no limit. It needs a price of the model."""
     template: _builtins.str
-    """The name of a program: "aider", "claude-code", "codex", "gemini", "opencode"; or empty, with `command`."""
+    """The name of a program: "aider", "claude-code", "codex", "gemini", "goose", "mini-swe-agent", "opencode", "openhands", "qwen-code"; or
+    empty, with `command`.
+    """
+    version: _builtins.str
+    """The version of the program that must be installed; empty takes any. Part of the evaluation conditions."""
     @_builtins.property
     def command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments, in which {instruction}, {model}, {base_url}, {root_url} and {token} are replaced. At most 20,000 characters,
@@ -672,10 +685,11 @@ class RolloutAgent(_message.Message):
         template: _builtins.str = ...,
         command: _abc.Iterable[_builtins.str] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "max_cost", b"max_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "command", b"command", "command_seconds", b"command_seconds", "environment", b"environment", "kind", b"kind", "max_cost", b"max_cost", "max_steps", b"max_steps", "max_tokens", b"max_tokens", "template", b"template"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "command", b"command", "command_seconds", b"command_seconds", "environment", b"environment", "kind", b"kind", "max_cost", b"max_cost", "max_steps", b"max_steps", "max_tokens", b"max_tokens", "template", b"template", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
     _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015

@@ -17,6 +17,7 @@ MAX_STEPS = 1000
 MAX_TOKENS = 100_000_000
 MAX_COMMAND_SECONDS = 3600.0
 MAX_PARALLEL = 10_000
+MAX_VERSION_CHARACTERS = 100
 # The folders of a set of tasks together; and a path in one: a quarter of PATH_MAX, since the sandbox puts
 # folders of its own before it.
 MAX_SET_FILES, MAX_SET_BYTES = 50_000, 512 * _MIB
@@ -52,12 +53,17 @@ class BundleKind(ContractEnum):
 
 
 class AgentKind(ContractEnum):
-    """Kind of the agent: the task's own solution, none, a model that writes commands, or a program."""
+    """Kind of the agent: the task's own solution, none, a model that writes commands, or a program.
+
+    MINI speaks to its model as mini-swe-agent does, TERMINUS as Terminus 2 does.
+    """
 
     ORACLE = "oracle", 1
     NONE = "none", 2
     SHELL = "shell", 3
     COMMAND = "command", 4
+    MINI = "mini", 5
+    TERMINUS = "terminus", 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +221,8 @@ class RolloutAgent:
     """`max_steps` are answers of the model, `max_tokens` its tokens over all steps, prompts included.
 
     `max_cost` is in the currency of the price file; None means no limit. The time of an agent is its task's.
-    A program is one of `agents.templates`, or a `command`; both with variables of its own.
+    A program is one of `agents.templates`, or a `command`; both with variables of its own. `version` is the
+    one of the program that must be installed; empty takes any.
     """
 
     kind: AgentKind = AgentKind.SHELL
@@ -226,6 +233,7 @@ class RolloutAgent:
     template: str = ""
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

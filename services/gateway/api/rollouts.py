@@ -17,6 +17,7 @@ from proctor.values.rollout import (
     MAX_PARALLEL,
     MAX_STEPS,
     MAX_TOKENS,
+    MAX_VERSION_CHARACTERS,
     AgentKind,
     RolloutAgent,
 )
@@ -73,8 +74,25 @@ class AgentBudgets(RequestBody):
         gt=0,
         description="Cost of the tokens of one rollout, in the currency of the price file; no limit",
     )
-    template: Literal["", "aider", "claude-code", "codex", "gemini", "opencode"] = Field(
-        default="", description="Program of an agent of kind command; the image of the tasks has it"
+    template: Literal[
+        "",
+        "aider",
+        "claude-code",
+        "codex",
+        "gemini",
+        "goose",
+        "mini-swe-agent",
+        "opencode",
+        "openhands",
+        "qwen-code",
+    ] = Field(
+        default="",
+        description="Program of an agent of kind command; the image of the tasks has it, or the worker",
+    )
+    version: str = Field(
+        default="",
+        max_length=MAX_VERSION_CHARACTERS,
+        description="Version of the program that must be installed; any",
     )
     command: list[Text] = Field(
         default=[],
@@ -95,6 +113,7 @@ class AgentBudgets(RequestBody):
             template=self.template,
             command=self.command,
             environment=self.environment,
+            version=self.version,
         )
 
 
@@ -198,6 +217,7 @@ class AgentShown(BaseModel):
     max_cost: float | None = Field(default=None, description="Of one rollout; null without a limit")
     template: str = Field(default="", description="Program of an agent of kind command")
     command: list[str] = []
+    version: str = Field(default="", description="Version of the program that must be installed")
 
 
 class RolloutsOrderShown(BaseModel):

@@ -216,7 +216,7 @@ CONDITIONS: Sequence[Condition] = (
     ),
     Condition(
         "agent",
-        "Of rollouts: the agent or its program, its steps and its tokens",
+        "Of rollouts: the agent or its program with its version, its steps and its tokens",
         _requested("agent"),
     ),
     Condition(

@@ -10,6 +10,7 @@ import grpc
 
 from proctor.v1 import rollout_pb2, rollout_service_pb2
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
+from proctor.values.agents.built_in import built_in
 from proctor.values.names.suite_name import split_name
 from proctor.values.names.user import LOCAL_USER
 from proctor.values.rollout import AgentKind, RolloutAgent
@@ -53,16 +54,18 @@ def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
     if message.kind and kind is None:
         sentence = "agent.kind is unknown. Take one that this version of Proctor knows."
         raise InvalidParameter(field="agent.kind", sentence=sentence)
-    default = RolloutAgent()
+    default = RolloutAgent(kind or RolloutAgent().kind)
+    budgets = built_in(default.kind)
     return RolloutAgent(
-        kind or default.kind,
-        message.max_steps or default.max_steps,
-        message.max_tokens or default.max_tokens,
+        default.kind,
+        message.max_steps or budgets.max_steps,
+        message.max_tokens or budgets.max_tokens,
         message.command_seconds or default.command_seconds,
         message.max_cost if message.HasField("max_cost") else None,
         message.template,
         tuple(message.command),
         dict(message.environment),
+        message.version,
     )
 
 

@@ -14,6 +14,7 @@ from proctor.values.rollout import (
     MAX_PARALLEL,
     MAX_STEPS,
     MAX_TOKENS,
+    MAX_VERSION_CHARACTERS,
     AgentKind,
     RolloutAgent,
 )
@@ -106,9 +107,14 @@ def _check_program(agent: RolloutAgent) -> None:
     is_program = agent.kind is AgentKind.COMMAND
     if is_program and bool(agent.template) == bool(agent.command):
         raise _invalid("agent.command", "agent.template and agent.command: give one of them.")
-    if not is_program and (agent.template or agent.command or agent.environment):
-        sentence = "agent.template, agent.command and agent.environment belong to an agent of kind command."
-        raise _invalid("agent.kind", sentence)
+    if not is_program and (agent.template or agent.command or agent.environment or agent.version):
+        named = "agent.template, agent.command, agent.environment and agent.version"
+        raise _invalid("agent.kind", f"{named} belong to an agent of kind command.")
+    if len(agent.version) > MAX_VERSION_CHARACTERS:
+        sentence = f"agent.version may have at most {MAX_VERSION_CHARACTERS} characters."
+        raise _invalid("agent.version", sentence)
+    if agent.version and not agent.template:
+        raise _invalid("agent.version", "agent.version is that of a program by agent.template.")
     if agent.template and agent.template not in TEMPLATES:
         sentence = f"agent.template is unknown. There are: {', '.join(TEMPLATES)}."
         raise _invalid("agent.template", sentence)

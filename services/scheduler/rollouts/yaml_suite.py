@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 import yaml
 
+from proctor.values.agents.built_in import agent_in_words
 from proctor.values.rollout import RolloutAgent, RolloutSpec, RolloutTask
 from proctor.wire.values import ROLLOUT_SPEC
 from services.scheduler.rollouts.tasks.errors import InvalidTask
@@ -49,7 +50,7 @@ def write_suite(name: str, tasks: Sequence[RolloutTask], agent: RolloutAgent) ->
         "generation_kwargs": {"until": [], "max_gen_toks": _MAX_TOKENS},
         "metric_list": [{"metric": "pass@1"}, {"metric": "reward"}],
         "metadata": {
-            "agent": agent.template or " ".join(agent.command) or agent.kind.value,
+            "agent": agent_in_words(agent),
             "max_steps": agent.max_steps,
             "max_tokens": agent.max_tokens,
         },

@@ -11,6 +11,7 @@ from services.worker.rollouts.model_port.port_calls import PortCalls
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.execute_shell import ExecuteShell, shell_command
+from services.worker.rollouts.shell.mini_blocks import MiniBlocks
 from services.worker.rollouts.shell.shell_protocol import observation
 from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.ports import Sandbox
@@ -35,6 +36,8 @@ class ExecuteAgent:
             return await self._solve(sandbox, rollout_spec, trajectory)
         if rollout_spec.agent.kind is AgentKind.COMMAND:
             return await self._execute_program(sandbox, work, work.ask)
+        if rollout_spec.agent.kind is AgentKind.MINI:
+            return await ExecuteShell(self.clock, (MiniBlocks(),)).execute(sandbox, work, work.ask)
         return await ExecuteShell(self.clock).execute(sandbox, work, work.ask)
 
     async def _execute_program(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from proctor.values.agents.built_in import built_in
 from proctor.values.rollout import DIFF, LOG, AgentKind, RolloutSpec, RolloutTask
 from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
@@ -63,8 +64,7 @@ class ExecuteRollout:
         async with self.slots:
             started = self.clock.monotonic()
             task = execution.rollout_spec.task
-            agent = execution.rollout_spec.agent.kind
-            trajectory = Trajectory(execution.session_id, f"proctor-{agent}", execution.model)
+            trajectory = _trajectory(execution)
             workspace = await asyncio.to_thread(inflated, task.workspace)
             artifacts = Artifacts(execution.sink, self.clock)
             budget = Budget(execution.rollout_spec.agent, task.limits.agent_seconds, execution.ledger)
@@ -224,6 +224,12 @@ class _OneRollout:
         except SandboxError as error:
             await self.artifacts.store(LOG, str(error).encode("utf-8", "replace"))
             raise
+
+
+def _trajectory(execution: RolloutExecution) -> Trajectory:
+    agent = execution.rollout_spec.agent
+    version = agent.version or built_in(agent.kind).version
+    return Trajectory(execution.session_id, f"proctor-{agent.kind}", execution.model, version)
 
 
 def _sandbox_spec(rollout_spec: RolloutSpec) -> SandboxSpec:

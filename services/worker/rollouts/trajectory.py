@@ -9,7 +9,7 @@ from proctor.values.plain import Json
 from proctor.values.usage import TokenUsage
 
 _VERSION = "ATIF-v1.8"
-_AGENT_VERSION = "2.0"
+_UNKNOWN = "unknown"
 TOOL = "bash"
 _MAX_TEXT_CHARACTERS = 20_000
 # Maximum characters of all turns that are not the agent's, with their own fields: a program may show its
@@ -21,11 +21,12 @@ _FULL = "What follows of other turns is left out: the trajectory is full."
 
 @dataclass(slots=True)
 class Trajectory:
-    """Steps in order; texts are cut in their middle. `usage` is that of all steps."""
+    """Steps in order; texts are cut in their middle. `usage` is that of all steps. `version` is the agent's."""
 
     session_id: str
     agent: str
     model: str
+    version: str = ""
     usage: TokenUsage = field(default_factory=TokenUsage)
     steps: list[dict[str, object]] = field(default_factory=list)
     tools: Sequence[Json] = ()
@@ -101,7 +102,7 @@ class Trajectory:
             "session_id": self.session_id,
             "agent": {
                 "name": self.agent,
-                "version": _AGENT_VERSION,
+                "version": self.version or _UNKNOWN,
                 "model_name": self.model,
                 **({"tool_definitions": list(self.tools)} if self.tools else {}),
             },

@@ -58,6 +58,7 @@ async def test_orders_are_listed_with_their_jobs(harness: GatewayHarness) -> Non
             "max_cost": 0.5,
             "template": "",
             "command": [],
+            "version": "",
         },
         "rollouts": 3,
         "task_ids": ["one", "two"],

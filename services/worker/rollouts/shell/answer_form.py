@@ -7,15 +7,17 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
 from services.worker.engines.tool_calls import ToolCall, answered_turn, called_tools
-from services.worker.rollouts.shell.shell_protocol import SUBMIT
+from services.worker.rollouts.shell.shell_protocol import SUBMIT, observation
 from services.worker.rollouts.trajectory import TOOL
+from services.worker.sandboxes.sandbox import CommandResult
 
-_LENGTH = "length"
+LENGTH = "length"
 _FENCED = re.compile(r"^```(?:bash|sh|shell)[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _COMMAND = "command"
 _SCHEMA: Json = {
@@ -92,10 +94,26 @@ class ShellAnswer:
     correction: str = ""
 
 
+class AnswerForm(Protocol):
+    """How a model is told of its task, says its commands, and is shown what came of them."""
+
+    @property
+    def tools(self) -> Sequence[Json]: ...
+
+    def opening(self, instruction: str, cwd: str) -> tuple[ChatMessage, ...]: ...
+
+    def read(self, answer: Answer) -> ShellAnswer: ...
+
+    def observation(self, result: CommandResult, seconds: float) -> str:
+        """`seconds` are those that the command had."""
+        ...
+
+
 class FencedBlocks:
     """Exactly one block in each answer."""
 
     tools: Sequence[Json] = ()
+    observation = staticmethod(observation)
 
     def opening(self, instruction: str, cwd: str) -> tuple[ChatMessage, ...]:
         return _opening(_BY_BLOCK, instruction, cwd)
@@ -104,8 +122,8 @@ class FencedBlocks:
         commands = commands_in(answer.text)
         turn = ChatMessage("assistant", answer.text)
         if len(commands) == 1:
-            return ShellAnswer(turn, (_block(commands[0]),))
-        is_cut_off = answer.finish_reason == _LENGTH
+            return ShellAnswer(turn, (block_call(commands[0]),))
+        is_cut_off = answer.finish_reason == LENGTH
         return ShellAnswer(
             turn, correction=_CUT_OFF if is_cut_off else _NO_BLOCK.format(found=len(commands) or "no")
         )
@@ -115,19 +133,20 @@ class ToolCalls:
     """Any number of calls in an answer, which are executed in their order; one block counts as a call."""
 
     tools: Sequence[Json] = ({"type": "function", "function": _FUNCTION},)
+    observation = staticmethod(observation)
 
     def opening(self, instruction: str, cwd: str) -> tuple[ChatMessage, ...]:
         return _opening(_BY_TOOL, instruction, cwd)
 
     def read(self, answer: Answer) -> ShellAnswer:
-        is_cut_off = answer.finish_reason == _LENGTH
+        is_cut_off = answer.finish_reason == LENGTH
         if called := called_tools(answer):
             calls = tuple(_call(each, is_cut_off=is_cut_off) for each in called)
             return ShellAnswer(answered_turn(answer), calls)
         commands = commands_in(answer.text)
         turn = ChatMessage("assistant", answer.text)
         if len(commands) == 1:
-            return ShellAnswer(turn, (_block(commands[0]),))
+            return ShellAnswer(turn, (block_call(commands[0]),))
         return ShellAnswer(turn, correction=_CUT_OFF if is_cut_off else _NO_CALL)
 
 
@@ -139,7 +158,7 @@ def _opening(system: str, instruction: str, cwd: str) -> tuple[ChatMessage, ...]
     return ChatMessage("system", system.replace("{cwd}", cwd)), ChatMessage("user", instruction)
 
 
-def _block(command: str) -> ShellCall:
+def block_call(command: str) -> ShellCall:
     return ShellCall(command, arguments=json.dumps({_COMMAND: command}, ensure_ascii=False))
 
 

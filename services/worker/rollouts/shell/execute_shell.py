@@ -1,6 +1,7 @@
 """Lets a model work in a shell: asks it, executes its commands, and shows it what came of them."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from proctor.values.rollout import RolloutSpec
 from proctor.values.sample import ChatMessage
@@ -12,12 +13,13 @@ from services.worker.rollouts.errors import ContextFull, ToolsRefused
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.answer_form import (
+    AnswerForm,
     FencedBlocks,
     ShellAnswer,
     ShellCall,
     ToolCalls,
 )
-from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT, is_submission, observation
+from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT, is_submission
 from services.worker.sandboxes.errors import CommandRefused
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, CommandResult
@@ -32,17 +34,22 @@ _REFUSED = 126
 
 @dataclass(slots=True)
 class _Conversation:
-    """A history that grows. Its form is chosen by the first answer: a provider may refuse tools."""
+    """A history that grows. Its form is chosen by the first answer."""
 
     work: AgentWork
     ask: AskModel
     clock: Clock
-    form: FencedBlocks | ToolCalls = field(default_factory=ToolCalls)
+    # Those after the first are for providers that refuse its tools.
+    forms: Sequence[AnswerForm]
     history: tuple[ChatMessage, ...] = ()
     format_errors: int = 0
     is_begun: bool = False
     # Steps of the trajectory from earlier task steps.
     kept: int = 0
+
+    @property
+    def form(self) -> AnswerForm:
+        return self.forms[0]
 
     def open(self) -> None:
         task, trajectory = self.work.rollout_spec.task, self.work.trajectory
@@ -56,11 +63,11 @@ class _Conversation:
         try:
             response = await self.ask(self.history, tools=self.form.tools)
         except ToolsRefused:
-            if self.is_begun:
+            if self.is_begun or not self.forms[1:]:
                 raise
-            self.form = FencedBlocks()
+            self.forms = self.forms[1:]
             self.open()
-            response = await self.ask(self.history)
+            response = await self.ask(self.history, tools=self.form.tools)
         self.is_begun = True
         return response
 
@@ -70,10 +77,14 @@ class _Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteShell:
+    """By default a model calls a tool, or writes fenced blocks where its provider refuses tools."""
+
     clock: Clock
+    forms: Sequence[AnswerForm] = (ToolCalls(), FencedBlocks())
 
     async def execute(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
-        conversation = _Conversation(work, ask, self.clock, kept=len(work.trajectory.steps))
+        kept = len(work.trajectory.steps)
+        conversation = _Conversation(work, ask, self.clock, self.forms, kept=kept)
         conversation.open()
         # The time of answers and commands. Waits for a provider that hangs, limits the rate or is away do not
         # count: calls have limits of their own, and a call that fails ends the rollout without a score.
@@ -101,7 +112,7 @@ class ExecuteShell:
         """Why the agent is at its end; None where it goes on."""
         conversation.reply(read.turn)
         for call in read.calls:
-            reply, end = await self._execute_call(sandbox, conversation.work, call)
+            reply, end = await self._execute_call(sandbox, conversation, call)
             conversation.work.trajectory.add_result(
                 _call_id(conversation.work, call), reply, self.clock.now()
             )
@@ -122,16 +133,16 @@ class ExecuteShell:
         return None
 
     async def _execute_call(
-        self, sandbox: Sandbox, work: AgentWork, call: ShellCall
+        self, sandbox: Sandbox, conversation: _Conversation, call: ShellCall
     ) -> tuple[str, AgentEnd | None]:
         if call.problem:
             return call.problem, None
-        budget = work.budget
+        work, budget = conversation.work, conversation.work.budget
         seconds = min(work.rollout_spec.agent.command_seconds, budget.seconds_left)
         result = await _run(sandbox, work.rollout_spec, call.command, seconds)
         budget.add_seconds(result.seconds)
         end = AgentEnd.SUBMITTED if is_submission(result) else budget.time_limit()
-        return observation(result, seconds), end
+        return conversation.form.observation(result, seconds), end
 
 
 def _show_calls(work: AgentWork, read: ShellAnswer) -> None:
