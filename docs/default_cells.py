@@ -121,7 +121,7 @@ def rollout_rows() -> Rows:
         "command_seconds": f"{agent.command_seconds:g}",
         **{
             name: str(getattr(agent, name) or "none")
-            for name in ("max_cost", "template", "command", "environment")
+            for name in ("max_cost", "template", "command", "environment", "version")
         },
     }
 

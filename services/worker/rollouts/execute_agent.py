@@ -13,6 +13,7 @@ from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.execute_shell import ExecuteShell, shell_command
 from services.worker.rollouts.shell.mini_blocks import MiniBlocks
 from services.worker.rollouts.shell.shell_protocol import observation
+from services.worker.rollouts.terminus.execute_terminus import ExecuteTerminus
 from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command
@@ -38,6 +39,8 @@ class ExecuteAgent:
             return await self._execute_program(sandbox, work, work.ask)
         if rollout_spec.agent.kind is AgentKind.MINI:
             return await ExecuteShell(self.clock, (MiniBlocks(),)).execute(sandbox, work, work.ask)
+        if rollout_spec.agent.kind is AgentKind.TERMINUS:
+            return await ExecuteTerminus(self.clock).execute(sandbox, work, work.ask)
         return await ExecuteShell(self.clock).execute(sandbox, work, work.ask)
 
     async def _execute_program(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:

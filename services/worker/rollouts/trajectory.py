@@ -21,7 +21,7 @@ _FULL = "What follows of other turns is left out: the trajectory is full."
 
 @dataclass(slots=True)
 class Trajectory:
-    """Steps in order; texts are cut in their middle. `usage` is that of all steps. `version` is the agent's."""
+    """Steps in order; texts are cut in their middle. `usage` is that of all steps, `version` the agent's."""
 
     session_id: str
     agent: str
