@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from proctor.values.outcome import Answer
 from proctor.values.plain import Json
@@ -15,7 +14,6 @@ from proctor.values.sample import ChatMessage
 from services.worker.engines.tool_calls import ToolCall, answered_turn, called_tools
 from services.worker.rollouts.shell.shell_protocol import SUBMIT, observation
 from services.worker.rollouts.trajectory import TOOL
-from services.worker.sandboxes.sandbox import CommandResult
 
 LENGTH = "length"
 _FENCED = re.compile(r"^```(?:bash|sh|shell)[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -92,21 +90,6 @@ class ShellAnswer:
     turn: ChatMessage
     calls: tuple[ShellCall, ...] = ()
     correction: str = ""
-
-
-class AnswerForm(Protocol):
-    """How a model is told of its task, says its commands, and is shown what came of them."""
-
-    @property
-    def tools(self) -> Sequence[Json]: ...
-
-    def opening(self, instruction: str, cwd: str) -> tuple[ChatMessage, ...]: ...
-
-    def read(self, answer: Answer) -> ShellAnswer: ...
-
-    def observation(self, result: CommandResult, seconds: float) -> str:
-        """`seconds` are those that the command had."""
-        ...
 
 
 class FencedBlocks:

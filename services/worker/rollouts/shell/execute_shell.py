@@ -13,12 +13,12 @@ from services.worker.rollouts.errors import ContextFull, ToolsRefused
 from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.answer_form import (
-    AnswerForm,
     FencedBlocks,
     ShellAnswer,
     ShellCall,
     ToolCalls,
 )
+from services.worker.rollouts.shell.ports import AnswerForm
 from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT, is_submission
 from services.worker.sandboxes.errors import CommandRefused
 from services.worker.sandboxes.ports import Sandbox

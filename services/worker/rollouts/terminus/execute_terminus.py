@@ -15,8 +15,9 @@ from services.worker.rollouts.ports import AskModel
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.terminus import prompts
 from services.worker.rollouts.terminus.answer import TerminusAnswer, read_answer
+from services.worker.rollouts.terminus.ports import Terminal
 from services.worker.rollouts.terminus.pty import PtyTerminal
-from services.worker.rollouts.terminus.terminal import SeenTerminal, Terminal, TerminalEnded
+from services.worker.rollouts.terminus.terminal import SeenTerminal, TerminalEnded
 from services.worker.rollouts.terminus.tmux import TmuxTerminal
 from services.worker.sandboxes.errors import CommandRefused, SandboxError
 from services.worker.sandboxes.ports import Sandbox

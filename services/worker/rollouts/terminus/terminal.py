@@ -1,7 +1,8 @@
 """A terminal in a sandbox: keys go in, and its screen and what scrolled off it come out."""
 
 from dataclasses import dataclass
-from typing import Protocol
+
+from services.worker.rollouts.terminus.ports import Terminal
 
 # Of the protocol of Terminus 2.
 COLUMNS, ROWS = 160, 40
@@ -12,20 +13,6 @@ _SCREEN, _NEW = "Current Terminal Screen:", "New Terminal Output:"
 
 class TerminalEnded(Exception):
     """The terminal is gone, as where the agent ended all of its processes."""
-
-
-class Terminal(Protocol):
-    """Each method raises TerminalEnded, and SandboxError."""
-
-    async def send(self, keys: str) -> None:
-        """Keys as text, or the name of one key of tmux, such as C-c."""
-        ...
-
-    async def screen(self) -> str: ...
-
-    async def history(self) -> str:
-        """The screen, and the lines that scrolled off it."""
-        ...
 
 
 @dataclass(slots=True)
