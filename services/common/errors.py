@@ -105,7 +105,7 @@ class MigrationBlocked(DependencyUnavailable):
 
 
 class ClientNotAllowed(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
-    """{client} may not call this service: its certificate has no name of PROCTOR_TLS_CLIENT_NAMES."""
+    """{client} may not call {service}: PROCTOR_TLS_CLIENT_NAMES has no name of its certificate for that."""
 
 
 class PostgresAway(DependencyUnavailable):
@@ -128,8 +128,20 @@ class CannotListen(DomainError, kind=ErrorKind.CONFLICT):
     """Cannot listen on {address}: {problem}. Set another address."""
 
 
-class DispatchProofKeyUnusable(DomainError, kind=ErrorKind.CONFLICT):
-    """Scheduler and results share PROCTOR_DISPATCH_PROOF_KEY. It needs {minimum} characters or more."""
+class SharedKeyUnusable(DomainError, kind=ErrorKind.CONFLICT):
+    """{services} share {variable}. It needs {minimum} characters or more."""
+
+
+class CallNotSigned(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
+    """The call of {method} is not signed: call the gateway, which signs its calls."""
+
+
+class CallSignedWrongly(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
+    """The signature of {method} is false or over: services need one key, and clocks within {seconds} s."""
+
+
+class OperatorsOnly(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
+    """Only operators may do this, and {user} is none. Operators are listed in PROCTOR_GATEWAY_OPERATORS."""
 
 
 class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="TOO_MANY_READS"):

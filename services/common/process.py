@@ -18,7 +18,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict, SettingsError
 
 from proctor.distribution import NAME
-from services.common.errors import AddressTaken, CannotListen, DispatchProofKeyUnusable, DomainError
+from services.common.errors import AddressTaken, CannotListen, DomainError, SharedKeyUnusable
 from services.common.lifecycle import RunningService, run_service
 from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
@@ -29,7 +29,7 @@ _M_MMAP_THRESHOLD = -3
 # A chunk of an upload: larger blocks are mapped, and unmapped when they are freed.
 _LARGE_BLOCK_BYTES = 1024 * 1024
 # Enough that a key cannot be guessed.
-MIN_DISPATCH_PROOF_KEY_CHARACTERS = 16
+MIN_SHARED_KEY_CHARACTERS = 16
 # Without any drain time a service still closes its connections.
 _MIN_STOP_SECONDS = 1.0
 
@@ -159,13 +159,23 @@ def read_settings(name: str, settings_class: type[S]) -> S | None:
 
 
 def usable_dispatch_proof_key(given: SecretStr) -> str:
-    """The secret of scheduler and results. Raises `DispatchProofKeyUnusable`.
+    """The secret of scheduler and results. Raises `SharedKeyUnusable`.
 
     Read where a service is wired and not with its settings: a migration needs no key.
     """
+    return _shared_key(given, services="Scheduler and results", variable="PROCTOR_DISPATCH_PROOF_KEY")
+
+
+def usable_caller_key(given: SecretStr) -> bytes:
+    """The secret by which the gateway signs its calls. Raises `SharedKeyUnusable`."""
+    shared = _shared_key(given, services="Gateway, scheduler and results", variable="PROCTOR_CALLER_KEY")
+    return shared.encode()
+
+
+def _shared_key(given: SecretStr, **named: str) -> str:
     key = given.get_secret_value()
-    if len(key) < MIN_DISPATCH_PROOF_KEY_CHARACTERS:
-        raise DispatchProofKeyUnusable(minimum=MIN_DISPATCH_PROOF_KEY_CHARACTERS)
+    if len(key) < MIN_SHARED_KEY_CHARACTERS:
+        raise SharedKeyUnusable(minimum=MIN_SHARED_KEY_CHARACTERS, **named)
     return key
 
 

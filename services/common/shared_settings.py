@@ -69,6 +69,14 @@ TlsCaFile = Annotated[
         description="PEM file of the authorities by which other services are verified.",
     ),
 ]
+CallerKey = Annotated[
+    SecretStr,
+    Field(
+        validation_alias="PROCTOR_CALLER_KEY",
+        description="Secret of gateway, scheduler and results, of 16 characters or more. By it the gateway "
+        "signs whom it calls for, and the others take no call without; none of them starts without it.",
+    ),
+]
 
 
 # The text below a field describes it in the reference.
@@ -136,13 +144,16 @@ class SchemaServiceSettings(NatsServiceSettings):
         default=SecretStr(""), validation_alias="PROCTOR_DISPATCH_PROOF_KEY"
     )
     """Secret of the scheduler and of results, of 16 characters or more. It proves that what workers send is
-    of shards that were dispatched to them; neither service starts without it."""
+    of shards that were dispatched to them, and signs the scheduler's calls of results; neither service starts
+    without it."""
+    caller_key: CallerKey = SecretStr("")
     tls_certificate_file: TlsCertificateFile = None
     tls_key_file: TlsKeyFile = None
     tls_ca_file: TlsCaFile = None
     tls_client_names: str = Field(default="", validation_alias="PROCTOR_TLS_CLIENT_NAMES")
-    """DNS names, separated by commas, of which the certificate of a client needs one. Without them each
-    certificate of the authorities may call."""
+    """DNS names, separated by commas, of which the certificate of a client needs one. With
+    `name=package.Service` it may call that service only. Without names each certificate of the authorities
+    may call."""
 
 
 def settings_of(service: str) -> SettingsConfigDict:

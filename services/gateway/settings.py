@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from proctor.values.names.user import is_user_name
 from services.common.process import is_loopback
 from services.common.shared_settings import (
+    CallerKey,
     ResultsAddress,
     SchedulerAddress,
     ServiceSettings,
@@ -64,6 +65,7 @@ class GatewaySettings(ServiceSettings):
     tls_certificate_file: TlsCertificateFile = None
     tls_key_file: TlsKeyFile = None
     tls_ca_file: TlsCaFile = None
+    caller_key: CallerKey = SecretStr("")
     api_keys: Mapping[UserName, ApiKey] = Field(default_factory=dict)
     """JSON object from user name to API key of 16 characters or more. Empty: all are operators without a
     key."""

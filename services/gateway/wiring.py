@@ -10,7 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from proctor.wire.stubs import SENT_ONCE
 from services.common.grpc.client import open_channel
 from services.common.grpc.server import GrpcServer, ServerLimits, reflecting, serve_grpc
+from services.common.grpc.signatures import Signer
 from services.common.lifecycle import BackgroundLoops, every, working_seconds
+from services.common.process import usable_caller_key
 from services.common.tls.certificate_files import CertificateFiles
 from services.gateway.backends.health import BackendHealth, is_ready
 from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
@@ -68,9 +70,10 @@ class RunningGateway:
 @asynccontextmanager
 async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGateway]:
     tls = CertificateFiles.of(settings)
+    signer = Signer(key=usable_caller_key(settings.caller_key))
     async with (
-        open_channel(settings.scheduler_address, sent_once=SENT_ONCE, tls=tls) as scheduler,
-        open_channel(settings.results_address, tls=tls) as results,
+        open_channel(settings.scheduler_address, sent_once=SENT_ONCE, tls=tls, signer=signer) as scheduler,
+        open_channel(settings.results_address, tls=tls, signer=signer) as results,
         AsyncExitStack() as opened,
     ):
         topics = make_topics(settings, Connections(scheduler=scheduler, results=results))

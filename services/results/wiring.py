@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.common.grpc.backend_server import BackendServer, serve_backend
+from services.common.grpc.signatures import SignedCalls, Signer
 from services.common.lifecycle import BackgroundLoops, working_seconds
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
+from services.common.process import usable_caller_key, usable_dispatch_proof_key
 from services.common.processes.bounded_calls import BoundedCalls
 from services.common.requests.open_sessions import SessionOpener
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
@@ -62,7 +64,7 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         opened.push_async_callback(processes.calls.close)
         topics = make_topics(settings, connections, processes)
         address = settings.listen_address or settings.results_address
-        server = await serve_backend(settings, address, topics.apis)
+        server = await serve_backend(settings, address, topics.apis, _signed_calls(settings))
         opened.push_async_callback(server.stop, 0)
         loops = BackgroundLoops(loops=topics.loops())
         opened.push_async_callback(loops.cancel)
@@ -73,6 +75,13 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
             loops=loops,
             drain_seconds=working_seconds(settings.drain_seconds),
         )
+
+
+def _signed_calls(settings: ResultsSettings) -> SignedCalls:
+    """Records of runs are the scheduler's, whose key the gateway has not."""
+    gateway = Signer(key=usable_caller_key(settings.caller_key))
+    scheduler = Signer(key=usable_dispatch_proof_key(settings.dispatch_proof_key).encode())
+    return SignedCalls(public=(gateway, scheduler), internal=scheduler)
 
 
 async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Connections:

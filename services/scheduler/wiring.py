@@ -13,17 +13,19 @@ from proctor.values import messaging
 from services.common.clock import SystemClock
 from services.common.grpc.backend_server import BackendServer, serve_backend
 from services.common.grpc.client import open_channel
+from services.common.grpc.signatures import SignedCalls, Signer
 from services.common.lifecycle import BackgroundLoops, every, working_seconds
 from services.common.migrations import prepare_schema
 from services.common.nats.access import NatsAccess
 from services.common.nats.connection import connect_nats
 from services.common.nats.jetstream import JetStream
-from services.common.process import return_freed_memory
+from services.common.process import return_freed_memory, usable_caller_key, usable_dispatch_proof_key
 from services.common.requests.open_sessions import SessionOpener
 from services.common.tls.certificate_files import CertificateFiles
 from services.scheduler.leadership.postgres import PostgresClock
 from services.scheduler.leadership.wiring import lead
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
+from services.scheduler.scaling.grpc_api import SERVICE_NAME as SCALER
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.topics import Topics, make_topics, read_definitions
 
@@ -75,7 +77,7 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         await topics.rate_limits.reports.start()
         apis = topics.apis()
         address = settings.listen_address or settings.scheduler_address
-        server = await serve_backend(settings, address, apis)
+        server = await serve_backend(settings, address, apis, _signed_calls(settings))
         opened.push_async_callback(server.stop, 0)
         loops = BackgroundLoops(
             loops={
@@ -93,6 +95,12 @@ async def running_scheduler(settings: SchedulerSettings) -> AsyncIterator[Runnin
         )
 
 
+def _signed_calls(settings: SchedulerSettings) -> SignedCalls:
+    """All are the gateway's, but for those of KEDA, which cannot sign."""
+    gateway = Signer(key=usable_caller_key(settings.caller_key))
+    return SignedCalls(public=(gateway,), internal=gateway, unsigned=frozenset({SCALER}))
+
+
 async def _report_streams(topics: Topics, server: BackendServer) -> None:
     """As health of their own: the scheduler serves while NATS refuses messages."""
     await server.report(messaging.STREAMS_HEALTH, topics.streams.keep.can_be_used)
@@ -103,7 +111,8 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
     await prepare_schema(settings, SCHEMA, MIGRATIONS)
     nats = await connect_nats(NatsAccess.of(settings), "scheduler")
     opened.push_async_callback(nats.close)
-    results = open_channel(settings.results_address, tls=CertificateFiles.of(settings))
+    signer = Signer(key=usable_dispatch_proof_key(settings.dispatch_proof_key).encode())
+    results = open_channel(settings.results_address, tls=CertificateFiles.of(settings), signer=signer)
     opened.push_async_callback(results.close)
     postgres = SessionOpener(settings=settings, schema=SCHEMA, queries=QUERIES, opened=opened)
     reads = await postgres.reads()

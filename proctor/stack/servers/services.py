@@ -1,9 +1,11 @@
 """The services as children of the stack: which module by which python, in which environment, ready when."""
 
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -45,6 +47,8 @@ INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 # They dispatch shards and record outcomes: each has a user of NATS, and both have the key of dispatch proofs.
 _DATA_PATH = ("scheduler", "results")
+# The gateway signs the callers of its calls; the others check that.
+_SIGNING = ("gateway", *_DATA_PATH)
 # The keys of providers are the workers', whatever pattern their names match.
 _KEY_SUFFIXES = ("_API_KEY", "_API_KEY_FILE")
 
@@ -63,6 +67,8 @@ class Wiring:
     pools_file: Path
     # By the names of children.
     metrics: Mapping[str, str] = field(default_factory=dict)
+    # New at each start: only this start's services need it.
+    caller_key: str = field(default_factory=partial(secrets.token_hex, 32), repr=False)
 
     def environment(self, service: str) -> dict[str, str]:
         wired = {
@@ -72,6 +78,8 @@ class Wiring:
             "PROCTOR_GATEWAY_GRPC_ADDRESS": self.gateway_grpc,
             "PROCTOR_POOLS_FILE": str(self.pools_file),
         }
+        if service in _SIGNING:
+            wired["PROCTOR_CALLER_KEY"] = self.caller_key
         if service in _DATA_PATH:
             wired["PROCTOR_NATS_URL"] = self.nats.url(service)
             wired["PROCTOR_DISPATCH_PROOF_KEY"] = self.nats.dispatch_proof_key

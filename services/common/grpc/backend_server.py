@@ -1,12 +1,14 @@
-"""The gRPC server of a service behind the gateway: with mTLS where that is set, and health for probes."""
+"""The gRPC server of a service behind the gateway: signed calls, mTLS where it is set, health for probes."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Protocol
 
 from services.common.errors import InvalidSetting
 from services.common.grpc.server import GrpcServer, Registration, serve_grpc
-from services.common.grpc.tls import AllowedClients, ServerTls
+from services.common.grpc.signatures import SignedCalls
+from services.common.grpc.tls import AllowedClients
 from services.common.tls.certificate_files import CertificateFiles, TlsSettings
 
 
@@ -44,25 +46,25 @@ class BackendServer:
 
 
 async def serve_backend(
-    settings: BackendSettings, address: str, apis: Mapping[str, Registration]
+    settings: BackendSettings, address: str, apis: Mapping[str, Registration], calls: SignedCalls
 ) -> BackendServer:
     """Not yet SERVING. `apis` are by the names of their services. Raises InvalidSetting, CannotListen."""
+    tls = CertificateFiles.of(settings)
+    admit = replace(calls, clients=_clients(settings, tls)).check
     async with AsyncExitStack() as half_made:
         health = await serve_grpc(settings.health_address, (), ()) if settings.health_address else None
         if health is not None:
             half_made.push_async_callback(health.stop, 0)
         # One registration may stand for several services.
-        server = await serve_grpc(address, [*dict.fromkeys(apis.values())], [*apis], tls=_tls(settings))
+        registrations = [*dict.fromkeys(apis.values())]
+        server = await serve_grpc(address, registrations, [*apis], tls=tls, admit=admit)
         half_made.pop_all()
         return BackendServer(server, health)
 
 
-def _tls(settings: BackendSettings) -> ServerTls | None:
-    files = CertificateFiles.of(settings)
-    names = frozenset(name.strip() for name in settings.tls_client_names.split(",") if name.strip())
-    if files is None:
-        if names:
-            problem = "clients are known by their certificates; set PROCTOR_TLS_CERTIFICATE_FILE as well"
-            raise InvalidSetting(setting="PROCTOR_TLS_CLIENT_NAMES", problem=problem)
-        return None
-    return ServerTls(files, AllowedClients(names) if names else None)
+def _clients(settings: BackendSettings, tls: CertificateFiles | None) -> AllowedClients | None:
+    clients = AllowedClients.parse(settings.tls_client_names)
+    if clients is not None and tls is None:
+        problem = "clients are known by their certificates; set PROCTOR_TLS_CERTIFICATE_FILE as well"
+        raise InvalidSetting(setting="PROCTOR_TLS_CLIENT_NAMES", problem=problem)
+    return clients

@@ -1,9 +1,9 @@
 """The caller of the gateway as metadata of the gateway's own calls.
 
-Only the gateway reaches a service behind it, and it takes this metadata from no client.
+A service takes it where its signature is right (`signatures`), and the gateway takes it from no client.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from proctor.values.names.user import Caller
 
@@ -29,3 +29,9 @@ def caller_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Caller:
     if not isinstance(name, bytes):
         return Caller()
     return Caller(name.decode(), is_operator=found.get(_ROLE) == _OPERATOR)
+
+
+def signed_caller(found: Mapping[str, str | bytes]) -> bytes:
+    """The caller in metadata, as a signature covers it: the role, which has no line break, then the name."""
+    values = (found.get(key, b"") for key in (_ROLE, _NAME))
+    return b"\n".join(value if isinstance(value, bytes) else value.encode() for value in values)

@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 import grpc
 
 from proctor.values.messaging import MAX_GRPC_MESSAGE_BYTES
+from services.common.grpc.signatures import SignedChannel, Signer
 from services.common.grpc.tls import channel_credentials
 from services.common.tls.certificate_files import CertificateFiles, Certificates
 from services.common.traces import TRACEPARENT, current_trace, is_tracing
@@ -158,16 +159,27 @@ def _tracing() -> list[grpc.aio.ClientInterceptor]:
 
 
 def open_channel(
-    address: str, *, sent_once: Sequence[str] = (), tls: CertificateFiles | None = None
+    address: str,
+    *,
+    sent_once: Sequence[str] = (),
+    tls: CertificateFiles | None = None,
+    signer: Signer | None = None,
 ) -> grpc.aio.Channel:
     """A channel to `host:port` that retries UNAVAILABLE, which may mean that only the answer was lost.
 
     The addresses of a name are called in turn. When a connection ends, the name is resolved again.
 
     `sent_once` are calls, as "package.Service/Method", that must not be sent a second time. With `tls` both
-    sides show certificates, and that of the server has the name in the address.
+    sides show certificates, and that of the server has the name in the address. With `signer` it signs its
+    calls.
     """
-    options = _options(sent_once)
+    channel = _unsigned_channel(address, _options(sent_once), tls)
+    return channel if signer is None else cast("grpc.aio.Channel", SignedChannel(channel, signer))
+
+
+def _unsigned_channel(
+    address: str, options: list[tuple[str, Any]], tls: CertificateFiles | None
+) -> grpc.aio.Channel:
     if tls is None:
         return grpc.aio.insecure_channel(address, interceptors=_interceptors(), options=options)
 

@@ -18,11 +18,12 @@ from grpc_status import rpc_status
 from proctor.values.messaging import MAX_GRPC_MESSAGE_BYTES, RELEASE_KEY
 from services.common.errors import CannotListen, DomainError
 from services.common.grpc.errors import masked_status, parsed, status_of
-from services.common.grpc.tls import ServerTls, server_credentials
+from services.common.grpc.tls import server_credentials
 from services.common.grpc.unauthenticated import UnauthenticatedCalls
 from services.common.metrics import RPC_SECONDS
 from services.common.process import bound_socket, host_and_port, release
 from services.common.structured_logs import get_logger
+from services.common.tls.certificate_files import CertificateFiles
 from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 
 # A negative number is gRPC's way to forbid the retries of a client's policy.
@@ -49,15 +50,15 @@ RpcContext = grpc.aio.ServicerContext[object, object]
 ReadMessage = Callable[[Any], Any]
 # Reads a request for a handler, from the bytes of a message or from the context of a stream.
 ReadRequest = Callable[[Any, Any], Any]
-# Takes the context of a call; raises a DomainError where its caller may not make it.
-Admit = Callable[[Any], None]
+# Takes the path of a method and the context of a call; raises a DomainError where its caller may not make it.
+Admit = Callable[[str, Any], None]
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
     """Maps what handlers raise to a status and logs each call once.
 
-    `admit` is called with the context of each call that is neither a health check nor reflection, and raises
-    where the caller may not call.
+    `admit` is called for each call that is neither a health check nor reflection, and raises where the caller
+    may not call.
     """
 
     def __init__(self, admit: Admit | None = None) -> None:
@@ -80,7 +81,8 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         whole: ReadRequest = partial(_read_whole, read_message)
         pieces: ReadRequest = partial(_Pieces, read_message)
         if self._admit is not None:
-            whole, pieces = _admitted(self._admit, whole), _admitted(self._admit, pieces)
+            admit = partial(self._admit, method)
+            whole, pieces = _admitted(admit, whole), _admitted(admit, pieces)
         if handler.unary_unary is not None:
             call = _guarded_call(method, whole, handler.unary_unary)
             return grpc.unary_unary_rpc_method_handler(call, **coding)
@@ -106,7 +108,7 @@ def _read_whole(read: ReadMessage, request: bytes, context: Any) -> Any:  # noqa
     return read(request)
 
 
-def _admitted(admit: Admit, read: ReadRequest) -> ReadRequest:
+def _admitted(admit: Callable[[Any], None], read: ReadRequest) -> ReadRequest:
     """Nothing of a request is read before its caller is admitted."""
 
     def admitted(request: Any, context: Any) -> Any:
@@ -266,13 +268,14 @@ async def serve_grpc(
     registrations: Sequence[Registration],
     service_names: Sequence[str],
     limits: ServerLimits = _SERVICE_LIMITS,
-    tls: ServerTls | None = None,
+    *,
+    tls: CertificateFiles | None = None,
+    admit: Admit | None = None,
 ) -> GrpcServer:
     """Starts a server that is not yet SERVING; the caller says when its dependencies answer.
 
     With `tls` it takes calls of peers with a certificate only.
     """
-    admit = tls.clients.check if tls and tls.clients else None
     server = grpc.aio.server(
         interceptors=[ErrorInterceptor(admit)],
         maximum_concurrent_rpcs=limits.calls,
@@ -305,7 +308,7 @@ async def serve_grpc(
     return running
 
 
-def _bind(server: grpc.aio.Server, address: str, tls: ServerTls | None) -> int:
+def _bind(server: grpc.aio.Server, address: str, tls: CertificateFiles | None) -> int:
     """The port. Raises CannotListen."""
     # The port is tried first without gRPC, which gives no reason and takes port 70000 for 4464.
     if not address.startswith("unix:"):
@@ -315,6 +318,6 @@ def _bind(server: grpc.aio.Server, address: str, tls: ServerTls | None) -> int:
     try:
         if tls is None:
             return server.add_insecure_port(address)
-        return server.add_secure_port(address, server_credentials(tls.files))
+        return server.add_secure_port(address, server_credentials(tls))
     except RuntimeError as error:
         raise CannotListen(address=address, problem="gRPC could not bind it") from error

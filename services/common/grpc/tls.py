@@ -1,5 +1,6 @@
 """mTLS between services: each side shows a certificate, and a server may name those that call it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,20 +46,28 @@ def _configuration(certificates: Certificates) -> grpc.ServerCertificateConfigur
 
 @dataclass(frozen=True, slots=True)
 class AllowedClients:
-    """Checks that the certificate of a client has one of the names."""
+    """Checks by the DNS names in the certificate of a client which services it may call.
 
-    names: frozenset[str]
+    `services` has those of a name; none where it may call all.
+    """
 
-    def check(self, context: Any) -> None:  # that of any handler
+    services: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def parse(cls, text: str) -> "AllowedClients | None":
+        """Reads `name, name=package.Service`; None where the text names nobody."""
+        services: dict[str, frozenset[str]] = {}
+        for entry in filter(None, (each.strip() for each in text.split(","))):
+            name, _, service = entry.partition("=")
+            named = services.get(name.strip(), frozenset())
+            services[name.strip()] = named | {service.strip()} if service else frozenset()
+        return cls(services) if services else None
+
+    def check(self, service: str, context: Any) -> None:  # that of any handler
         """Raises ClientNotAllowed."""
         shown = [name.decode(errors="replace") for name in context.auth_context().get(_NAMES, ())]
-        if self.names.isdisjoint(shown):
-            raise ClientNotAllowed(client=", ".join(shown) or "A certificate without a DNS name")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerTls:
-    """`clients` is None where each certificate of the authorities may call."""
-
-    files: CertificateFiles
-    clients: AllowedClients | None = None
+        allowed = [self.services[name] for name in shown if name in self.services]
+        if not any(not named or service in named for named in allowed):
+            raise ClientNotAllowed(
+                client=", ".join(shown) or "A certificate without a DNS name", service=service
+            )

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
 from proctor.values.names.user import Caller
 from services.common.clock import Clock
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import DomainError, ErrorKind, OperatorsOnly
+from services.common.grpc.permissions import Permission
 from services.common.structured_logs import get_logger
 from services.gateway.auth.identity import Identity
-from services.gateway.auth.permissions import Permission
 from services.gateway.auth.request_counts import Counted, RequestCounts, WrongKeys
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import (
@@ -19,7 +19,6 @@ from services.gateway.http.errors import (
     GatewayHoldsTooMuch,
     KeyUnknown,
     NotForUsers,
-    OperatorsOnly,
     TooManyCalls,
 )
 

@@ -1,11 +1,11 @@
-"""Permissions of operations: one table for HTTP and gRPC. An operation that it does not name is refused.
+"""Permissions of operations of REST and of pages. An operation that the table does not name is refused.
 
 A REST operation has the permission of the gRPC method that does its work.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 
+from services.common.grpc.permissions import Permission, method_permission
 from services.gateway.http.paths import (
     ARTIFACTS,
     ASSETS,
@@ -27,91 +27,6 @@ from services.gateway.http.paths import (
     SUITES,
     UPLOADS,
 )
-
-
-class Permission(StrEnum):
-    """The callers that an operation allows, and the request limit that it counts against."""
-
-    # Any caller, without a key. It is not counted; an unknown key counts under the address of the caller.
-    PUBLIC = "public"
-    # Every user; counted as a read.
-    READ = "read"
-    # Every user; counted as a change, as are all below.
-    CHANGE = "change"
-    # The owner of what is changed, and operators. The service that stores it checks the owner.
-    OWNER = "owner"
-    OPERATOR = "operator"
-    # Services only: never forwarded.
-    INTERNAL = "internal"
-
-
-_READ, _CHANGE, _OWNER = Permission.READ, Permission.CHANGE, Permission.OWNER
-
-METHODS: Mapping[str, Permission] = {
-    # Runs.
-    "SubmitRun": _CHANGE,
-    "EstimateRun": _READ,
-    "GetRun": _READ,
-    "ListRuns": _READ,
-    "WatchRun": _READ,
-    "CancelRun": _OWNER,
-    "RetryRun": _OWNER,
-    "PauseRun": _OWNER,
-    "ResumeRun": _OWNER,
-    "DeleteRun": _OWNER,
-    # Models, workers, the queue.
-    "ListModels": _READ,
-    "ListModelNames": _READ,
-    "ListWorkers": _READ,
-    "GetQueue": _READ,
-    "GetLimits": _READ,
-    "SetLimits": Permission.OPERATOR,
-    "ListChanges": _READ,
-    "GetStorage": _READ,
-    # Suites.
-    "ListSuites": _READ,
-    "ShowSample": _READ,
-    # The editor of suites asks after each pause of typing; nothing is stored.
-    "CheckSuite": _READ,
-    "AddSuite": _CHANGE,
-    "DeleteSuite": _OWNER,
-    # Rollouts. Their runs and suites have the permissions of any other.
-    "UploadTasks": _CHANGE,
-    "SubmitRollouts": _CHANGE,
-    "ListArtifacts": _READ,
-    "ReadArtifact": _READ,
-    "GetRolloutsOrder": _READ,
-    "ListRolloutsOrders": _READ,
-    # Data sets, files and batches.
-    "UploadDataset": _CHANGE,
-    "GetDataset": _READ,
-    "ListDatasets": _READ,
-    "PreviewDataset": _READ,
-    "DeleteDataset": _OWNER,
-    "UploadFile": _CHANGE,
-    "GetFile": _READ,
-    "ListFiles": _READ,
-    "ReadFile": _READ,
-    "DeleteFile": _OWNER,
-    "CreateBatch": _CHANGE,
-    "GetBatch": _READ,
-    "ListBatches": _READ,
-    "CancelBatch": _OWNER,
-    # Results. Golden marks are work that users share, and each has the name of who made it.
-    "GetSummary": _READ,
-    "RecloseRun": Permission.OPERATOR,
-    "ListOutcomes": _READ,
-    "CompareRuns": _READ,
-    "ListFlips": _READ,
-    "GetLeaderboard": _READ,
-    "ListHistory": _READ,
-    "ExportRun": _READ,
-    "ExportGoldenAnswers": _READ,
-    "RescoreTask": _CHANGE,
-    "ListSideBySide": _READ,
-    "MarkAnswers": _CHANGE,
-    "ListMarkChanges": _READ,
-}
 
 # By HTTP method and path.
 ROUTES: Mapping[tuple[str, str], str | Permission] = {
@@ -188,7 +103,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/docs/assets"): Permission.PUBLIC,
     ("GET", "/docs/oauth2-redirect"): Permission.PUBLIC,
     ("GET", "/openapi.json"): Permission.PUBLIC,
-    ("GET", ME): _READ,
+    ("GET", ME): Permission.READ,
     ("GET", CHANGES): "ListChanges",
     ("GET", STORAGE): "GetStorage",
     ("POST", f"{BENCHMARKING}/run"): "SubmitRun",
@@ -256,15 +171,10 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
 }
 
 
-def method_permission(name: str) -> Permission:
-    """The permission of a gRPC method, by its name without its service."""
-    return METHODS.get(name, Permission.INTERNAL)
-
-
 def route_permission(http_method: str, path: str | None) -> Permission:
     """`path` is that of the route, with its parameters in braces; None where no route matches."""
     if path is None:
         # The answer is 404 or 405. The request still counts against the limit of its caller.
-        return _READ if http_method in READING_METHODS else _CHANGE
+        return Permission.READ if http_method in READING_METHODS else Permission.CHANGE
     operation = ROUTES.get(("GET" if http_method == "HEAD" else http_method, path), Permission.INTERNAL)
     return operation if isinstance(operation, Permission) else method_permission(operation)

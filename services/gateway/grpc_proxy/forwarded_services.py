@@ -35,11 +35,11 @@ from proctor.wire.uploads import send_chunks
 from services.common.errors import DependencyUnavailable, MessageTooLarge
 from services.common.grpc.caller import PREFIX, caller_metadata
 from services.common.grpc.errors import parsed
+from services.common.grpc.permissions import Permission, method_permission
 from services.common.structured_logs import get_logger
 from services.common.traces import is_tracing
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
 from services.gateway.auth.identity import headers_of
-from services.gateway.auth.permissions import Permission, method_permission
 from services.gateway.backends.calls import RESULTS, SCHEDULER, backend_error
 from services.gateway.grpc_proxy.amendments import AMENDMENTS, Amend, unchanged
 from services.gateway.grpc_proxy.message_reads import MessageReads

@@ -38,10 +38,6 @@ class TooManyWrongKeys(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_
     """{address} sent {limit} unknown API keys. Use a known one, or wait {retry_after_seconds} s."""
 
 
-class OperatorsOnly(GatewayError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
-    """Only operators may do this, and {user} is none. Operators are listed in PROCTOR_GATEWAY_OPERATORS."""
-
-
 class NotForUsers(GatewayError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
     """This operation is not open to callers of the gateway."""
 

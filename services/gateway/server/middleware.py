@@ -14,10 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.common.clock import Clock
 from services.common.errors import DomainError
+from services.common.grpc.permissions import Permission
 from services.common.structured_logs import get_logger
 from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
-from services.gateway.auth.permissions import Permission, route_permission
+from services.gateway.auth.permissions import route_permission
 from services.gateway.backends.calls import calling_for
 from services.gateway.grpc_proxy.message_reads import READ_SECONDS
 from services.gateway.http.error_handlers import asks_for_page, problem_of, problem_response

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.values.providers.pool import Pool, Provider
+from tests.fakes.callers import CALLER_KEY
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.worker.worker_harness import WorkerHarness, work_shard, worker_harness
@@ -65,6 +66,7 @@ async def leading_scheduler(nats_url: str, postgres_dsn: str, folder: Path) -> A
         "PROCTOR_SCHEDULER_ADDRESS": str(address),
         "PROCTOR_RESULTS_ADDRESS": "127.0.0.1:9",
         "PROCTOR_DISPATCH_PROOF_KEY": DISPATCH_PROOF_KEY,
+        "PROCTOR_CALLER_KEY": CALLER_KEY,
         "PROCTOR_POOLS_FILE": str(folder / "pools.yaml"),
     }
     with (folder / "scheduler.log").open("ab") as log:

@@ -46,7 +46,7 @@ def test_services_have_certificates_and_callers_have_names(name: str) -> None:
     of_results = ["proctor-gateway.proctor.svc", "proctor-scheduler.proctor.svc"]
     of_scheduler = ["proctor-gateway.proctor.svc"]
     if name == "mutual TLS":
-        of_scheduler.append("proctor-keda.proctor.svc")
+        of_scheduler.append("proctor-keda.proctor.svc=externalscaler.ExternalScaler")
         for component in ("gateway", "scheduler", "keda"):
             assert f"proctor-{component}.proctor.svc" in secrets[f"proctor-{component}"][1]
     else:

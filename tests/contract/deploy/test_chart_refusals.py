@@ -47,6 +47,17 @@ BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
         },
         "No key of dispatch proofs: set dispatchProofKey.secretName",
     ),
+    (
+        {
+            "nats": {
+                "trial": {"enabled": False},
+                "url": "nats://nats:4222",
+                "passwords": {"secretName": "nats"},
+            },
+            "dispatchProofKey": {"secretName": "proofs"},
+        },
+        "No key by which the gateway signs its calls: set callerKey.secretName",
+    ),
     ({"gateway": {"allowAnonymous": False}}, "Nobody may call the gateway"),
     ({"gateway": {"service": {"type": "LoadBalancer"}}}, "gateway.service.type LoadBalancer opens it"),
     ({"gateway": {"service": {"type": "NodePort"}}}, "gateway.service.type NodePort opens it"),

@@ -27,6 +27,7 @@ import yaml
 
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.probes import grpc_serves
+from tests.fakes.callers import CALLER_KEY
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.harness.cluster.pod import http_answers
@@ -193,6 +194,7 @@ async def test_images_complete_a_run_as_another_user_on_read_only_roots(roots: R
             "PROCTOR_POSTGRES_DSN": postgres.address,
             "PROCTOR_NATS_URL": nats.address,
             "PROCTOR_DISPATCH_PROOF_KEY": DISPATCH_PROOF_KEY,
+            "PROCTOR_CALLER_KEY": CALLER_KEY,
         }
         for service in SERVICES:
             await running.enter_async_context(started(service, roots[service], environment, tmp_path))

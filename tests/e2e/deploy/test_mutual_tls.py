@@ -12,6 +12,7 @@ import pytest_asyncio
 from proctor.keda import externalscaler_pb2
 from proctor.keda import externalscaler_pb2_grpc as externalscaler_grpc
 from proctor.stack.supervision.probes import grpc_serves
+from tests.fakes.callers import CALLER_KEY, GATEWAY
 from tests.fakes.certificates import Authority
 from tests.fakes.eventually import eventually
 from tests.harness.cluster.pod import Pod, http_answers
@@ -45,6 +46,7 @@ def setting(server: ModelServerProcess) -> Setting:
         "postgres": {"existing": {"secretName": ""}, "trial": {"enabled": True}},
         "shutdownDelaySeconds": 1,
         "keda": {"enabled": True},
+        "callerKey": {"secretName": "caller-key"},
         "pools": [pool],
         "test": {"model": MODEL, "apiKey": {"secretName": "test-key", "key": "api-key"}},
     }
@@ -83,6 +85,7 @@ async def cluster(
         "keys": {"fake": "key-of-the-provider"},
         "proctor-api-keys": {"api-keys": '{"ann": "secret-key-of-ann"}'},
         "test-key": {"api-key": "secret-key-of-ann"},
+        "caller-key": {"caller-key": CALLER_KEY},
         **issue(Authority(certificates / "authority"), certificates / "first"),
     }
     async with model_server_process() as server:
@@ -103,13 +106,14 @@ def channel_to(pod: Pod, component: str, folder: Path | None) -> grpc.aio.Channe
 
 
 async def code_of_call(pod: Pod, component: str, folder: Path | None) -> grpc.StatusCode:
-    """The code of a call by a caller with the certificate in `folder`; None: without TLS."""
+    """The code of a signed call by a caller with the certificate in `folder`; None: without TLS."""
     async with channel_to(pod, component, folder) as channel:
-        call: Any = channel.unary_unary("/proctor.v1.QueueService/GetQueue")
+        path = "/proctor.v1.QueueService/GetQueue"
         if component == "results":
-            call = channel.unary_unary("/proctor.v1.ResultsService/GetSummary")
+            path = "/proctor.v1.ResultsService/GetSummary"
+        call: Any = channel.unary_unary(path)
         try:
-            await call(b"", timeout=10)
+            await call(b"", timeout=10, metadata=GATEWAY.signed(path, ()))
         except grpc.aio.AioRpcError as error:
             return error.code()
     return grpc.StatusCode.OK
@@ -149,10 +153,11 @@ async def test_autoscaler_asks_by_a_certificate_of_its_own(
         scaler = externalscaler_grpc.ExternalScalerStub(channel)
         answer = await scaler.GetMetricSpec(request, timeout=10)
     assert [spec.metricName for spec in answer.metricSpecs] == ["workers"]
-    # It does not call results.
-    [pod] = cluster.pods_of("results")
-    code = await code_of_call(pod, "results", certificates / "first" / "keda")
-    assert code is grpc.StatusCode.PERMISSION_DENIED
+    # It calls nothing else.
+    for component in PORTS:
+        [pod] = cluster.pods_of(component)
+        code = await code_of_call(pod, component, certificates / "first" / "keda")
+        assert code is grpc.StatusCode.PERMISSION_DENIED, component
 
 
 async def test_nats_asks_for_certificates(cluster: RenderedCluster) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from services.common.grpc.server import GrpcServer
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import RunningGateway, running_gateway
+from tests.fakes.callers import CALLER_KEY
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
 
 
@@ -46,6 +47,7 @@ async def gateway_harness(**settings: object) -> AsyncIterator[GatewayHarness]:
             "grpc_address": "127.0.0.1:0",
             "scheduler_address": f"127.0.0.1:{scheduler.port}",
             "results_address": f"127.0.0.1:{results.port}",
+            "caller_key": CALLER_KEY,
             "drain_seconds": 1,
         }
         async with running_gateway(GatewaySettings.model_validate({**values, **settings})) as harness.gateway:

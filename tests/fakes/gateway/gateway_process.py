@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from proctor.stack.supervision.addresses import choose_addresses
+from tests.fakes.callers import CALLER_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
 from tests.harness.processes import bound
@@ -66,6 +67,7 @@ async def gateway_processes(
         shared = {
             "PROCTOR_SCHEDULER_ADDRESS": f"127.0.0.1:{first.port}",
             "PROCTOR_RESULTS_ADDRESS": f"127.0.0.1:{second.port}",
+            "PROCTOR_CALLER_KEY": CALLER_KEY,
             "PROCTOR_GATEWAY_DRAIN_SECONDS": "1",
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
             **environment,

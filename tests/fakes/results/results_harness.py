@@ -40,6 +40,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
+from tests.fakes.callers import CALLER_KEY, SCHEDULER
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
 from tests.harness.servers import POOLS, RunningServer, nats_server, postgres_server
@@ -137,7 +138,9 @@ async def results_harness(**changed: object) -> AsyncIterator[ResultsHarness]:
         settings = harness_settings(postgres, nats).model_copy(update=changed)
         results = await opened.enter_async_context(running_results(settings))
         await results.set_ready(True)
-        channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{results.grpc.port}"))
+        channel = await opened.enter_async_context(
+            open_channel(f"127.0.0.1:{results.grpc.port}", signer=SCHEDULER)
+        )
         reports: dict[str, list[work_messages_pb2.ProgressReport]] = {}
         listening = asyncio.create_task(_listen(connection, reports))
         opened.callback(listening.cancel)
@@ -163,6 +166,7 @@ def harness_settings(postgres: RunningServer, nats: RunningServer) -> ResultsSet
         nats_url=nats.address,
         results_address="127.0.0.1:0",
         dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
+        caller_key=SecretStr(CALLER_KEY),
         linger_seconds=0.02,
         ack_wait_seconds=2.0,
     )

@@ -32,7 +32,7 @@ from services.common.grpc.errors import remote_error
 from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import RunningScheduler, running_scheduler
-from tests.fakes.callers import OPERATOR_METADATA
+from tests.fakes.callers import CALLER_KEY, GATEWAY, OPERATOR_METADATA
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.batch_results import BatchResults, RecordedRun, batch_results
@@ -83,6 +83,7 @@ class BatchHarness:
     rollouts: "RolloutServiceAsyncStub"
     nats: str
     artifacts: "ArtifactServiceAsyncStub"
+    address: str
 
     def objects(self) -> list[str]:
         """All that lies in the object store, also what the library would not list."""
@@ -213,6 +214,7 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
                 "scheduler_address": "127.0.0.1:0",
                 "results_address": address,
                 "dispatch_proof_key": DISPATCH_PROOF_KEY,
+                "caller_key": CALLER_KEY,
                 "pools_file": folder / "pools.yaml",
                 "object_store": (folder / "objects").as_uri(),
                 "max_pending_runs_per_user": 1000,
@@ -224,7 +226,8 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
             }
         )
         scheduler: RunningScheduler = await opened.enter_async_context(running_scheduler(settings))
-        channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
+        own_address = f"127.0.0.1:{scheduler.grpc.port}"
+        channel = await opened.enter_async_context(open_channel(own_address, signer=GATEWAY))
         yield BatchHarness(
             file_grpc.FileServiceStub(channel),
             batch_grpc.BatchServiceStub(channel),
@@ -241,6 +244,7 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
             rollout_grpc.RolloutServiceStub(channel),
             wire.address,
             artifact_grpc.ArtifactServiceStub(channel),
+            own_address,
         )
 
 

@@ -36,6 +36,7 @@ from services.results.wiring import running_results
 from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
+from tests.fakes.callers import CALLER_KEY, GATEWAY
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.storage.uploads import cut, upload
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
@@ -186,6 +187,7 @@ async def served_scheduler(folder: Path) -> AsyncIterator[ServedScheduler]:
                     nats_url=wire.address,
                     results_address="127.0.0.1:0",
                     dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
+                    caller_key=SecretStr(CALLER_KEY),
                 )
             )
         )
@@ -208,6 +210,7 @@ def _settings(folder: Path, servers: tuple[str, str], results_address: str) -> S
         suites_dir=folder / "suites",
         object_store=(folder / "objects").as_uri(),
         dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
+        caller_key=SecretStr(CALLER_KEY),
         reconcile_quiet_seconds=0.5,
     )
 
@@ -218,7 +221,7 @@ async def standby_scheduler(
 ) -> AsyncIterator[ServedScheduler]:
     async with (
         running_scheduler(settings) as scheduler,
-        open_channel(f"127.0.0.1:{scheduler.grpc.port}") as channel,
+        open_channel(f"127.0.0.1:{scheduler.grpc.port}", signer=GATEWAY) as channel,
     ):
         stub = scheduler_grpc.SchedulerServiceStub(channel)
         datasets = dataset_grpc.DatasetServiceStub(channel)

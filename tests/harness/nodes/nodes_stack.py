@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -95,6 +96,8 @@ class NodesStack(LocalStack):
         await self._start_children([standby_child(self._standby, "postgres.b")])
         await commit_at_both(primary)
         addresses = iter(choose_addresses(len(SERVING) * (4 + len(pools.pools))))
+        # Gateways call the scheduler and results of each other's nodes.
+        caller_key = secrets.token_hex(32)
         wirings = {
             node: Wiring(
                 postgres=pair_of(primary, self._standby),
@@ -105,6 +108,7 @@ class NodesStack(LocalStack):
                 gateway_grpc=next(addresses),
                 worker_health=tuple(next(addresses) for _ in pools.pools),
                 pools_file=write_pools_file(folder / "pools.yaml", pools),
+                caller_key=caller_key,
             )
             for node in SERVING
         }

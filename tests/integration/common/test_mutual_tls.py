@@ -14,7 +14,9 @@ from grpc_health.v1 import health_pb2
 from services.common.errors import InvalidSetting
 from services.common.grpc.backend_server import BackendServer, serve_backend
 from services.common.grpc.client import open_channel
+from services.common.grpc.signatures import SignedCalls
 from services.common.tls.certificate_files import CertificateFiles
+from tests.fakes.callers import GATEWAY
 from tests.fakes.certificates import Authority
 from tests.fakes.eventually import eventually
 
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("authority")
 
 SERVER, CLIENT = "localhost", "proctor-gateway.proctor.svc"
 PATH = "/t.T/Call"
+CALLS = SignedCalls(public=(), internal=GATEWAY)
 REFUSED = grpc.StatusCode.UNAVAILABLE
 
 
@@ -74,7 +77,8 @@ def authority(tmp_path: Path) -> Authority:
 
 @asynccontextmanager
 async def served(settings: Settings, service: Service | None = None) -> AsyncIterator[BackendServer]:
-    server = await serve_backend(settings, "127.0.0.1:0", {"t.T": (service or Service()).register})
+    apis = {"t.T": (service or Service()).register}
+    server = await serve_backend(settings, "127.0.0.1:0", apis, CALLS)
     await server.set_serving(True)
     try:
         yield server
@@ -86,7 +90,7 @@ async def served(settings: Settings, service: Service | None = None) -> AsyncIte
 async def caller(server: BackendServer, folder: Path | None) -> AsyncIterator[Any]:
     """A method, which its types know no bytes for."""
     tls = CertificateFiles.of(Settings(folder))
-    async with open_channel(f"{SERVER}:{server.port}", tls=tls) as channel:
+    async with open_channel(f"{SERVER}:{server.port}", tls=tls, signer=GATEWAY) as channel:
         yield channel.unary_unary(PATH)
 
 
@@ -126,7 +130,7 @@ async def test_clients_are_known_by_their_names(tmp_path: Path) -> None:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await call(b"", timeout=10)
             assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-            assert "another-workload.default.svc may not call this service" in str(refused.value.details())
+            assert "another-workload.default.svc may not call t.T" in str(refused.value.details())
 
 
 async def test_probes_are_answered_without_a_certificate_and_nothing_else(tmp_path: Path) -> None:
@@ -199,4 +203,4 @@ def test_missing_file_is_named(tmp_path: Path, missing: str, sentence: str) -> N
 
 async def test_names_of_clients_without_certificates_are_refused() -> None:
     with pytest.raises(InvalidSetting, match="PROCTOR_TLS_CLIENT_NAMES cannot be used"):
-        await serve_backend(Settings(None, tls_client_names=CLIENT), "127.0.0.1:0", {})
+        await serve_backend(Settings(None, tls_client_names=CLIENT), "127.0.0.1:0", {}, CALLS)

@@ -12,7 +12,6 @@ import pytest
 from services.common import traces
 from services.common.grpc.client import RenewedChannel, open_channel
 from services.common.grpc.server import serve_grpc
-from services.common.grpc.tls import ServerTls
 from services.common.tls.certificate_files import CertificateFiles
 from tests.fakes.certificates import Authority
 from tests.fakes.eventually import eventually
@@ -71,9 +70,7 @@ def tracing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @asynccontextmanager
 async def channel_of(service: Service, tmp_path: Path) -> AsyncIterator[Any]:
-    server = await serve_grpc(
-        "127.0.0.1:0", [service.register], (), tls=ServerTls(files(tmp_path / "server"))
-    )
+    server = await serve_grpc("127.0.0.1:0", [service.register], (), tls=files(tmp_path / "server"))
     try:
         address = f"{SERVER}:{server.port}"
         async with open_channel(address, tls=files(tmp_path / "client")) as channel:

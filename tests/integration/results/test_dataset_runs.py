@@ -32,6 +32,7 @@ from services.common.grpc.errors import remote_error
 from services.results.runs.run_plan import RunFacts, TaskProvenance
 from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoringTarget
+from tests.fakes.callers import SCHEDULER
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import batch, new_id, plan_of, said
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
@@ -162,7 +163,7 @@ class Api:
 async def api() -> AsyncIterator[Api]:
     async with (
         results_harness() as harness,
-        open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel,
+        open_channel(f"127.0.0.1:{harness.results.grpc.port}", signer=SCHEDULER) as channel,
     ):
         yield Api(
             harness,

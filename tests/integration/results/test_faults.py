@@ -14,6 +14,7 @@ from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from services.common.nats.streams import OUTCOMES
 from services.common.postgres import retrying
 from services.results.runs.run_plan import RunPlan
+from tests.fakes.callers import CALLER_KEY
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch
@@ -96,6 +97,7 @@ async def replica(harness: ResultsHarness) -> AsyncIterator[asyncio.subprocess.P
         "PROCTOR_NATS_URL": settings.nats_url,
         "PROCTOR_RESULTS_ADDRESS": "127.0.0.1:0",
         "PROCTOR_DISPATCH_PROOF_KEY": DISPATCH_PROOF_KEY,
+        "PROCTOR_CALLER_KEY": CALLER_KEY,
         "PROCTOR_RESULTS_ACK_WAIT_SECONDS": "2",
     }
     process = await asyncio.create_subprocess_exec(

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import grpc
 import pytest
@@ -14,6 +15,7 @@ from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2, sample_pb2, summary_pb2
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
+from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse
 from services.common.grpc.client import open_channel
@@ -27,6 +29,7 @@ from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoringTarget
+from tests.fakes.callers import GATEWAY, SCHEDULER
 from tests.fakes.eventually import eventually
 from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.recorded_run import (
@@ -56,7 +59,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rescoring(harness: ResultsHarness) -> "AsyncIterator[rescore_grpc.RescoreServiceAsyncStub]":
-    async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
+    async with open_channel(f"127.0.0.1:{harness.results.grpc.port}", signer=SCHEDULER) as channel:
         yield rescore_grpc.RescoreServiceStub(channel)
 
 
@@ -246,3 +249,13 @@ async def test_a_run_that_is_retried_meanwhile_is_refused(harness: ResultsHarnes
         )
         with pytest.raises(EpochOver):
             await rescore_task.rescore(plan.run_id, "t0", ScoringOverride())
+
+
+async def test_results_take_signed_calls_only_and_records_of_the_scheduler(harness: ResultsHarness) -> None:
+    address = f"127.0.0.1:{harness.results.grpc.port}"
+    for signer in (None, GATEWAY):
+        async with open_channel(address, signer=signer) as channel:
+            request = run_record_pb2.DeleteRunRecordRequest(run_id=str(uuid4()))
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await run_record_grpc.RunRecordServiceStub(channel).DeleteRunRecord(request)
+        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED, signer

@@ -17,7 +17,7 @@ from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.ports import PlanToOpen
 from services.scheduler.runs.lifecycle.change_state import ChangeState
 from services.scheduler.runs.lifecycle.run import Run
-from tests.fakes.callers import OPERATOR
+from tests.fakes.callers import OPERATOR, SCHEDULER
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 
@@ -32,7 +32,7 @@ async def results() -> AsyncIterator[ResultsHarness]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def channel(results: ResultsHarness) -> AsyncIterator[grpc.aio.Channel]:
-    async with open_channel(f"127.0.0.1:{results.results.grpc.port}") as opened:
+    async with open_channel(f"127.0.0.1:{results.results.grpc.port}", signer=SCHEDULER) as opened:
         yield opened
 
 

@@ -18,7 +18,7 @@ from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.change_state import DeleteRun
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from tests.fakes.callers import OPERATOR
+from tests.fakes.callers import OPERATOR, SCHEDULER
 from tests.fakes.scheduler.served_scheduler import ROWS, ServedScheduler, served_scheduler, until
 from tests.fakes.scheduler.surroundings import NoArtifacts, SetClock
 from tests.fakes.scheduler_rules import queue_limits
@@ -75,7 +75,7 @@ async def test_deleted_run_is_gone_from_the_scheduler_and_from_results(entry: Se
     await entry.finish(run_id)
     assert await entry.delete(run_id) == ""
     assert await entry.delete(run_id) == "RUN_NOT_FOUND"
-    async with open_channel(entry.settings.results_address) as channel:
+    async with open_channel(entry.settings.results_address, signer=SCHEDULER) as channel:
         with pytest.raises(RemoteError) as refusal:
             await GrpcRunRecord(channel).counts(RunId(run_id))
     assert refusal.value.reason == "RUN_NOT_FOUND"
@@ -87,7 +87,7 @@ async def test_results_that_is_down_is_reported_of_a_deleted_run_later(entry: Se
     async with (
         await connect_pool(entry.settings.postgres_dsn, schema=SCHEMA) as pool,
         open_channel("127.0.0.1:9") as dead,
-        open_channel(entry.settings.results_address) as alive,
+        open_channel(entry.settings.results_address, signer=SCHEDULER) as alive,
     ):
         sessions = PostgresSession(pool, QUERIES)
         runs = PostgresRuns(sessions, PostgresLimits(sessions, queue_limits()))

@@ -32,7 +32,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.wiring import running_scheduler
-from tests.fakes.callers import OPERATOR_METADATA
+from tests.fakes.callers import CALLER_KEY, GATEWAY, OPERATOR_METADATA
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.surroundings import START
@@ -107,6 +107,7 @@ async def replicas(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Re
             nats_url=wire.address,
             results_address="127.0.0.1:0",
             dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
+            caller_key=SecretStr(CALLER_KEY),
         )
         results = await opened.enter_async_context(running_results(settings))
         servers = (postgres.address, wire.address)
@@ -128,10 +129,11 @@ async def _replica(
         suites_dir=folder / "suites",
         suite_cache_dir=folder / name,
         dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
+        caller_key=SecretStr(CALLER_KEY),
     )
     async with (
         running_scheduler(settings) as scheduler,
-        open_channel(f"127.0.0.1:{scheduler.grpc.port}") as channel,
+        open_channel(f"127.0.0.1:{scheduler.grpc.port}", signer=GATEWAY) as channel,
     ):
         yield Replica(
             scheduler_grpc.SchedulerServiceStub(channel),

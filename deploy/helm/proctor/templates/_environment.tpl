@@ -102,6 +102,14 @@
 {{- end }}
 {{- end }}
 
+{{- define "proctor.callerKeyEnv" -}}
+{{- $given := .Values.callerKey.secretName -}}
+{{- if or $given .Values.nats.trial.enabled }}
+- name: PROCTOR_CALLER_KEY
+  valueFrom: {secretKeyRef: {name: {{ $given | default (include "proctor.trialSecret" .) }}, key: {{ ternary .Values.callerKey.key "caller-key" (ne $given "") }}}}
+{{- end }}
+{{- end }}
+
 {{- define "proctor.trialSecret" -}}{{ include "proctor.name" . }}-trial{{- end }}
 
 {{- define "proctor.metricsPort" -}}

@@ -37,13 +37,13 @@
 {{- end }}
 {{- end }}
 
-{{/* Of what is called: by whom, and where probes ask, which show no certificate. */}}
+{{/* Of what is called: by whom, for all services or for the one that is named, and where probes ask, which show no certificate. */}}
 {{- define "proctor.tlsServerEnv" -}}
 {{- $root := .root -}}
 {{- include "proctor.tlsEnv" $root }}
 {{- if $root.Values.tls.enabled }}
 {{- $names := list -}}
-{{- range .clients }}{{ $names = append $names (include "proctor.tlsName" (dict "root" $root "component" .)) }}{{ end }}
+{{- range $component, $service := .clients }}{{ $names = append $names (printf "%s%s" (include "proctor.tlsName" (dict "root" $root "component" $component)) (ternary "" (printf "=%s" $service) (eq $service ""))) }}{{ end }}
 - {name: PROCTOR_TLS_CLIENT_NAMES, value: {{ join "," $names | quote }}}
 - {name: PROCTOR_{{ .service }}_HEALTH_ADDRESS, value: "0.0.0.0:8084"}
 {{- end }}

@@ -19,7 +19,8 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.user import Caller
 from services.common.grpc.caller import caller_metadata, caller_of
-from services.gateway.auth.permissions import METHODS, ROUTES, Permission, method_permission, route_permission
+from services.common.grpc.permissions import METHODS, Permission, method_permission
+from services.gateway.auth.permissions import ROUTES, route_permission
 from services.gateway.auth.request_counts import WrongKeys
 from services.gateway.server.app import HttpParts, routed_app
 from services.gateway.settings import GatewaySettings

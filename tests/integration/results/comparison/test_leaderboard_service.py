@@ -15,6 +15,7 @@ from proctor.values.scoring import TaskGroup
 from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
 from services.results.runs.run_plan import RunFacts, RunPlan
+from tests.fakes.callers import SCHEDULER
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch, choice_sample, new_id, plan_of
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
@@ -34,7 +35,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
 async def entries_of(
     harness: ResultsHarness,
 ) -> "AsyncIterator[leaderboard_grpc.LeaderboardServiceAsyncStub]":
-    async with open_channel(f"127.0.0.1:{harness.results.grpc.port}") as channel:
+    async with open_channel(f"127.0.0.1:{harness.results.grpc.port}", signer=SCHEDULER) as channel:
         yield leaderboard_grpc.LeaderboardServiceStub(channel)
 
 

@@ -32,7 +32,7 @@ from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects
 from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
-from tests.fakes.callers import OPERATOR_METADATA
+from tests.fakes.callers import CALLER_KEY, GATEWAY, OPERATOR_METADATA
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.upload_stores import datasets_in
@@ -88,6 +88,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
             postgres_dsn=postgres.address,
             nats_url=wire.address,
             dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
+            caller_key=SecretStr(CALLER_KEY),
             scheduler_address="127.0.0.1:0",
             pools_file=folder / "pools.yaml",
             object_store=(folder / "objects").as_uri(),
@@ -96,7 +97,8 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sta
             max_dataset_bytes=MAX_BYTES,
         )
         scheduler = await opened.enter_async_context(running_scheduler(settings))
-        channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
+        address = f"127.0.0.1:{scheduler.grpc.port}"
+        channel = await opened.enter_async_context(open_channel(address, signer=GATEWAY))
         stub = dataset_grpc.DatasetServiceStub(channel)
         yield Stand(stub, folder / "objects", postgres.address)
 

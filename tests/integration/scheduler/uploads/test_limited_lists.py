@@ -23,6 +23,7 @@ from services.common.grpc.errors import remote_error
 from services.scheduler.postgres import SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
+from tests.fakes.callers import CALLER_KEY, GATEWAY
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.harness.servers import nats_server, postgres_server
 
@@ -45,6 +46,7 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
             postgres_dsn=postgres.address,
             nats_url=wire.address,
             dispatch_proof_key=SecretStr(DISPATCH_PROOF_KEY),
+            caller_key=SecretStr(CALLER_KEY),
             scheduler_address="127.0.0.1:0",
             pools_file=folder / "pools.yaml",
             object_store=(folder / "objects").as_uri(),
@@ -54,7 +56,8 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
             read_timeout_seconds=2.0,
         )
         scheduler = await opened.enter_async_context(running_scheduler(settings))
-        channel = await opened.enter_async_context(open_channel(f"127.0.0.1:{scheduler.grpc.port}"))
+        address = f"127.0.0.1:{scheduler.grpc.port}"
+        channel = await opened.enter_async_context(open_channel(address, signer=GATEWAY))
         yield channel, postgres.address
 
 

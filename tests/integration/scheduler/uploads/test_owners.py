@@ -9,9 +9,12 @@ import pytest_asyncio
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.user import Caller
 from services.common.grpc.caller import Metadata, caller_metadata
+from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
 from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
@@ -94,3 +97,15 @@ async def test_run_that_has_ended_is_retried_and_deleted_by_its_owner(
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await getattr(harness.runs, method)(request, metadata=OWNER)
     assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+
+
+async def test_only_signed_calls_of_operators_set_limits(harness: BatchHarness) -> None:
+    """Also for those who reach the scheduler itself, and name themselves an operator."""
+    request = queue_pb2.SetLimitsRequest()
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await harness.queue.SetLimits(request, metadata=OWNER)
+    assert remote_error(refused.value).facts == {"user": "ann"}
+    async with open_channel(harness.address) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as forged:
+            await queue_grpc.QueueServiceStub(channel).SetLimits(request, metadata=OPERATOR_METADATA)
+    assert remote_error(forged.value).facts == {"method": "SetLimits"}

@@ -5,7 +5,7 @@ from pydantic import SecretStr
 
 from proctor.v1 import work_messages_pb2
 from proctor.wire.proofs import DispatchedShard, as_ranges
-from services.common.errors import DispatchProofKeyUnusable
+from services.common.errors import SharedKeyUnusable
 from services.common.process import usable_dispatch_proof_key
 from services.results.outcomes.proto import drop_unproved
 
@@ -107,9 +107,9 @@ def test_nothing_is_proved_without_a_key() -> None:
 
 @pytest.mark.parametrize("given", ["", "short", "x" * 15])
 def test_service_without_a_long_key_does_not_start(given: str) -> None:
-    with pytest.raises(DispatchProofKeyUnusable) as refused:
+    with pytest.raises(SharedKeyUnusable) as refused:
         usable_dispatch_proof_key(SecretStr(given))
-    assert refused.value.facts == {"minimum": 16}
+    assert refused.value.facts["variable"] == "PROCTOR_DISPATCH_PROOF_KEY"
     assert usable_dispatch_proof_key(SecretStr("x" * 16)) == "x" * 16
 
 

@@ -1,0 +1,94 @@
+"""Permissions of methods: one table, by which the gateway admits callers and services check them again."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Permission(StrEnum):
+    """The callers that an operation allows, and the request limit that it counts against."""
+
+    # Any caller, without a key. It is not counted; an unknown key counts under the address of the caller.
+    PUBLIC = "public"
+    # Every user; counted as a read.
+    READ = "read"
+    # Every user; counted as a change, as are all below.
+    CHANGE = "change"
+    # The owner of what is changed, and operators. The service that stores it checks the owner.
+    OWNER = "owner"
+    OPERATOR = "operator"
+    # Services only: never forwarded.
+    INTERNAL = "internal"
+
+
+_READ, _CHANGE, _OWNER = Permission.READ, Permission.CHANGE, Permission.OWNER
+
+METHODS: Mapping[str, Permission] = {
+    # Runs.
+    "SubmitRun": _CHANGE,
+    "EstimateRun": _READ,
+    "GetRun": _READ,
+    "ListRuns": _READ,
+    "WatchRun": _READ,
+    "CancelRun": _OWNER,
+    "RetryRun": _OWNER,
+    "PauseRun": _OWNER,
+    "ResumeRun": _OWNER,
+    "DeleteRun": _OWNER,
+    # Models, workers, the queue.
+    "ListModels": _READ,
+    "ListModelNames": _READ,
+    "ListWorkers": _READ,
+    "GetQueue": _READ,
+    "GetLimits": _READ,
+    "SetLimits": Permission.OPERATOR,
+    "ListChanges": _READ,
+    "GetStorage": _READ,
+    # Suites.
+    "ListSuites": _READ,
+    "ShowSample": _READ,
+    # The editor of suites asks after each pause of typing; nothing is stored.
+    "CheckSuite": _READ,
+    "AddSuite": _CHANGE,
+    "DeleteSuite": _OWNER,
+    # Rollouts. Their runs and suites have the permissions of any other.
+    "UploadTasks": _CHANGE,
+    "SubmitRollouts": _CHANGE,
+    "ListArtifacts": _READ,
+    "ReadArtifact": _READ,
+    "GetRolloutsOrder": _READ,
+    "ListRolloutsOrders": _READ,
+    # Data sets, files and batches.
+    "UploadDataset": _CHANGE,
+    "GetDataset": _READ,
+    "ListDatasets": _READ,
+    "PreviewDataset": _READ,
+    "DeleteDataset": _OWNER,
+    "UploadFile": _CHANGE,
+    "GetFile": _READ,
+    "ListFiles": _READ,
+    "ReadFile": _READ,
+    "DeleteFile": _OWNER,
+    "CreateBatch": _CHANGE,
+    "GetBatch": _READ,
+    "ListBatches": _READ,
+    "CancelBatch": _OWNER,
+    # Results. Golden marks are work that users share, and each has the name of who made it.
+    "GetSummary": _READ,
+    "RecloseRun": Permission.OPERATOR,
+    "ListOutcomes": _READ,
+    "CompareRuns": _READ,
+    "ListFlips": _READ,
+    "GetLeaderboard": _READ,
+    "ListHistory": _READ,
+    "ExportRun": _READ,
+    "ExportGoldenAnswers": _READ,
+    "RescoreTask": _CHANGE,
+    "ListSideBySide": _READ,
+    "MarkAnswers": _CHANGE,
+    "ListMarkChanges": _READ,
+}
+
+
+def method_permission(name: str) -> Permission:
+    """The permission of a gRPC method, by its name without its service."""
+    return METHODS.get(name, Permission.INTERNAL)
