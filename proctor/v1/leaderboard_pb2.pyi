@@ -143,6 +143,8 @@ class LeaderboardEntry(_message.Message):
     FAILED_FIELD_NUMBER: _builtins.int
     NOT_COMPARED_WITH_FIELD_NUMBER: _builtins.int
     DATASET_NAME_FIELD_NUMBER: _builtins.int
+    UNSUSPECTED_FIELD_NUMBER: _builtins.int
+    REWARD_UNSUSPECTED_FIELD_NUMBER: _builtins.int
     rank: _builtins.int
     """Rank, from 1. Entries that the paired test does not distinguish from the first of their rank share it. 0 means unranked."""
     model: _builtins.str
@@ -171,6 +173,10 @@ class LeaderboardEntry(_message.Message):
     """Failed samples × rollouts; they have no score."""
     dataset_name: _builtins.str
     """Name of the data set whose id is in `benchmark`; empty for a suite."""
+    unsuspected: _builtins.float
+    """Of rollouts: the share without suspicions; unset where the run is of others."""
+    reward_unsuspected: _builtins.float
+    """Of rollouts: the score of those without suspicions; unset where there are none."""
     @_builtins.property
     def figure(self) -> _summary_pb2.MetricFigure:
         """Figure that it is ranked by."""
@@ -220,18 +226,28 @@ class LeaderboardEntry(_message.Message):
         failed: _builtins.int = ...,
         not_compared_with: _abc.Iterable[_builtins.str] | None = ...,
         dataset_name: _builtins.str = ...,
+        unsuspected: _builtins.float | None = ...,
+        reward_unsuspected: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_unparsed_rate", b"_unparsed_rate", "closed_at", b"closed_at", "figure", b"figure", "num_fewshot", b"num_fewshot", "trend", b"trend", "unparsed_rate", b"unparsed_rate"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_reward_unsuspected", b"_reward_unsuspected", "_unparsed_rate", b"_unparsed_rate", "_unsuspected", b"_unsuspected", "closed_at", b"closed_at", "figure", b"figure", "num_fewshot", b"num_fewshot", "reward_unsuspected", b"reward_unsuspected", "trend", b"trend", "unparsed_rate", b"unparsed_rate", "unsuspected", b"unsuspected"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_unparsed_rate", b"_unparsed_rate", "answered", b"answered", "benchmark", b"benchmark", "closed_at", b"closed_at", "dataset_name", b"dataset_name", "failed", b"failed", "figure", b"figure", "is_selected_best", b"is_selected_best", "model", b"model", "not_compared_with", b"not_compared_with", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "rank", b"rank", "run_id", b"run_id", "scoring_method", b"scoring_method", "state", b"state", "task_count", b"task_count", "tied_with", b"tied_with", "trend", b"trend", "unparsed_rate", b"unparsed_rate", "unranked_because", b"unranked_because"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_reward_unsuspected", b"_reward_unsuspected", "_unparsed_rate", b"_unparsed_rate", "_unsuspected", b"_unsuspected", "answered", b"answered", "benchmark", b"benchmark", "closed_at", b"closed_at", "dataset_name", b"dataset_name", "failed", b"failed", "figure", b"figure", "is_selected_best", b"is_selected_best", "model", b"model", "not_compared_with", b"not_compared_with", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "rank", b"rank", "reward_unsuspected", b"reward_unsuspected", "run_id", b"run_id", "scoring_method", b"scoring_method", "state", b"state", "task_count", b"task_count", "tied_with", b"tied_with", "trend", b"trend", "unparsed_rate", b"unparsed_rate", "unranked_because", b"unranked_because", "unsuspected", b"unsuspected"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
+    _WhichOneofReturnType__reward_unsuspected: _TypeAlias = _typing.Literal["reward_unsuspected"]  # noqa: Y015
+    _WhichOneofArgType__reward_unsuspected: _TypeAlias = _typing.Literal["_reward_unsuspected", b"_reward_unsuspected"]  # noqa: Y015
     _WhichOneofReturnType__unparsed_rate: _TypeAlias = _typing.Literal["unparsed_rate"]  # noqa: Y015
     _WhichOneofArgType__unparsed_rate: _TypeAlias = _typing.Literal["_unparsed_rate", b"_unparsed_rate"]  # noqa: Y015
+    _WhichOneofReturnType__unsuspected: _TypeAlias = _typing.Literal["unsuspected"]  # noqa: Y015
+    _WhichOneofArgType__unsuspected: _TypeAlias = _typing.Literal["_unsuspected", b"_unsuspected"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__num_fewshot) -> _WhichOneofReturnType__num_fewshot | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reward_unsuspected) -> _WhichOneofReturnType__reward_unsuspected | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__unparsed_rate) -> _WhichOneofReturnType__unparsed_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unsuspected) -> _WhichOneofReturnType__unsuspected | None: ...
 
 Global___LeaderboardEntry: _TypeAlias = LeaderboardEntry  # noqa: Y015

@@ -247,19 +247,23 @@ class RolloutVerdict(_message.Message):
 
     SCORE_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    SUSPICIONS_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """From 0 to 1; a rollout passed when it is 1."""
     detail: _builtins.str
     """In one line what the verifier counted, for example "3 of 4 tests passed"."""
+    suspicions: _builtins.int
+    """How many suspicions its record names."""
     def __init__(
         self,
         *,
         score: _builtins.float = ...,
         detail: _builtins.str = ...,
+        suspicions: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "score", b"score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail", "score", b"score", "suspicions", b"suspicions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -406,6 +406,34 @@ class SetupStep(_message.Message):
 Global___SetupStep: _TypeAlias = SetupStep  # noqa: Y015
 
 @_typing.final
+class RanTests(_message.Message):
+    """Tests that ran, skipped ones left out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COUNT_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    count: _builtins.int
+    """How many."""
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Their names without parameters, as far as they are known; one that several tests have is there several times."""
+
+    def __init__(
+        self,
+        *,
+        count: _builtins.int = ...,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "names", b"names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RanTests: _TypeAlias = RanTests  # noqa: Y015
+
+@_typing.final
 class RolloutTask(_message.Message):
     """A task: an instruction, the files that the agent sees, and those that judge what it leaves."""
 
@@ -476,6 +504,7 @@ class RolloutTask(_message.Message):
     OTHERS_FIELD_NUMBER: _builtins.int
     FOLDERS_FIELD_NUMBER: _builtins.int
     SETUP_FIELD_NUMBER: _builtins.int
+    SOLVED_TESTS_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """Name of the task, unique in its set."""
     instruction: _builtins.str
@@ -552,6 +581,10 @@ class RolloutTask(_message.Message):
     def setup(self) -> _containers.RepeatedCompositeFieldContainer[Global___SetupStep]:
         """Executed in the agent's sandbox before it begins, in turn."""
 
+    @_builtins.property
+    def solved_tests(self) -> Global___RanTests:
+        """Those that ran on the solution, where that was executed."""
+
     def __init__(
         self,
         *,
@@ -580,10 +613,11 @@ class RolloutTask(_message.Message):
         others: _builtins.bytes = ...,
         folders: _abc.Iterable[_builtins.str] | None = ...,
         setup: _abc.Iterable[Global___SetupStep] | None = ...,
+        solved_tests: Global___RanTests | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "solved_tests", b"solved_tests"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "solved_tests", b"solved_tests", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

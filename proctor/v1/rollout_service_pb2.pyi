@@ -184,6 +184,27 @@ class SubmitRolloutsRequest(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class SolvedTestsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> _rollout_pb2.RanTests: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _rollout_pb2.RanTests | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     SUITE_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     OVERRIDES_JSON_FIELD_NUMBER: _builtins.int
@@ -198,6 +219,7 @@ class SubmitRolloutsRequest(_message.Message):
     TASKS_DIGEST_FIELD_NUMBER: _builtins.int
     PARALLEL_FIELD_NUMBER: _builtins.int
     PARALLEL_GROUP_FIELD_NUMBER: _builtins.int
+    SOLVED_TESTS_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """The suite of the runs. The same tasks with the same agent are the same version of it."""
     tasks: _builtins.bytes
@@ -236,6 +258,12 @@ class SubmitRolloutsRequest(_message.Message):
     def params(self) -> _run_pb2.GenerationParams:
         """Overrides of generation parameters. Without max_tokens an answer has at most 4,096."""
 
+    @_builtins.property
+    def solved_tests(self) -> _containers.MessageMap[_builtins.str, _rollout_pb2.RanTests]:
+        """Tests that ran on the solutions, by the names of tasks. A rollout with others is suspicious. Tasks with other ones make another version of
+        the suite.
+        """
+
     def __init__(
         self,
         *,
@@ -253,10 +281,11 @@ class SubmitRolloutsRequest(_message.Message):
         tasks_digest: _builtins.str = ...,
         parallel: _builtins.int | None = ...,
         parallel_group: _builtins.str = ...,
+        solved_tests: _abc.Mapping[_builtins.str, _rollout_pb2.RanTests] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "parallel", b"parallel", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "models", b"models", "overrides_json", b"overrides_json", "parallel", b"parallel", "parallel_group", b"parallel_group", "params", b"params", "project_id", b"project_id", "request_id", b"request_id", "rollouts", b"rollouts", "suite", b"suite", "tasks", b"tasks", "tasks_digest", b"tasks_digest", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "models", b"models", "overrides_json", b"overrides_json", "parallel", b"parallel", "parallel_group", b"parallel_group", "params", b"params", "project_id", b"project_id", "request_id", b"request_id", "rollouts", b"rollouts", "solved_tests", b"solved_tests", "suite", b"suite", "tasks", b"tasks", "tasks_digest", b"tasks_digest", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
     _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015

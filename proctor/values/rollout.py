@@ -77,15 +77,46 @@ class Rubric:
 
 
 @dataclass(frozen=True, slots=True)
+class RanTests:
+    """Tests that ran, skipped ones left out: how many, and their names as far as they are known.
+
+    A name that several tests have, as those of one function with other parameters, is there several times.
+    """
+
+    count: int = 0
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutVerdict:
-    """The verifier on the files that an agent left: `score` from 0 to 1, `detail` in one line."""
+    """The verifier on the files that an agent left: `score` from 0 to 1, `detail` in one line.
+
+    `suspicions` is how many reasons there are to look at the rollout before its score is believed.
+    """
 
     score: float
     detail: str = ""
+    suspicions: int = 0
 
     @property
     def is_passed(self) -> bool:
         return self.score >= 1.0
+
+
+def suspicions_sentence(
+    unsuspected: float | None, reward_unsuspected: float | None, answered: int, *, is_whole: bool
+) -> str:
+    """Says how many of the answers are suspicious and what the others score; empty where none is.
+
+    `unsuspected` is the share of the others, a mean over tasks: where some of their rollouts failed (not
+    `is_whole`), the count may be one beside the real one.
+    """
+    if unsuspected is None or unsuspected >= 1.0:
+        return ""
+    about = "" if is_whole else "about "
+    without = "none is left" if reward_unsuspected is None else f"{reward_unsuspected:.3f}"
+    count = round(answered * (1.0 - unsuspected))
+    return f"{about}{count} of {answered} suspicious: score without them {without}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +195,8 @@ class RolloutTask:
     With `steps`, tests are in `shared` and `steps/NAME`, files that a step adds to the workspace in
     `workdirs/NAME`, both of the bundle of tests, and solutions in `steps/NAME`. The score is the mean over
     the steps that were judged, or that of the last of them (`scores_last_step`).
+
+    `solved_tests` ran on the task's solution, where that was executed; those of a step as `NAME: test`.
     """
 
     task_id: str
@@ -191,6 +224,7 @@ class RolloutTask:
     others: bytes = b""
     folders: tuple[str, ...] = ()
     setup: tuple[SetupStep, ...] = ()
+    solved_tests: RanTests = field(default_factory=RanTests)
 
     def files(self) -> Mapping[BundleKind, bytes]:
         """The files that the task holds itself, by their kind."""

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
+from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
+from proctor.values.rollout import suspicions_sentence
 from proctor.values.scoring import benchmark_group
 
 _REWARD, _SCORE = "reward", "score"
@@ -68,8 +70,27 @@ def run_note(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
         f"only {', '.join(order.tasks)}" if order.tasks else "",
         f"{order.rollouts} rollouts" if order.rollouts > 1 else "",
         f"{summary.failed} failed" if summary.failed else "",
+        suspicions_of(summary),
     )
     return ", ".join(part for part in parts if part)
+
+
+def suspicions_of(summary: summary_pb2.RunSummary) -> str:
+    """How many rollouts are suspicious, and the score of the others; empty where none is."""
+    means = {figure.metric: figure.mean for figure in _of_tasks(summary) if figure.HasField("mean")}
+    return suspicions_sentence(
+        means.get(UNSUSPECTED), means.get(REWARD_UNSUSPECTED), summary.answered, is_whole=not summary.failed
+    )
+
+
+def suspicions_of_entry(entry: leaderboard_pb2.LeaderboardEntry) -> str:
+    """The same for the run of a leaderboard or a history."""
+    return suspicions_sentence(
+        entry.unsuspected if entry.HasField("unsuspected") else None,
+        entry.reward_unsuspected if entry.HasField("reward_unsuspected") else None,
+        entry.answered,
+        is_whole=not entry.failed,
+    )
 
 
 def _of_tasks(summary: summary_pb2.RunSummary) -> list[summary_pb2.MetricFigure]:

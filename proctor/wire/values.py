@@ -6,7 +6,7 @@ from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Outcome
 from proctor.values.providers.models import ModelInfo
 from proctor.values.providers.worker import EngineLoad
-from proctor.values.rollout import BudgetUse, EarlierUse, RolloutSpec, RolloutTask
+from proctor.values.rollout import BudgetUse, EarlierUse, RanTests, RolloutSpec, RolloutTask
 from proctor.values.run import RunCounts
 from proctor.values.sample import Prompt, Sample
 from proctor.values.scoring import TaskGroup, TaskScoring
@@ -27,6 +27,7 @@ EARLIER_USE = Codec(
     names={"used": "earlier", "executions": "earlier_executions"},
     unpaired={"problem", "is_refused"},
 )
+RAN_TESTS = Codec(RanTests, rollout_pb2.RanTests)
 ROLLOUT_TASK = Codec(RolloutTask, rollout_pb2.RolloutTask)
 SAMPLE = Codec(Sample, sample_pb2.Sample)
 SCORING = Codec(TaskScoring, sample_pb2.TaskScoring)

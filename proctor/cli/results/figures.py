@@ -13,6 +13,7 @@ from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
+from proctor.wire.report import suspicions_of
 
 _MEAN, _INTERVAL = "mean ± 95 %", "95 % interval"
 _COLUMNS = (
@@ -126,6 +127,8 @@ def _caveats(summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
     """Conditions under which a figure means something else than its name says."""
     if summary.answered and (warning := unparsed_warning(summary.unparsed / summary.answered)):
         yield "Warning", Text(warning, "yellow")
+    if suspicions := suspicions_of(summary):
+        yield "Rollouts", Text(suspicions, "yellow")
     stand_ins = [task for task in summary.tasks if task.is_stand_in]
     if stand_ins:
         names = (f"{task.task} ({task.row_source})" if task.row_source else task.task for task in stand_ins)

@@ -27,6 +27,7 @@ from proctor.cli.suites.commands import refuse_unknown_benchmark
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS, unparsed_warning
 from proctor.wire.enums import words_of
+from proctor.wire.report import suspicions_of_entry
 
 _TRENDS = {
     leaderboard_pb2.TREND_DIRECTION_UP: ("up", "green"),
@@ -167,12 +168,14 @@ def print_leaderboard(
 
 
 def _print_conditions(console: Console, found: leaderboard_service_pb2.GetLeaderboardResponse) -> None:
-    """The share of unparsed answers, and who is ranked with whom."""
+    """The share of unparsed answers, suspicions, and who is ranked with whom."""
     for entry in (*found.entries, *found.unranked):
         if entry.HasField("unparsed_rate") and (
             warning := unparsed_warning(entry.unparsed_rate, entry.model)
         ):
             say(console, warning, style="yellow")
+        if suspicions := suspicions_of_entry(entry):
+            say(console, f"{entry.model}: {suspicions}", style="yellow")
     if found.conditions:
         values = "; ".join(f"{one.name} {one.value}" for one in found.conditions if one.value != _UNSET)
         say(console, f"conditions: {values}", style="dim")

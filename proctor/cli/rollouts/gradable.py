@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from google.protobuf.json_format import ParseDict
+
 from proctor.cli.rollouts.outcomes import recorded_outcomes
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import outcome_pb2, rollout_pb2, rollout_service_pb2, run_pb2
@@ -18,28 +20,37 @@ _DIGITS = 16
 
 @dataclass(slots=True)
 class GradeCheck:
-    """`problems` are by the names of tasks. A task without a solution may score anything, but has a score."""
+    """`problems` are by the names of tasks. A task without a solution may score anything, but has a score.
+
+    `solved_tests` ran on solutions that score 1, by the names of tasks.
+    """
 
     is_new: bool
     problems: dict[str, str] = field(default_factory=dict)
     unproved: list[str] = field(default_factory=list)
+    solved_tests: dict[str, rollout_pb2.RanTests] = field(default_factory=dict)
+
+
+async def known_check(client: ProctorClient, tasks_digest: str, folders: Sequence[Path]) -> GradeCheck | None:
+    """The last check of the tasks; None where there was none."""
+    request = rollout_service_pb2.ListRolloutsOrdersRequest(
+        suite=_suite(tasks_digest), page_size=1, state=run_pb2.RUN_STATE_COMPLETED
+    )
+    for order in (await client.rollouts.ListRolloutsOrders(request)).orders:
+        return await _result(client, order.runs[0].run_id, order.task_ids, folders)
+    return None
 
 
 async def check_gradable(
     client: ProctorClient, tasks_digest: str, folders: Sequence[Path], model: str, project_id: int
 ) -> GradeCheck:
     """`folders` are those of the tasks, in their order. No model is asked; `model` leads to its workers."""
-    suite = f"check-{tasks_digest[:_DIGITS]}"
-    request = rollout_service_pb2.ListRolloutsOrdersRequest(
-        suite=suite, page_size=1, state=run_pb2.RUN_STATE_COMPLETED
-    )
-    for order in (await client.rollouts.ListRolloutsOrders(request)).orders:
-        known = await _result(client, order.runs[0].run_id, order.task_ids, folders)
-        if not known.problems:
-            return known
+    known = await known_check(client, tasks_digest, folders)
+    if known is not None and not known.problems:
+        return known
     checked = await client.rollouts.SubmitRollouts(
         rollout_service_pb2.SubmitRolloutsRequest(
-            suite=suite,
+            suite=_suite(tasks_digest),
             tasks_digest=tasks_digest,
             agent=rollout_pb2.RolloutAgent(kind=rollout_pb2.AGENT_KIND_ORACLE),
             models=[model],
@@ -52,6 +63,10 @@ async def check_gradable(
     result = await _result(client, run_id, checked.task_ids, folders)
     result.is_new = True
     return result
+
+
+def _suite(tasks_digest: str) -> str:
+    return f"check-{tasks_digest[:_DIGITS]}"
 
 
 async def _result(
@@ -67,6 +82,9 @@ async def _result(
         task_id = task_ids[outcome.doc_id]
         problem = _problem(outcome, has_solution=has_solution[outcome.doc_id])
         result.problems[task_id] = problem
+        if has_solution[outcome.doc_id] and not problem:
+            tests = json.loads(outcome.outcome.answer.body_json).get("tests", {})
+            result.solved_tests[task_id] = ParseDict(tests, rollout_pb2.RanTests())
     result.problems = {name: problem for name, problem in result.problems.items() if problem}
     return result
 

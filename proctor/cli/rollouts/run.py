@@ -17,7 +17,7 @@ from proctor.cli.render.words import duration
 from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, read_config
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
-from proctor.cli.rollouts.gradable import GradeCheck, check_gradable
+from proctor.cli.rollouts.gradable import GradeCheck, check_gradable, known_check
 from proctor.cli.rollouts.outcomes import recorded_outcomes
 from proctor.cli.rollouts.summary import show_summary
 from proctor.client.errors import Refused
@@ -62,9 +62,11 @@ async def run(
     for line in _opening_lines(config, read, folders, verbose):
         say(session.terminal.progress, line)
     groups = await _uploaded(session.client, read)
-    if not is_unchecked and read.agent.kind not in _WITHOUT_MODEL:
-        await _check(session, read, groups)
-    for order_id in await _order(session.client, read, groups, folders):
+    checks: Mapping[str, GradeCheck] = {}
+    if read.agent.kind not in _WITHOUT_MODEL:
+        known = _known_checks(session.client, groups) if is_unchecked else _check(session, read, groups)
+        checks = await known
+    for order_id in await _order(session.client, read, groups, checks, folders):
         print_page(session, f"rollouts/{order_id}")
     folders.save_configuration(read.document)
     folders.save()
@@ -127,8 +129,18 @@ async def _uploaded(client: ProctorClient, config: RolloutsConfig) -> Sequence[t
     return uploaded
 
 
-async def _check(session: Session, config: RolloutsConfig, groups: Sequence[tuple[OrderGroup, str]]) -> None:
-    """Raises Refused where workers cannot grade a task."""
+async def _known_checks(
+    client: ProctorClient, groups: Sequence[tuple[OrderGroup, str]]
+) -> Mapping[str, GradeCheck]:
+    """The last checks of the sets of tasks, by their digests."""
+    found = {digest: await known_check(client, digest, _folders(group)) for group, digest in groups}
+    return {digest: check for digest, check in found.items() if check is not None}
+
+
+async def _check(
+    session: Session, config: RolloutsConfig, groups: Sequence[tuple[OrderGroup, str]]
+) -> Mapping[str, GradeCheck]:
+    """Checks of the sets of tasks, by their digests. Raises Refused where workers cannot grade a task."""
     sets = {digest: group for group, digest in groups}
     count = sum(len(group.entries) for group in sets.values())
     with session.terminal.progress.status(f"Checking {count} tasks by their solutions..."):
@@ -147,19 +159,24 @@ async def _check(session: Session, config: RolloutsConfig, groups: Sequence[tupl
         raise Refused(
             f"No model was asked, since {which} cannot be graded. Leave them out, or order with --no-check."
         )
+    return dict(zip(sets, checks, strict=True))
 
 
 async def _check_group(
     client: ProctorClient, config: RolloutsConfig, group: OrderGroup, digest: str
 ) -> GradeCheck:
-    folders = [entry.folder for entry in group.entries]
-    return await check_gradable(client, digest, folders, group.models[0], config.project_id)
+    return await check_gradable(client, digest, _folders(group), group.models[0], config.project_id)
+
+
+def _folders(group: OrderGroup) -> Sequence[Path]:
+    return [entry.folder for entry in group.entries]
 
 
 async def _order(
     client: ProctorClient,
     config: RolloutsConfig,
     groups: Sequence[tuple[OrderGroup, str]],
+    checks: Mapping[str, GradeCheck],
     folders: RolloutFolders,
 ) -> Sequence[str]:
     """The ids of the orders."""
@@ -168,6 +185,9 @@ async def _order(
     first = 0
     for group, digest in groups:
         order = order_of(config, group, digest, space)
+        if digest in checks:
+            for task_id, tests in checks[digest].solved_tests.items():
+                order.solved_tests[task_id].CopyFrom(tests)
         ordered = await client.rollouts.SubmitRollouts(order)
         order_ids.append(ordered.order_id)
         task_dirs = [entry.shown for entry in group.entries]

@@ -12,6 +12,8 @@ _CHOICE, _LOGPROBS, _TEXT = (MetricInput.CHOICE,), (MetricInput.LOGPROBS,), (Met
 _SQUAD = (MetricInput.CHOICE_TEXT, MetricInput.TEXT)
 _HARNESS, _RAJPURKAR, _SKLEARN = "lm-evaluation-harness", "Rajpurkar et al. 2016", "scikit-learn"
 _EMPTY = "it is empty"
+# Metrics that say how far a score of rollouts may be believed.
+UNSUSPECTED, REWARD_UNSUSPECTED = "unsuspected", "reward_unsuspected"
 _NO_NUMBER = "it names no number, or more than one"
 
 _OF_CHOICES = (
@@ -154,6 +156,19 @@ _EXECUTED = (
         source="Chen et al. 2021",
     ),
     Metric("reward", (MetricInput.ROLLOUT,), "The score of a rollout.", source="Harbor"),
+    Metric(
+        UNSUSPECTED,
+        (MetricInput.ROLLOUT,),
+        "There is no suspicion about the rollout.",
+        ScoreKind.JUDGED,
+        may_be_headline=False,
+    ),
+    Metric(
+        REWARD_UNSUSPECTED,
+        (MetricInput.ROLLOUT,),
+        "The score of a rollout without suspicions; others are left out.",
+        may_be_headline=False,
+    ),
 )
 
 

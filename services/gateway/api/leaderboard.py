@@ -14,6 +14,7 @@ from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS, unparse
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.enums import number_of, value_of, word_of
+from proctor.wire.report import suspicions_of_entry
 from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.runs.job import choice_scoring
 from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_number
@@ -51,6 +52,9 @@ class _Entry(BaseModel):
     scoring_method: str | None = Field(description="How choices are scored; null without choices")
     num_fewshot: int | None = Field(description="As ordered; null means each task's default")
     unparsed_rate: float | None
+    suspicions: str = Field(
+        description="Of rollouts: how many are suspicious, and the score of the others; empty where none is"
+    )
     trend: str | None = Field(description="up, down or steady against its previous run; null without one")
     trend_details: TrendShown | None
     completed_at: datetime | None
@@ -88,7 +92,9 @@ class LeaderboardShown(BaseModel):
     metric: str
     scoring_method: str | None = Field(description="How choices of the ranked models are scored")
     conditions: list[ConditionShown] = Field(description="Evaluation conditions of the ranked models")
-    warnings: list[str] = Field(description="A sentence for each model with many unparsed answers")
+    warnings: list[str] = Field(
+        description="A sentence for each model with many unparsed answers, or with suspicious rollouts"
+    )
     note: str = Field(description="Why no run is ranked where all are limited; else empty")
     pending_comparisons: int = Field(
         description="Pairs that are still being compared: their ties are missing, and ranks may change"
@@ -116,11 +122,12 @@ class HistoryShown(BaseModel):
     next_cursor: str | None
 
 
-def unparsed_warnings(found: leaderboard_service_pb2.GetLeaderboardResponse) -> list[str]:
-    sentences = (
-        unparsed_warning(optional(entry, "unparsed_rate"), entry.model)
-        for entry in (*found.entries, *found.unranked)
-    )
+def leaderboard_warnings(found: leaderboard_service_pb2.GetLeaderboardResponse) -> list[str]:
+    sentences: list[str] = []
+    for entry in (*found.entries, *found.unranked):
+        sentences.append(unparsed_warning(optional(entry, "unparsed_rate"), entry.model))
+        suspicions = suspicions_of_entry(entry)
+        sentences.append(f"{entry.model}: {suspicions}" if suspicions else "")
     return [sentence for sentence in sentences if sentence]
 
 
@@ -163,6 +170,7 @@ def _common(entry: leaderboard_pb2.LeaderboardEntry) -> dict[str, object]:
         "benchmark_count": entry.task_count,
         "ci95": interval(entry.figure),
         "n": entry.figure.n,
+        "suspicions": suspicions_of_entry(entry),
         "scoring_method": choice_scoring(entry.scoring_method),
         "trend": word_of(leaderboard_pb2.TrendDirection, direction) if direction else None,
         "trend_details": _trend(trend) if trend.previous_run_id else None,
@@ -262,7 +270,7 @@ async def leaderboard(
         metric=found.metric,
         scoring_method=choice_scoring(found.scoring_method),
         conditions=[present(ConditionShown, one) for one in found.conditions],
-        warnings=unparsed_warnings(found),
+        warnings=leaderboard_warnings(found),
         note=found.note,
         pending_comparisons=found.pending_comparisons,
     )

@@ -67,6 +67,11 @@ class BenchmarkResult:
         """Complete except for its row limit, so comparable with runs of the same limit."""
         return self.conditions.flaws == (LIMIT,) and not self.failing_tasks
 
+    def mean(self, metric: str) -> float | None:
+        """None where it has no such figure."""
+        figure = self.figures.get(metric)
+        return figure.figure.mean if figure else None
+
     @property
     def unparsed_rate(self) -> float | None:
         return self.unparsed / self.answered if self.answered else None

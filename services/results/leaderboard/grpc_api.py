@@ -9,6 +9,7 @@ import grpc
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
+from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import Codec
@@ -142,4 +143,6 @@ def _fields_of(run: ClosedRun) -> dict[str, Any]:
         "answered": result.answered,
         "failed": result.failed,
         "dataset_name": result.dataset_name,
+        UNSUSPECTED: result.mean(UNSUSPECTED),
+        REWARD_UNSUSPECTED: result.mean(REWARD_UNSUSPECTED),
     }

@@ -18,7 +18,7 @@ from proctor.values.run import RunId, RunState
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of
 from proctor.wire.errors import UnknownNumber
-from proctor.wire.values import PARAMS
+from proctor.wire.values import PARAMS, RAN_TESTS
 from services.common.checked_fields import checked_text
 from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.grpc.server import RpcContext
@@ -89,6 +89,7 @@ def submission_from_proto(request: rollout_service_pb2.SubmitRolloutsRequest) ->
         max_cost=request.max_cost if request.HasField("max_cost") else None,
         parallel=request.parallel if request.HasField("parallel") else None,
         parallel_group=request.parallel_group,
+        solved_tests={name: RAN_TESTS.from_proto(ran) for name, ran in request.solved_tests.items()},
     )
 
 

@@ -16,6 +16,7 @@ from proctor.values.rollout import (
     MAX_TOKENS,
     MAX_VERSION_CHARACTERS,
     AgentKind,
+    RanTests,
     RolloutAgent,
 )
 from services.common.errors import InvalidParameter
@@ -35,7 +36,8 @@ class RolloutsSubmission:
     """`tasks` are task folders as .tar.gz; `overrides_json` is by their names. `request_id` is a UUID.
 
     Or `tasks_digest` names tasks that were uploaded. `parallel` bounds the rollouts at a time, over all
-    orders of the user with the same `parallel_group`; an empty one means this order only.
+    orders of the user with the same `parallel_group`; an empty one means this order only. `solved_tests` ran
+    on the solutions of tasks, by their names.
     """
 
     suite: str
@@ -52,6 +54,7 @@ class RolloutsSubmission:
     max_cost: float | None = None
     parallel: int | None = None
     parallel_group: str = ""
+    solved_tests: Mapping[str, RanTests] = field(default_factory=dict)
 
     @property
     def parallel_group_of_user(self) -> str:

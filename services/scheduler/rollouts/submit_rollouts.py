@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.priority import Priority
+from proctor.values.rollout import RolloutTask
 from proctor.values.run import RunId
 from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
@@ -47,7 +48,7 @@ class SubmitRollouts:
         check_submission(submission)
         refuse(user_problem(submission.user))
         digest = submission.tasks_digest or await self._added(submission)
-        tasks = await self.find_tasks.find(digest, submission.user)
+        tasks = _with_solved_tests(await self.find_tasks.find(digest, submission.user), submission)
         document = await asyncio.to_thread(self.write, submission.suite, tasks, submission.agent)
         await self.find_tasks.keep_for_suite(digest, submission.user, document.digest)
         added = await self.suites.add(document, SuiteOwner(submission.user, submission.project_id))
@@ -69,6 +70,11 @@ class SubmitRollouts:
     async def _added(self, submission: RolloutsSubmission) -> str:
         header = TasksHeader(ARCHIVE, submission.user, submission.overrides_json)
         return (await self.add_tasks.add(header, _chunks(submission.tasks))).digest
+
+
+def _with_solved_tests(tasks: Sequence[RolloutTask], submission: RolloutsSubmission) -> Sequence[RolloutTask]:
+    solved = submission.solved_tests
+    return [replace(task, solved_tests=solved.get(task.task_id, task.solved_tests)) for task in tasks]
 
 
 def _run_submission(submission: RolloutsSubmission, suite: str, model: str, priority: Priority) -> Submission:

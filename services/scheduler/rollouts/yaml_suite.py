@@ -8,6 +8,7 @@ from typing import BinaryIO
 import yaml
 
 from proctor.values.agents.built_in import agent_in_words
+from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
 from proctor.values.rollout import RolloutAgent, RolloutSpec, RolloutTask
 from proctor.wire.values import ROLLOUT_SPEC
 from services.scheduler.rollouts.tasks.errors import InvalidTask
@@ -17,6 +18,7 @@ from services.scheduler.suites.format.suite_document import SuiteDocument
 
 _ROWS, _COLUMN = "rollouts.jsonl", "rollout"
 _VERSION = "1"
+_METRICS = ("pass@1", "reward", UNSUSPECTED, REWARD_UNSUSPECTED)
 _MAX_TOKENS = 4096
 
 
@@ -48,7 +50,7 @@ def write_suite(name: str, tasks: Sequence[RolloutTask], agent: RolloutAgent) ->
         "unsafe_code": True,
         "rollout": _COLUMN,
         "generation_kwargs": {"until": [], "max_gen_toks": _MAX_TOKENS},
-        "metric_list": [{"metric": "pass@1"}, {"metric": "reward"}],
+        "metric_list": [{"metric": name} for name in _METRICS],
         "metadata": {
             "agent": agent_in_words(agent),
             "max_steps": agent.max_steps,

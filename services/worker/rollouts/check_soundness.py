@@ -22,7 +22,7 @@ _MIN_BYTES = 40
 
 @dataclass(frozen=True, slots=True)
 class AgentCheck:
-    """`score` is None, and `problem` says why, where there was none."""
+    """`score` is None, and `problem` says why, where there was none. `tests` is how many ran, if known."""
 
     agent: AgentKind
     expected: float
@@ -32,6 +32,7 @@ class AgentCheck:
     log: str = ""
     seconds: float = 0.0
     suspicions: tuple[str, ...] = ()
+    tests: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -80,6 +81,7 @@ class CheckSoundness:
             log=result.log,
             seconds=rollout_result.seconds,
             suspicions=result.suspicions,
+            tests=result.ran.count,
             notes=rollout_result.notes,
         )
 

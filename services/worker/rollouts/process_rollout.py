@@ -153,7 +153,9 @@ def _response(rollout_result: RolloutResult) -> EngineResponse:
         text=rollout_result.trajectory.last_message,
         finish_reason=rollout_result.end.value,
         body_json=_printable(rollout_result.record_json),
-        verdict=RolloutVerdict(result.score, cut(_printable(result.detail), _MAX_DETAIL_CHARACTERS)),
+        verdict=RolloutVerdict(
+            result.score, cut(_printable(result.detail), _MAX_DETAIL_CHARACTERS), len(result.suspicions)
+        ),
     )
     return EngineResponse(answer, rollout_result.usage, Timing(rollout_result.seconds))
 

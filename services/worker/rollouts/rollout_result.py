@@ -92,6 +92,7 @@ class RolloutResult:
                 for each in result.scripts
             },
             "rewards": dict(result.rewards),
+            "tests": {"count": result.ran.count, "names": list(result.ran.names)},
             "suspicions": list(result.suspicions),
             "notes": list(self.notes),
             "verifier_log": cut(result.log, _MAX_LOG_CHARACTERS),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from proctor.values.rollout import RolloutStep, RolloutTask
 from services.worker.rollouts.rollout_result import TaskStepRecord
 from services.worker.verification.bundles import below, inflated
+from services.worker.verification.ran_tests import in_step, of_step, together
 from services.worker.verification.verifier_result import VerifierResult
 
 SETUP = "setup.sh"
@@ -40,6 +41,7 @@ def task_steps(task: RolloutTask) -> list[TaskStep]:
                 tests=_packed(below(tests, _SHARED, f"{_TESTS}/{step.name}")),
                 solution=_packed(below(solutions, f"{_TESTS}/{step.name}")),
                 steps=(),
+                solved_tests=of_step(step.name, task.solved_tests),
             ),
             below(tests, f"{_ADDED}/{step.name}"),
         )
@@ -65,6 +67,7 @@ def overall(steps: Sequence[TaskStepRecord], *, only_last: bool) -> VerifierResu
         log="\n".join(f"=== {step.name}\n{step.result.log}" for step in steps),
         rewards=last.rewards if only_last else means,
         suspicions=tuple(sorted({each for step in steps for each in step.result.suspicions})),
+        ran=together(in_step(step.name, step.result.ran) for step in steps),
     )
 
 

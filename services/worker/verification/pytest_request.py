@@ -2,9 +2,9 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from proctor.values.rollout import DEFAULT_TESTS_FOLDER
+from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RanTests
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import ReadFile, read_files
 from services.worker.verification.agent_files import steers
@@ -20,15 +20,15 @@ _MAX_TEXT_BYTES = 256 * 1024
 class PytestRequest:
     """`files` is a tar of what the agent left in its working folder, `tests` one of the tests.
 
-    `expected_tests`: how many of them the task's own solution passes; 0 where that is not known. The files
-    are unpacked in `folder` and the tests in `tests_folder`, which may lie in it; then `path` is the one of
-    `scripts` that runs, and the helpers of the tests are those of `workspace`, a tar of the task's own files.
-    `image` is the sandbox's.
+    `solved_tests`: those that ran on the task's own solution, where they are known. The files are unpacked in
+    `folder` and the tests in `tests_folder`, which may lie in it; then `path` is the one of `scripts` that
+    runs, and the helpers of the tests are those of `workspace`, a tar of the task's own files. `image` is the
+    sandbox's.
     """
 
     files: bytes
     tests: bytes
-    expected_tests: int = 0
+    solved_tests: RanTests = field(default_factory=RanTests)
     timeout_seconds: float = 600.0
     folder: str = "/app"
     tests_folder: str = DEFAULT_TESTS_FOLDER
@@ -40,12 +40,13 @@ class PytestRequest:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`is_passed`: every test passed, none was missing, and there was at least one. `detail` is one line."""
+    """`is_passed`: every test passed, and there was at least one. `detail` is one line."""
 
     is_passed: bool
     detail: str
     output: str = ""
     suspicions: tuple[str, ...] = ()
+    ran: RanTests = field(default_factory=RanTests)
 
 
 def suspicions_in(tar: bytes, folder: str, workspace: bytes = b"") -> tuple[str, ...]:

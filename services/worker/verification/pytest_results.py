@@ -7,14 +7,16 @@ each session are read; with `-qq`, which prints none, the results of `-v`, or th
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from proctor.values.rollout import RanTests
 from services.worker.verification.printed import plain_lines
+from services.worker.verification.ran_tests import ran_tests
 
 _SUMMARY = "short test summary info"
 _WORDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|SUBPASSED|SUBFAILED|SUBSKIPPED|SUBXFAIL|SUBXPASS"
-_OF_SUMMARY = re.compile(rf"({_WORDS})\b")
-_OF_TEST = re.compile(rf"\S+\.py::.*\s({_WORDS})(?:\s+\(.*\))?\s*(?:\[\s*\d+%\])?\s*$")
+_OF_SUMMARY = re.compile(rf"({_WORDS})\b(?:\s+(\S+\.py::[^\[\s]+))?")
+_OF_TEST = re.compile(rf"(\S+\.py::[^\[\s]+).*\s({_WORDS})(?:\s+\(.*\))?\s*(?:\[\s*\d+%\])?\s*$")
 _COUNT = r"\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|rerun|warnings?|subtests \w+)"
 _COUNTS = re.compile(rf"=*\s*({_COUNT}(?:, {_COUNT})*) in \d+(?:\.\d+)?s\b")
 _NUMBER = re.compile(r"(\d+) (?:subtests )?([a-z]+)")
@@ -23,17 +25,20 @@ _OF_MARKS = {".": "PASSED", "F": "FAILED", "E": "ERROR", "s": "SKIPPED", "x": "X
 _OF_COUNTS = {"error": "ERROR", "errors": "ERROR", "xfailed": "XFAIL", "xpassed": "XPASS"} | {
     word.lower(): word for word in ("PASSED", "FAILED", "SKIPPED")
 }
+# A test that is skipped, or fails before it begins, does not run.
+_RAN = frozenset({"PASSED", "FAILED", "XFAIL", "XPASS"})
 _PASSES = frozenset({"PASSED", "SKIPPED", "XFAIL", "SUBPASSED", "SUBSKIPPED", "SUBXFAIL"})
 
 
 @dataclass(frozen=True, slots=True)
 class PytestResults:
-    """`summaries` is how many short summaries there are."""
+    """`summaries` is how many short summaries there are; `ran` has no names where none was printed."""
 
     passed: int
     total: int
     has_passed: bool
     summaries: int
+    ran: RanTests = field(default_factory=RanTests)
 
     @property
     def is_passed(self) -> bool:
@@ -48,24 +53,41 @@ def read_results(log: str) -> PytestResults | None:
     """
     lines = plain_lines(log)
     summaries = sum(_SUMMARY in line for line in lines)
-    summarised = Counter(_summarised(lines))
+    of_summary, of_tests = list(_summarised(lines)), list(_of_tests(lines))
+    summarised = Counter(word for word, _ in of_summary)
     # Without -rA the summary has only tests that failed.
-    others = () if "PASSED" in summarised else (_counted(lines), _of_tests(lines), _of_progress(lines))
+    others = (
+        ()
+        if "PASSED" in summarised
+        else (
+            _counted(lines),
+            (word for word, _ in of_tests),
+            _of_progress(lines),
+        )
+    )
     found = next((each for each in map(Counter, others) if each.total()), Counter())
     bad = {word: count for word, count in summarised.items() if word not in _PASSES}
     found = found | Counter(bad) if found else summarised
     if not found:
         return None
     passed = sum(count for word, count in found.items() if word in _PASSES)
-    return PytestResults(passed, found.total(), found["PASSED"] > 0, summaries)
+    ran = _ran(of_summary if "PASSED" in summarised else of_tests, sum(found[word] for word in _RAN))
+    return PytestResults(passed, found.total(), found["PASSED"] > 0, summaries, ran)
 
 
-def _summarised(lines: Sequence[str]) -> Iterator[str]:
+def _ran(results: Sequence[tuple[str, str]], count: int) -> RanTests:
+    """The tests by their names, where each of them was printed."""
+    names = [name for word, name in results if word in _RAN]
+    return ran_tests(names) if len(names) == count and all(names) else RanTests(count)
+
+
+def _summarised(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Results and the names of their tests, empty for what is none."""
     is_in_summary = False
     for line in lines:
         is_in_summary = is_in_summary or _SUMMARY in line
         if is_in_summary and (match := _OF_SUMMARY.match(line)):
-            yield match[1]
+            yield match[1], match[2] or ""
 
 
 def _counted(lines: Sequence[str]) -> Iterator[str]:
@@ -75,8 +97,8 @@ def _counted(lines: Sequence[str]) -> Iterator[str]:
                 yield from [_OF_COUNTS[word]] * int(number)
 
 
-def _of_tests(lines: Sequence[str]) -> Iterator[str]:
-    return (match[1] for match in map(_OF_TEST.match, lines) if match)
+def _of_tests(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((match[2], match[1]) for match in map(_OF_TEST.match, lines) if match)
 
 
 def _of_progress(lines: Sequence[str]) -> Iterator[str]:

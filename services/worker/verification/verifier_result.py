@@ -1,6 +1,8 @@
 """The verifier's result over what an agent left: a score from 0 to 1, and what it is made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from proctor.values.rollout import RanTests
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class ScriptResult:
 class VerifierResult:
     """`log` is what the verifier printed, cut in its middle; `detail` is one line.
 
-    `rewards` are further numbers of a reward file.
+    `rewards` are further numbers of a reward file, `ran` the tests as far as they are known.
     """
 
     score: float
@@ -41,6 +43,7 @@ class VerifierResult:
     rewards: tuple[tuple[str, float], ...] = ()
     suspicions: tuple[str, ...] = ()
     scripts: tuple[ScriptResult, ...] = ()
+    ran: RanTests = field(default_factory=RanTests)
 
 
 def weighted(rubrics: tuple[RubricScore, ...]) -> float:

@@ -5,11 +5,11 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from proctor.values.rollout import RolloutTask, VerifierKind
+from proctor.values.rollout import RanTests, RolloutTask, VerifierKind
 from services.worker.sandboxes.errors import FilesRefused, VerifierFailed
 from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import (
@@ -28,6 +28,7 @@ from services.worker.verification.not_started import not_started
 from services.worker.verification.pytest_request import PytestRequest, suspicions_in
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
+from services.worker.verification.ran_tests import other_tests, ran_tests, together
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 
 _LOGS = "/logs/verifier"
@@ -110,6 +111,7 @@ class VerifyRollout:
         rubrics: list[RubricScore] = []
         results: list[ScriptResult] = []
         suspicions: set[str] = set()
+        ran: list[RanTests] = []
         for rubric in task.rubrics:
             passed = 0
             for script in rubric.scripts:
@@ -123,12 +125,16 @@ class VerifyRollout:
                     scripts=tuple(each for rubric in task.rubrics for each in rubric.scripts),
                     workspace=workspace,
                     image=task.image,
+                    solved_tests=ran_tests(
+                        name for name in task.solved_tests.names if name.startswith(f"{script}::")
+                    ),
                 )
                 verification = await self.execute_pytest.execute(request)
                 passed += verification.is_passed
                 output = f"{verification.detail}\n{verification.output}"
                 results.append(ScriptResult(script, verification.is_passed, output))
                 suspicions.update(verification.suspicions)
+                ran.append(verification.ran)
             scored = RubricScore(
                 rubric.rubric_id, rubric.criterion, rubric.weight, passed, len(rubric.scripts)
             )
@@ -141,6 +147,7 @@ class VerifyRollout:
             rubrics=tuple(rubrics),
             suspicions=tuple(sorted(suspicions)),
             scripts=tuple(results),
+            ran=together(ran),
         )
 
     async def _execute(
@@ -165,8 +172,13 @@ class VerifyRollout:
         # What the tests or the files that they execute have started writes no reward any more.
         await sandbox.stop_processes()
         if task.verifier is VerifierKind.PYTEST_SUMMARY:
-            return _of_summary(result.text, suspicions)
-        return await _of_reward(sandbox, result.text, suspicions)
+            verdict = _of_summary(result.text, suspicions)
+        else:
+            verdict = await _of_reward(sandbox, result.text, suspicions)
+        if not verdict.score:
+            return verdict
+        others = other_tests(verdict.ran, task.solved_tests)
+        return replace(verdict, suspicions=(*verdict.suspicions, *others))
 
 
 def _environment(task: RolloutTask) -> Mapping[str, str]:
@@ -242,7 +254,15 @@ async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) ->
     if not 0.0 <= score <= 1.0:
         raise VerifierFailed(problem=f"the reward {score:g} is not from 0 to 1: let the tests divide it.")
     detail = ", ".join(f"{name} {value:g}" for name, value in rewards.items())
-    return VerifierResult(score, detail, log, rewards=tuple(rewards.items()), suspicions=suspicions)
+    results = read_results(log)
+    return VerifierResult(
+        score,
+        detail,
+        log,
+        rewards=tuple(rewards.items()),
+        suspicions=suspicions,
+        ran=results.ran if results else RanTests(),
+    )
 
 
 def _rewards(content: bytes) -> dict[str, float]:
@@ -279,7 +299,7 @@ def _of_summary(log: str, suspicions: tuple[str, ...]) -> VerifierResult:
     if results.summaries > 1:
         suspicions = (*suspicions, "the output has several summaries of pytest")
     detail = f"{results.passed} of {results.total} tests passed"
-    return VerifierResult(float(results.is_passed), detail, log, suspicions=suspicions)
+    return VerifierResult(float(results.is_passed), detail, log, suspicions=suspicions, ran=results.ran)
 
 
 def _without_result(problem: str, log: str) -> VerifierFailed:

@@ -11,7 +11,7 @@ from proctor.values.comparison import MAX_COMPARED
 from proctor.values.run import MAX_LEADERBOARD_MODELS
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import words_of
-from services.gateway.api.leaderboard import ConditionShown, unparsed_warnings
+from services.gateway.api.leaderboard import ConditionShown, leaderboard_warnings
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import moment, present
 from services.gateway.pages.addresses import FilteredPage, address
@@ -124,7 +124,7 @@ def leaderboard_view(
         total=found.total_models,
         metric=found.metric or options.filters.get("metric", "") or MAIN_METRICS[0],
         conditions=[present(ConditionShown, one) for one in found.conditions],
-        warnings=unparsed_warnings(found),
+        warnings=leaderboard_warnings(found),
         note=found.note,
         pending=found.pending_comparisons,
         fault=fault,

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2, summary_pb2
+from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
 from proctor.values.run import CHANGING_STATES
 from proctor.values.usage import TokenUsage
+from proctor.wire.report import suspicions_of
 from services.gateway.http.presentation import present
 from services.gateway.pages.addresses import address
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row
@@ -19,6 +21,8 @@ from services.gateway.pages.text import plain
 MAX_SHOWN_ROLLOUTS = 400
 MAX_TASKS = 50
 SCORE = "reward"
+# A sentence below the table has these figures.
+_IN_WORDS = frozenset({UNSUSPECTED, REWARD_UNSUSPECTED})
 _MAX_WORD = 60
 
 
@@ -30,16 +34,19 @@ class RolloutBadge:
     css_class: str
     word: str
     note: str
+    is_suspicious: bool = False
 
     @property
     def name(self) -> str:
         """The name of the cell where its badge is not seen."""
-        return plain(f"rollout {self.number}: {self.word}", _MAX_WORD)
+        suspicious = ", suspicious" if self.is_suspicious else ""
+        return plain(f"rollout {self.number}: {self.word}{suspicious}", _MAX_WORD)
 
     @property
     def text(self) -> str:
         """The word in the badge; a badge for right, wrong or not recorded needs none."""
-        return "" if self.css_class in {"right", "wrong", ""} else plain(self.word, _MAX_WORD)
+        word = "" if self.css_class in {"right", "wrong", ""} else plain(self.word, _MAX_WORD)
+        return f"{word} ⚠".strip() if self.is_suspicious else word
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ class ModelRow(RunRow):
     usage: TokenUsage
     cost: float | None
     currency: str
+    # How many rollouts are suspicious, and the score of the others.
+    suspicions: str
 
     def figure(self, name: str) -> Figure | None:
         return next((each for each in self.figures if each.metric == name), None)
@@ -146,7 +155,8 @@ def grid_view(
         for at, name in enumerate(names, first)
     ]
     models = [_model_row(part) for part in parts]
-    metrics = list(dict.fromkeys(figure.metric for model in models for figure in model.figures))
+    shown = dict.fromkeys(figure.metric for model in models for figure in model.figures)
+    metrics = [name for name in shown if name not in _IN_WORDS]
     following = first + size if first + size < len(order.task_ids) else None
     return GridView(
         path=path,
@@ -176,7 +186,9 @@ def rollout_badge(number: int, recorded: outcome_pb2.RecordedOutcome | None) -> 
     if recorded is None:
         return RolloutBadge(number, "", "not recorded yet", "")
     css_class, word = outcome_badge(recorded, (SCORE,))
-    return RolloutBadge(number, css_class, word, _note(recorded.outcome))
+    is_suspicious = recorded.scores.get(UNSUSPECTED, 1.0) < 1.0
+    note = f"{_note(recorded.outcome)}{', suspicious' if is_suspicious else ''}"
+    return RolloutBadge(number, css_class, word, note, is_suspicious)
 
 
 def _note(outcome: outcome_pb2.Outcome) -> str:
@@ -197,4 +209,5 @@ def _model_row(part: RunPart) -> ModelRow:
         failures=dict(sorted(failures.items(), key=lambda each: (-each[1], each[0]))),
         currency=part.run.price.currency,
         error=part.run.error.message,
+        suspicions=suspicions_of(part.summary),
     )

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
 from proctor.values.usage import TokenUsage
+from proctor.wire.report import suspicions_of
 from services.gateway.api.runs.job import choice_scoring, timing_shown
 from services.gateway.api.runs.schemas import PercentilesShown, TimingShown
 from services.gateway.http.presentation import present
@@ -52,6 +53,8 @@ class FiguresView(BaseModel):
     reused_answers: int
     problems: list[str]
     environment: dict[str, str]
+    # Of rollouts: how many are suspicious, and the score of the others.
+    suspicions: str
 
     @property
     def unparsed_rate(self) -> float | None:
@@ -96,6 +99,7 @@ def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresVi
         scale=Scale.of_figures(row for row in rows if _is_drawn(row, is_of_shares=is_of_shares)),
         is_of_shares=is_of_shares,
         timing=timing_shown(summary.timing),
+        suspicions=suspicions_of(summary),
     )
 
 

@@ -33,6 +33,20 @@ def test_a_rollout_passes_with_the_whole_score_only(verdict: RolloutVerdict, pas
     assert score.prediction == verdict.detail
 
 
+@pytest.mark.parametrize(
+    ("suspicions", "scores"),
+    [(0, {"unsuspected": 1.0, "reward_unsuspected": 0.5}), (2, {"unsuspected": 0.0})],
+)
+def test_a_suspicious_rollout_has_no_score_among_those_that_are_not(
+    suspicions: int, scores: dict[str, float]
+) -> None:
+    metrics = (MetricUse("unsuspected"), MetricUse("reward_unsuspected"))
+    scoring = compile_scoring(TaskScoring(OutputType.GENERATE_UNTIL, metrics))
+    judged = Answer("done", verdict=RolloutVerdict(0.5, "1 of 2", suspicions))
+    score = score_answer(scoring, TARGET, judged)
+    assert (score.scores, score.is_unparsed) == (scores, False)
+
+
 @pytest.mark.parametrize("is_passed", [True, False])
 def test_code_passes_or_not(*, is_passed: bool) -> None:
     scoring = compile_scoring(TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("pass@1"),)))

@@ -1,0 +1,63 @@
+"""Tests that ran on what an agent left, beside those that ran on the task's own solution."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from proctor.values.rollout import RanTests
+
+# What a task and the record of a rollout have room for.
+_MAX_NAMES, _MAX_CHARACTERS = 1000, 64 * 1024
+_MAX_NAMED = 5
+_OF_STEP = ": "
+
+
+def ran_tests(names: Iterable[str]) -> RanTests:
+    """The tests of these names, without their parameters, which may differ from run to run."""
+    found = sorted(name.partition("[")[0] for name in names)
+    has_room = len(found) <= _MAX_NAMES and sum(map(len, found)) <= _MAX_CHARACTERS
+    return RanTests(len(found), tuple(found) if has_room else ())
+
+
+def in_step(step: str, ran: RanTests) -> RanTests:
+    """The tests as those of a step of a task."""
+    return RanTests(ran.count, tuple(f"{step}{_OF_STEP}{name}" for name in ran.names))
+
+
+def of_step(step: str, ran: RanTests) -> RanTests:
+    """Those of the tests that are of a step; none where their names are not known."""
+    return ran_tests(
+        name.removeprefix(step + _OF_STEP) for name in ran.names if name.startswith(step + _OF_STEP)
+    )
+
+
+def together(parts: Iterable[RanTests]) -> RanTests:
+    """All of the tests; without names where those of a part are not known."""
+    found = [part for part in parts if part.count]
+    if all(part.names for part in found):
+        return ran_tests(name for part in found for name in part.names)
+    return RanTests(sum(part.count for part in found))
+
+
+def other_tests(ran: RanTests, solved: RanTests) -> Iterator[str]:
+    """How the tests that ran differ from those of the solution, where these are known: suspicions."""
+    if not solved.count or not ran.count:
+        return
+    if not (ran.names and solved.names):
+        if ran.count != solved.count:
+            yield f"{ran.count} tests ran, but {solved.count} on the task's solution"
+        return
+    missing, added = _less(solved, ran), _less(ran, solved)
+    if missing:
+        share = f"{len(missing)} of {solved.count}"
+        yield f"{share} tests that ran on the task's solution did not run: {_said(missing)}"
+    if added:
+        yield f"{len(added)} tests ran that did not run on the task's solution: {_said(added)}"
+
+
+def _less(first: RanTests, second: RanTests) -> list[str]:
+    return sorted((Counter(first.names) - Counter(second.names)).elements())
+
+
+def _said(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more

@@ -1,0 +1,117 @@
+"""Rollouts in which other tests ran than with the task's solution are suspicious, whatever their score is."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask
+from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
+from services.worker.sandboxes.errors import VerifierFailed
+from services.worker.verification.verifier_result import VerifierResult
+from tests.harness.rollout_tasks import (
+    SOLVE,
+    WRONG,
+    harbor_folder,
+    opened_rollouts,
+    read_task,
+    tb_meta,
+    terminal_bench_folder,
+    write,
+)
+
+# As many tests as there are files in a folder that the agent may change.
+TESTS = """import pathlib, pytest
+from doubling import twice
+CASES = sorted(pathlib.Path({folder!r}, "cases").iterdir())
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case):
+    n = int(case.read_text())
+    assert twice(n) == 2 * n
+
+def test_zero():
+    assert twice(0) == 0
+"""
+CASES = {"cases/one": "1", "cases/two": "2", "cases/three": "3"}
+# The wrong solution passes: no case is left but the one that is right by chance.
+CHEAT = "rm cases/*; echo 0 > cases/none\n"
+NAMED = "2 of 4 tests that ran on the task's solution did not run: "
+
+
+def _rubrics(folder: Path) -> Path:
+    script = {
+        "path": "tests/test_cases.py",
+        "rubric_id": "right",
+        "content": TESTS.format(folder="/app/repo"),
+    }
+    rubrics = [{"id": "right", "criterion": "twice doubles", "weight": 1}]
+    meta = tb_meta(evaluation={"rubrics": rubrics, "test_scripts": [script]})
+    files = {f"overlay_repo_files/{name}": text for name, text in {**CASES, "doubling.py": WRONG}.items()}
+    return write(folder, {"tb_meta.json": json.dumps(meta), "solution/solve.sh": SOLVE, **files})
+
+
+def _reward(folder: Path, test: str = "python3 -m pytest -rA /tests/test_twice.py") -> Path:
+    files = {f"environment/{name}": text for name, text in CASES.items()}
+    files["environment/Dockerfile"] = "FROM x\nWORKDIR /app\nCOPY . .\n"
+    files["tests/test_twice.py"] = TESTS.format(folder="/app")
+    return write(harbor_folder(folder, test=test), files)
+
+
+def _counted(folder: Path) -> Path:
+    return _reward(folder, "python3 -m pytest -q /tests/test_twice.py")
+
+
+def _summary(folder: Path) -> Path:
+    files = {**CASES, "Dockerfile": "FROM x\nWORKDIR /app\nCOPY . .\n"}
+    files["tests/test_twice.py"] = TESTS.format(folder="/app")
+    return write(terminal_bench_folder(folder), files)
+
+
+FORMS: Mapping[str, tuple[Callable[[Path], Path], str]] = {
+    "rubrics": (_rubrics, f"{NAMED}tests/test_cases.py::test_case, tests/test_cases.py::test_case"),
+    "reward": (_reward, f"{NAMED}../tests/test_twice.py::test_case, ../tests/test_twice.py::test_case"),
+    "a reward without names": (_counted, "2 tests ran, but 4 on the task's solution"),
+    "summary": (_summary, f"{NAMED}../tests/test_twice.py::test_case, ../tests/test_twice.py::test_case"),
+}
+
+
+@pytest.fixture
+async def rollouts() -> AsyncIterator[ExecuteRollout]:
+    async with opened_rollouts() as made:
+        yield made
+
+
+async def judged(rollouts: ExecuteRollout, task: RolloutTask) -> VerifierResult:
+    spec = RolloutSpec(task, RolloutAgent(AgentKind.ORACLE))
+    return (await rollouts.execute(RolloutExecution(spec, "session"))).result
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_tests_that_did_not_run_are_a_suspicion(
+    rollouts: ExecuteRollout, tmp_path: Path, form: str
+) -> None:
+    make, suspicion = FORMS[form]
+    folder = make(tmp_path / "a")
+    task = read_task(folder)
+    solved = await judged(rollouts, task)
+    assert (solved.score, solved.ran.count, solved.suspicions) == (1.0, 4, ())
+    again = await judged(rollouts, replace(task, solved_tests=solved.ran))
+    assert (again.score, again.suspicions) == (1.0, ())
+    solution = "solution.sh" if form == "summary" else "solution/solve.sh"
+    cheat = read_task(write(folder, {solution: CHEAT}))
+    result = await judged(rollouts, replace(cheat, solved_tests=solved.ran))
+    assert (result.score, result.suspicions) == (1.0, (suspicion,))
+
+
+async def test_a_reward_that_was_there_before_the_tests_counts_for_nothing(
+    rollouts: ExecuteRollout, tmp_path: Path
+) -> None:
+    """The working folder is the one where the reward is looked for, and the tests write none."""
+    folder = harbor_folder(tmp_path / "a", test="exit 0")
+    solve = "mkdir -p verifier; echo 1 > verifier/reward.txt; echo 1 > verifier/reward.json\n"
+    task = replace(read_task(write(folder, {"solution/solve.sh": solve})), workdir="/logs", cwd="/logs")
+    with pytest.raises(VerifierFailed, match=r"no reward\.json and no reward\.txt"):
+        await judged(rollouts, task)

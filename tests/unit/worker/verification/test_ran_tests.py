@@ -1,0 +1,65 @@
+"""Tests that ran are compared with those of the solution by their names, or else by their number."""
+
+import pytest
+
+from proctor.values.rollout import RanTests
+from services.worker.verification.pytest_results import read_results
+from services.worker.verification.ran_tests import in_step, of_step, other_tests, ran_tests, together
+
+SOLVED = ran_tests(["t.py::a", "t.py::b[1]", "t.py::b[2]"])
+OTHERS = {
+    "the same": (ran_tests(["t.py::b[x]", "t.py::b[y]", "t.py::a"]), ()),
+    "one of two": (
+        ran_tests(["t.py::a", "t.py::b[1]"]),
+        ("1 of 3 tests that ran on the task's solution did not run: t.py::b",),
+    ),
+    "another": (
+        ran_tests(["t.py::a", "t.py::b", "t.py::c"]),
+        (
+            "1 of 3 tests that ran on the task's solution did not run: t.py::b",
+            "1 tests ran that did not run on the task's solution: t.py::c",
+        ),
+    ),
+    "as many, without names": (RanTests(3), ()),
+    "fewer, without names": (RanTests(2), ("2 tests ran, but 3 on the task's solution",)),
+    "none that are known": (RanTests(), ()),
+}
+
+
+@pytest.mark.parametrize("way", OTHERS)
+def test_other_tests_than_those_of_the_solution_are_named(way: str) -> None:
+    ran, suspicions = OTHERS[way]
+    assert tuple(other_tests(ran, SOLVED)) == suspicions
+    assert tuple(other_tests(ran, RanTests())) == ()
+
+
+def test_many_names_are_counted_only() -> None:
+    assert ran_tests(f"t.py::test_{number}" for number in range(1001)) == RanTests(1001)
+    assert ran_tests(["t.py::" + "x" * 70_000]) == RanTests(1)
+
+
+def test_tests_of_a_step_are_found_again() -> None:
+    first, second = ran_tests(["t.py::a"]), ran_tests(["t.py::a", "t.py::b"])
+    whole = together([in_step("one", first), in_step("two", second)])
+    assert (whole.count, of_step("one", whole), of_step("two", whole)) == (3, first, second)
+    assert together([first, RanTests(2)]) == RanTests(3)
+
+
+LOGS = {
+    "-rA": "= short test summary info =\nPASSED ../t.py::a[x - y]\nSKIPPED [1] t.py:3: no\n"
+    "FAILED ../t.py::b - x\n",
+    "-v": "../t.py::a[x - y] PASSED [ 50%]\n../t.py::s SKIPPED (no) [60%]\n../t.py::b FAILED [100%]\n",
+}
+
+
+@pytest.mark.parametrize("form", LOGS)
+def test_tests_that_ran_are_read_with_their_names(form: str) -> None:
+    results = read_results(LOGS[form])
+    assert results is not None
+    assert results.ran == RanTests(2, ("../t.py::a", "../t.py::b"))
+
+
+def test_tests_that_were_counted_have_no_names() -> None:
+    results = read_results("t.py ..s.\n=== 3 passed, 1 skipped in 0.1s ===\n")
+    assert results is not None
+    assert results.ran == RanTests(3)
