@@ -114,7 +114,7 @@ def suspicions_sentence(
     if unsuspected is None or unsuspected >= 1.0:
         return ""
     about = "" if is_whole else "about "
-    without = "none is left" if reward_unsuspected is None else f"{reward_unsuspected:.3f}"
+    without = "none" if reward_unsuspected is None else f"{reward_unsuspected:.3f}"
     count = round(answered * (1.0 - unsuspected))
     return f"{about}{count} of {answered} suspicious: score without them {without}"
 

@@ -44,7 +44,7 @@ def show_summary(terminal: Terminal, folders: RolloutFolders) -> None:
     terminal.out.print(table(terminal.out, columns, cells))
     for each in lines:
         if each.suspicious:
-            without = _score(each.mean_score_without_suspicious) or "none is left"
+            without = _score(each.mean_score_without_suspicious) or "none"
             sentence = f"{each.suspicious} of {each.answered} suspicious: score without them {without}"
             say(terminal.out, f"{each.task_id} by {each.model}: {sentence}", style="yellow")
     say(terminal.out, f"Results: {folders.folder}", style="dim")

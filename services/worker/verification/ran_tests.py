@@ -44,14 +44,18 @@ def other_tests(ran: RanTests, solved: RanTests) -> Iterator[str]:
         return
     if not (ran.names and solved.names):
         if ran.count != solved.count:
-            yield f"{ran.count} tests ran, but {solved.count} on the task's solution"
+            yield f"{_tests(ran.count)} ran, but {solved.count} on the task's solution"
         return
     missing, added = _less(solved, ran), _less(ran, solved)
     if missing:
         share = f"{len(missing)} of {solved.count}"
         yield f"{share} tests that ran on the task's solution did not run: {_said(missing)}"
     if added:
-        yield f"{len(added)} tests ran that did not run on the task's solution: {_said(added)}"
+        yield f"{_tests(len(added))} ran that did not run on the task's solution: {_said(added)}"
+
+
+def _tests(count: int) -> str:
+    return f"{count} test{'s' * (count != 1)}"
 
 
 def _less(first: RanTests, second: RanTests) -> list[str]:

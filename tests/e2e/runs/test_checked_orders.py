@@ -12,6 +12,9 @@ from tests.harness.stack_harness import StackHarness
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+FEWER = "import os\n\nif not os.path.exists('/app/fewer'):\n\n    def test_more():\n        pass\n"
+
+
 async def check_orders(stack: StackHarness) -> int:
     listed = await stack.client.rollouts.ListRolloutsOrders(ListRolloutsOrdersRequest(page_size=100))
     return sum(order.suite.startswith("check-") for order in listed.orders)
@@ -20,12 +23,15 @@ async def check_orders(stack: StackHarness) -> int:
 async def test_tasks_that_cannot_be_graded_are_said_before_a_model_is_asked(
     stack: StackHarness, tmp_path: Path
 ) -> None:
-    harbor_tasks(tmp_path / "tasks", {"good": MEND, "wrong": MEND, "broken": MEND, "unsolved": MEND})
+    names = ("good", "wrong", "broken", "unsolved")
+    # Of the tests of the first its agent leaves out one.
+    harbor_tasks(tmp_path / "tasks", dict.fromkeys(names, MEND) | {"good": f"{MEND}DO touch fewer\n"})
+    with (tmp_path / "tasks/good/tests/test_twice.py").open("a") as tests:
+        tests.write(FEWER)
     (tmp_path / "tasks/wrong/solution/solve.sh").write_text("true\n")
     (tmp_path / "tasks/broken/tests/test.sh").write_text("nosuchtool --version\n")
     (tmp_path / "tasks/unsolved/solution/solve.sh").unlink()
     entry = '[[tasks]]\nprepared_dir = "tasks/{}"\nmodel = "openai/fake"\n'
-    names = ("good", "wrong", "broken", "unsolved")
     (tmp_path / "all.toml").write_text("".join(map(entry.format, names)))
     (tmp_path / "some.toml").write_text(entry.format("good") + entry.format("unsolved"))
     await stack.model_server.control(reset_stats=True)
@@ -46,6 +52,8 @@ async def test_tasks_that_cannot_be_graded_are_said_before_a_model_is_asked(
     assert (await stack.model_server.stats())["requests"] == 0
     code, said = await ordered("some.toml")
     assert (code, "the solutions of 1 of 2 tasks score 1.0" in said) == (0, True), said
+    assert "good by openai/fake: 1 of 1 suspicious: score without them none" in said
+    assert "unsolved by openai/fake: " not in said
     assert (await stack.model_server.stats())["requests"] > 0
     assert await check_orders(stack) == before + 2
     # What was proved is not proved again, and an order without a check is made at once.

@@ -7,7 +7,14 @@ from rich.console import Console
 
 from proctor.cli.results.report import ReportRow, print_report
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
-from proctor.wire.report import ReportKind, figures_of, kind_of, latest_complete
+from proctor.wire.report import (
+    ReportKind,
+    figures_of,
+    kind_of,
+    latest_complete,
+    suspicions_of,
+    suspicions_of_entry,
+)
 
 
 def summary_of(*metrics: str, group: tuple[str, ...] = ()) -> summary_pb2.RunSummary:
@@ -39,6 +46,30 @@ def _figure(name: str) -> summary_pb2.MetricFigure:
 )
 def test_figures_that_stand_for_a_run(summary: summary_pb2.RunSummary, names: list[str]) -> None:
     assert [figure.metric for figure in figures_of(summary)] == names
+
+
+@pytest.mark.parametrize(
+    ("share", "score", "answered", "failed", "sentence"),
+    [
+        (None, None, 20, 0, ""),
+        (1.0, 0.5, 20, 0, ""),
+        (0.85, 0.5, 20, 0, "3 of 20 suspicious: score without them 0.500"),
+        (0.85, 0.5, 20, 1, "about 3 of 20 suspicious: score without them 0.500"),
+        (0.0, None, 4, 0, "4 of 4 suspicious: score without them none"),
+    ],
+)
+def test_suspicions_are_counted_with_the_score_of_the_others(
+    share: float | None, score: float | None, answered: int, failed: int, sentence: str
+) -> None:
+    summary = summary_pb2.RunSummary(answered=answered, failed=failed)
+    figures = summary.tasks.add(task="mine").metrics
+    figures.add(metric="unsuspected", mean=share)
+    figures.add(metric="reward_unsuspected", mean=score)
+    assert suspicions_of(summary) == sentence
+    entry = leaderboard_pb2.LeaderboardEntry(
+        unsuspected=share, reward_unsuspected=score, answered=answered, failed=failed
+    )
+    assert suspicions_of_entry(entry) == sentence
 
 
 def test_the_kind_of_a_run() -> None:

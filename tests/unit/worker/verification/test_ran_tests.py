@@ -17,7 +17,7 @@ OTHERS = {
         ran_tests(["t.py::a", "t.py::b", "t.py::c"]),
         (
             "1 of 3 tests that ran on the task's solution did not run: t.py::b",
-            "1 tests ran that did not run on the task's solution: t.py::c",
+            "1 test ran that did not run on the task's solution: t.py::c",
         ),
     ),
     "as many, without names": (RanTests(3), ()),

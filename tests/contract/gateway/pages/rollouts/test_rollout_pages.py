@@ -52,6 +52,21 @@ async def test_a_list_without_orders_says_what_to_do(harness: GatewayHarness, pa
     assert (shown.status, said in shown.html) == (200, True)
 
 
+@pytest.mark.parametrize("path", [f"/rollouts/{ORDER_ID}", f"/runs/{FIRST}"])
+async def test_suspicions_are_beside_the_score(harness: GatewayHarness, path: str) -> None:
+    summary = harness.results.summaries[FIRST]
+    summary.answered, summary.failed = 4, 0
+    summary.tasks[0].metrics.add(metric="unsuspected", mean=0.75, n=2)
+    summary.tasks[0].metrics.add(metric="reward_unsuspected", mean=0.25, n=2)
+    harness.results.outcomes[FIRST][0].scores["unsuspected"] = 0.0
+    shown = await show(harness, path)
+    assert "1 of 4 suspicious: score without them 0.250" in shown.html
+    if path.startswith("/rollouts"):
+        assert ">⚠</a>" in shown.html
+        assert 'aria-label="rollout 0: right, suspicious"' in shown.html
+        assert ">unsuspected<" not in shown.html
+
+
 async def test_a_grid_has_every_rollout_with_its_outcome(harness: GatewayHarness) -> None:
     shown = await show(harness, f"/rollouts/{ORDER_ID}")
     cells = {
@@ -72,6 +87,7 @@ async def test_a_grid_has_every_rollout_with_its_outcome(harness: GatewayHarness
         f"/runs/{SECOND}/rollouts/1/1": "outcome waits",
     }
     assert all(word in shown.html for word in (">25.0</a>", "verifier 1", "pass@2", "5 of 8 rollouts"))
+    assert "suspicious:" not in shown.html
     # No text of an answer was asked for.
     assert all(request.is_brief for request in harness.results.outcomes_asked)
     assert "hx-ws:connect=" in shown.html
