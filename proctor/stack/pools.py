@@ -19,11 +19,20 @@ STARTER_MODEL = "vllm/starter"
 
 def pool_of(provider: RemoteProvider, base_url: str, environ: Mapping[str, str]) -> Pool:
     """`openai` may be any server, so only OpenAI's own is known to hold answers to a schema."""
-    is_any_server = provider.name == "openai" and base_url.rstrip("/") != provider.base_url
-    can_constrain = provider.takes_schema and not is_any_server
+    can_constrain = provider.takes_schema and not _is_any_server(provider, base_url)
     field = ConstrainedField.RESPONSE_FORMAT if can_constrain else None
     called = Provider(provider.name, base_url, provider.api_key_env(environ), field)
     return remote_pool(called, name=f"remote-{provider.name}", engine=provider.engine)
+
+
+def _is_any_server(provider: RemoteProvider, base_url: str) -> bool:
+    return provider.name == "openai" and base_url.rstrip("/") != provider.base_url
+
+
+def asks_any_server(model: "ChosenModel", environ: Mapping[str, str]) -> bool:
+    """Whether the model's server is known by its protocol only, OpenAI's."""
+    provider = None if model.source else REMOTE_PROVIDERS.get(model.provider)
+    return provider is not None and _is_any_server(provider, base_url_of(provider.name, environ))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,13 @@ from proctor.cli.render.terminal import Terminal
 from proctor.cli.runs.order import OrderOptions
 from proctor.cli.stack.extra import needing_stack
 from proctor.stack.pools import STARTER_MODEL
+from proctor.v1 import run_pb2
+from proctor.wire.enums import words_of
+
+_SCORING_HELP = (
+    f"Of choices: auto | {' | '.join(words_of(run_pb2.ScoringMethod))}; auto takes generate for a server at "
+    "OPENAI_BASE_URL."
+)
 
 
 def try_model(  # noqa: PLR0917  # options of a command, given by name
@@ -28,6 +35,7 @@ def try_model(  # noqa: PLR0917  # options of a command, given by name
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Any other parameter of generation; repeat for several."),
     ] = None,
+    scoring_method: Annotated[str, typer.Option(help=_SCORING_HELP)] = "auto",
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="HTTP port; 0 picks one.")] = None,
     grpc_port: Annotated[int | None, typer.Option(min=0, max=65535, help="gRPC port; 0 picks one.")] = None,
     serve: Annotated[
@@ -52,6 +60,7 @@ def try_model(  # noqa: PLR0917  # options of a command, given by name
         num_fewshot=num_fewshot,
         temperature=temperature,
         param=param,
+        scoring_method=scoring_method,
     )
     stack = StackRequest([model], http_port=port, grpc_port=grpc_port)
     is_serving = terminal.can_ask if serve is None else serve

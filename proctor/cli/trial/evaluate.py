@@ -20,7 +20,7 @@ from proctor.exit_codes import ExitCode
 from proctor.stack.errors import StackError
 from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.options import default_state_dir
-from proctor.stack.pools import ChosenModel, choose_model
+from proctor.stack.pools import ChosenModel, asks_any_server, choose_model
 from proctor.stack.state import StackState, read_stack_state
 from proctor.stack.vllm.environment import ensure_vllm_environment
 from proctor.stack.vllm.worker_source import worker_source
@@ -52,6 +52,9 @@ def try_out(options: OrderOptions, stack: StackRequest, terminal: Terminal, *, i
         order = order_of(options)
         order.model = model.name
         refuse_out_of_range(order)
+        if options.scoring_method == "auto" and asks_any_server(model, os.environ):
+            # Every server writes an answer, and most score no given text.
+            order.scoring_method = run_pb2.SCORING_METHOD_GENERATE
         trial = Trial(model, order, stack, is_serving, terminal)
         if model.source and not os.environ.get("PROCTOR_VLLM_PYTHON"):
             # A model that a server answers for needs no vLLM here.

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from proctor.stack.options import remote_pool
-from proctor.stack.pools import pool_of
+from proctor.stack.pools import asks_any_server, choose_model, pool_of
 from proctor.stack.state import write_pools_file
 from proctor.values.providers.pool import ConstrainedField, Pool, Provider
 from proctor.values.providers.pools_file import PoolsFile, parse_pools
@@ -52,6 +52,20 @@ def test_chat_servers_are_known_not_to_score_given_texts() -> None:
     unknown = known_pool("openai", "http://here/v1")
     assert unknown.scoring_methods == {ScoringMethod.LOGLIKELIHOOD, ScoringMethod.GENERATE}
     assert unknown.constrained_field is None
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "is_any"),
+    [
+        ("openai/a", "http://127.0.0.1:8000/v1", True),
+        ("openai/a", "https://api.openai.com/v1/", False),
+        ("grok/a", "http://127.0.0.1:8000/v1", False),
+        ("someone/a", "http://127.0.0.1:8000/v1", False),
+    ],
+)
+def test_server_behind_the_protocol_of_openai_may_be_any(model: str, base_url: str, *, is_any: bool) -> None:
+    environ = {"OPENAI_BASE_URL": base_url, "GROK_BASE_URL": base_url}
+    assert asks_any_server(choose_model(model), environ) is is_any
 
 
 def test_what_is_known_of_a_server_is_written_for_all_who_read_the_pools_file(tmp_path: Path) -> None:
