@@ -10,6 +10,7 @@ TOGETHER = {
     "tests/integration/worker/engines/vllm/": "one program with vLLM",
     "tests/e2e/datasets/test_dataset_": _STACK,
     "tests/e2e/scoring/test_answers.py": _STACK,
+    "tests/e2e/runs/test_agents.py": _STACK,
     "tests/e2e/runs/test_rollout": _STACK,
 }
 

@@ -10,6 +10,7 @@ from proctor.cli.begin import show_where_to_begin
 from proctor.cli.changes import changes
 from proctor.cli.datasets.commands import datasets_group
 from proctor.cli.gateway import Command, add_command, print_version
+from proctor.cli.mcp.command import mcp
 from proctor.cli.models import models
 from proctor.cli.queue import limits, queue
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal
@@ -46,6 +47,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
 }
 add_command(app, try_model, "try", panel=_BEGIN)
 add_command(app, doctor, panel=_BEGIN)
+add_command(app, mcp, panel=_BEGIN)
 for panel, commands in _PANELS.items():
     for command in commands:
         add_command(app, command, panel=panel)

@@ -24,7 +24,7 @@ _METRIC_HELP = (
     "How answers are scored against the targets of a data set, such as exact_match, "
     'numeric:tolerance=0.01 or {"metric": "regex", "pattern": "…"}; repeat for several. Default: not at all.'
 )
-_PRIORITY_HELP = (
+PRIORITY_HELP = (
     f"{' | '.join(words_of(run_pb2.Priority))}; default: {default_priority(is_background=False)}, "
     f"{default_priority(is_background=True)} for a data set."
 )
@@ -60,7 +60,7 @@ class OrderOptions:
         typer.Option(metavar="TIME", help="Such as 24h or 90m: the run fails after this, waiting included."),
     ] = ""
     project: Annotated[int, typer.Option(help="Number of the project that groups runs.")] = 0
-    priority: Annotated[str, typer.Option(help=_PRIORITY_HELP)] = ""
+    priority: Annotated[str, typer.Option(help=PRIORITY_HELP)] = ""
     scoring_method: Annotated[
         str, typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}")
     ] = "auto"

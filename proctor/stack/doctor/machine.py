@@ -23,7 +23,7 @@ from proctor.values.messaging import (
 )
 
 # The extras for one machine.
-_EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "hub", "stack"})
+_EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "hub", "mcp", "stack"})
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<rest>.*)")
 _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[^'"]+)['"]""")
 _INSTALL = "pip install 'proctor[stack]'"

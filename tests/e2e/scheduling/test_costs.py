@@ -11,11 +11,20 @@ import pytest_asyncio
 from proctor.client import errors as client_errors
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from tests.e2e.harness.agent import Refusal, agent
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, keyed_order, stack_harness
+from tests.harness.keyed_suite import SUITE
+from tests.harness.stack_harness import (
+    MODEL,
+    SHORT_TIMEOUTS,
+    StackHarness,
+    StackOrder,
+    keyed_order,
+    stack_harness,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -140,3 +149,17 @@ async def test_a_run_has_the_price_of_the_moment_it_was_ordered(
     after = await completed(stack, keyed_order(limit=5))
     prices = [(await stack.client.summary(run_id)).price for run_id in (before, after)]
     assert [price.input_per_million for price in prices] == [2, 3]
+
+
+async def test_an_agent_names_a_limit_of_cost_above_the_estimate(stack: StackHarness) -> None:
+    order = {"model": MODEL, "suite": SUITE}
+    whole = await stack.client.summary(await completed(stack, keyed_order()))
+    async with agent(stack) as one:
+        estimated = await one.call("estimate_run", order=order)
+        assert estimated["estimated_cost"] == pytest.approx(whole.cost)
+        with pytest.raises(Refusal, match="set max_cost, in EUR"):
+            await one.call("order_run", order=order)
+        with pytest.raises(Refusal, match="more than max_cost"):
+            await one.call("order_run", order=order, max_cost=whole.cost / 2)
+        run = await one.call("order_run", order=order, max_cost=whole.cost * 2)
+    assert (await ended(stack, run["run_id"])).order.max_cost == whole.cost * 2
