@@ -16,7 +16,8 @@ from proctor.cli.render.words import option_value
 from proctor.cli.runs.order import PRIORITY_HELP
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
-from proctor.v1 import queue_service_pb2, run_pb2
+from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import FINAL_NUMBERS
 from proctor.wire.well_known import unless_empty
@@ -120,7 +121,7 @@ class OrderTools:
         facts = run_facts(run)
         if run.state in FINAL_NUMBERS:
             return {**facts, "explanation": f"The run is {facts['state']}: it waits for nothing."}
-        queue = await self.client.queue.GetQueue(queue_service_pb2.GetQueueRequest())
+        queue = await self.client.queue.GetQueue(queue_pb2.GetQueueRequest())
         return {
             **facts,
             "explanation": words.phase(run),
