@@ -4,6 +4,7 @@ import pytest
 
 from tests.contract.deploy.rendered import egress, of_kind, pods
 from tests.contract.deploy.settings import SETTINGS
+from tests.harness.helm import EXAMPLES, Setting, render
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -76,7 +77,7 @@ def test_autoscaler_calls_the_scheduler_by_its_own_certificate() -> None:
         "tlsClientCert": "tls.crt",
         "tlsClientKey": "tls.key",
     }
-    assert of_kind("production", "TriggerAuthentication", "Certificate") == []
+    assert of_kind("argo-cd", "TriggerAuthentication", "Certificate") == []
 
 
 def test_only_workers_of_pools_with_sandboxes_may_make_pods_and_only_there() -> None:
@@ -118,3 +119,38 @@ def test_scheduler_may_patch_pods_only_where_it_marks_them() -> None:
     assert with_token == {"proctor-scheduler"}
     assert templates["proctor-scheduler"]["spec"]["serviceAccountName"] == subject["name"]
     assert subject["namespace"] == "proctor"
+
+
+def test_workers_of_a_pool_cannot_enter_sandboxes_of_another() -> None:
+    pool = {"engine": "openai", "min": 1, "sandbox": {"engine": "kubernetes"}}
+    provider = {"name": "openai", "baseUrl": "https://api.openai.com/v1"}
+    pools = [{**pool, "name": name, "provider": provider} for name in ("a", "b")]
+    made = render(Setting((EXAMPLES["trying-out"],), {"pools": pools}))
+    rights = {
+        (each["subjects"][0]["name"], each["metadata"]["namespace"], each["roleRef"]["name"])
+        for each in made
+        if each["kind"] == "RoleBinding"
+    }
+    roles = {
+        (each["metadata"]["namespace"], each["metadata"]["name"]) for each in made if each["kind"] == "Role"
+    }
+    accounts = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]["serviceAccountName"]
+        for each in made
+        if each["kind"] == "Deployment" and "-worker-" in each["metadata"]["name"]
+    }
+    names = {name: f"proctor-sandboxes-{name}" for name in ("a", "b")}
+    assert accounts == {f"proctor-worker-{name}": account for name, account in names.items()}
+    assert rights == {(account, account, account) for account in names.values()}
+    assert roles == {(account, account) for account in names.values()}
+
+
+def test_services_of_the_production_example_talk_over_tls() -> None:
+    templates = dict(pods("production"))
+    for service in ("gateway", "scheduler", "results"):
+        [container] = templates[f"proctor-{service}"]["spec"]["containers"]
+        env = {each["name"]: each.get("value", "") for each in container["env"]}
+        assert env["PROCTOR_TLS_CERTIFICATE_FILE"] == "/etc/proctor/tls/tls.crt"
+        if service != "gateway":
+            assert env["PROCTOR_NATS_URL"].startswith("tls://")
+            assert env["PROCTOR_NATS_CA_FILE"]

@@ -82,8 +82,34 @@ def test_no_pod_in_the_namespace_of_sandboxes_has_a_network_whatever_its_labels(
     named = {(each["kind"], each["metadata"]["name"]): each for each in made}
     policy, quota = named["NetworkPolicy", "proctor-sandboxes"], named["ResourceQuota", "proctor-sandboxes"]
     assert policy["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-    assert quota["metadata"]["namespace"] == policy["metadata"]["namespace"] == "proctor-sandboxes"
+    assert quota["metadata"]["namespace"] == policy["metadata"]["namespace"] == "proctor-sandboxes-code"
     assert quota["spec"]["hard"] == {"pods": "500"}
     worker = named["Deployment", "proctor-worker-code"]["spec"]["template"]["spec"]
     allowed = {"name": "PROCTOR_WORKER_SANDBOX_IMAGES", "value": "registry.example.org/tasks/,python"}
     assert allowed in worker["containers"][0]["env"]
+
+
+def test_servers_outside_of_the_release_are_reached_at_listed_addresses_alone() -> None:
+    cidrs = {"nats": ["10.0.1.0/24"], "postgres": ["10.0.2.0/24"], "objects": ["fd00::/8"]}
+    pool = {"name": "code", "engine": "openai", "min": 1, "cidrs": ["203.0.113.0/24"]}
+    provider = {"name": "openai", "baseUrl": "https://api.openai.com/v1"}
+    values = {
+        "networkPolicies": {"cidrs": {**cidrs, "apiServer": ["10.0.0.1/32"]}},
+        "objectStore": {"url": "az://bucket", "volume": {"existingClaim": ""}},
+        "metrics": {"enabled": False},
+        "keda": {"enabled": True, "deletionCosts": {"enabled": True}},
+        "pools": [{**pool, "provider": provider, "sandbox": {"engine": "kubernetes"}}],
+    }
+    policies = {
+        each["metadata"]["name"]: each["spec"]["egress"]
+        for each in render(Setting((EXAMPLES["no-keda"],), values))
+        if each["kind"] == "NetworkPolicy" and each["metadata"]["name"] != "proctor-sandboxes"
+    }
+    listed = {
+        name: {peer["ipBlock"]["cidr"] for edge in rules for peer in edge["to"] if "ipBlock" in peer}
+        for name, rules in policies.items()
+    }
+    dns = "169.254.20.10/32"
+    assert listed["proctor-worker-code"] == {dns, "10.0.1.0/24", "203.0.113.0/24", "10.0.0.1/32"}
+    assert listed["proctor-scheduler"] == {dns, "10.0.1.0/24", "10.0.2.0/24", "fd00::/8", "10.0.0.1/32"}
+    assert listed["proctor-results"] == {dns, "10.0.1.0/24", "10.0.2.0/24"}

@@ -98,13 +98,6 @@ BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
         {"postgres": {"trial": {"enabled": False}, "cluster": {"enabled": True, "synchronous": 3}}},
         "postgres.cluster.synchronous is 3: of 3 instances at most 2",
     ),
-    (
-        {
-            "sandboxes": {"namespace": "proctor"},
-            "pools": [{**REMOTE, "sandbox": {"engine": "kubernetes"}}],
-        },
-        "sandboxes.namespace is proctor, where Proctor itself is",
-    ),
     ({"pools": []}, "No pools: list at least one"),
     ({"pools": [VLLM, VLLM]}, "pools lists gpu twice"),
     ({"pools": [{**VLLM, "models": []}]}, "pool gpu has the engine vllm and no models"),
@@ -184,3 +177,12 @@ def test_kinds_that_the_cluster_lacks_are_named(values: Mapping[str, Any], sente
 
 def test_cluster_that_is_too_old_is_refused() -> None:
     assert "chart requires kubeVersion: >=1.29.0-0" in refusal({}, kubernetes="1.28.5")
+
+
+def test_sandboxes_are_never_in_the_namespace_of_the_services() -> None:
+    values = {
+        "sandboxes": {"namespacePrefix": "team"},
+        "pools": [{**REMOTE, "sandbox": {"engine": "kubernetes"}}],
+    }
+    refused = refusal(values, namespace="team-remote")
+    assert "sandboxes of pool remote would be in team-remote, where Proctor itself is" in refused

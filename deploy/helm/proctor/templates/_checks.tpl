@@ -23,7 +23,6 @@
 {{- $given := get $v.postgres.cluster.parameters "max_connections" -}}
 {{- if and $v.postgres.cluster.enabled $given (lt (int $given) $connections) }}{{ fail (printf "postgres.cluster.parameters.max_connections is %s, and this release may open %d: raise it or leave it out, or lower the replicas or the POSTGRES_, READ_ and RECORDING_CONNECTIONS in scheduler.settings and results.settings." (toString $given) $connections) }}{{ end -}}
 {{- if and $v.postgres.cluster.enabled (gt (int $v.postgres.cluster.instances) 1) (ge (int $v.postgres.cluster.synchronous) (int $v.postgres.cluster.instances)) }}{{ fail (printf "postgres.cluster.synchronous is %d: of %d instances at most %d are standbys that a commit can wait for." (int $v.postgres.cluster.synchronous) (int $v.postgres.cluster.instances) (sub (int $v.postgres.cluster.instances) 1)) }}{{ end -}}
-{{- if and (include "proctor.sandboxPools" .) (eq (include "proctor.sandboxNamespace" .) .Release.Namespace) }}{{ fail (printf "sandboxes.namespace is %s, where Proctor itself is: name another, for sandboxes alone." .Release.Namespace) }}{{ end -}}
 {{- if and $v.nats.tls.clientCertificates (not $v.tls.enabled) }}{{ fail "nats.tls.clientCertificates needs certificates: set tls.enabled." }}{{ end -}}
 {{- range include "proctor.tlsComponents" . | fromJsonArray }}
 {{- if and (not $v.tls.issuer.name) (not (get $v.tls.secrets .)) }}{{ fail (printf "tls.enabled is set and %s has no certificate: set tls.issuer.name to an issuer of cert-manager, or tls.secrets.%s to a secret with tls.crt, tls.key and ca.crt." . .) }}{{ end -}}
@@ -33,6 +32,7 @@
 {{- range $p := $v.pools }}
 {{- if hasKey $names $p.name }}{{ fail (printf "pools lists %s twice: give each pool a name of its own." $p.name) }}{{ end -}}
 {{- $_ := set $names $p.name true -}}
+{{- if and $p.sandbox (eq (include "proctor.sandboxNamespace" (dict "root" $ "pool" $p)) $.Release.Namespace) }}{{ fail (printf "The sandboxes of pool %s would be in %s, where Proctor itself is: set sandboxes.namespacePrefix." $p.name $.Release.Namespace) }}{{ end -}}
 {{- include "proctor.checkPool" (dict "pool" $p "values" $v) -}}
 {{- end }}
 {{- include "proctor.checkKinds" . -}}

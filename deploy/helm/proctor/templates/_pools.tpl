@@ -48,7 +48,7 @@ metadata:
     karpenter.sh/do-not-disrupt: "true"
     {{- include "proctor.annotations" (dict "own" $p "pools" (omit $p "min" "max" "cooldownSeconds" | toJson)) | nindent 4 }}
 spec:
-  {{- include "proctor.pod" (dict "root" $root "own" $p "account" (ternary (include "proctor.sandboxAccount" $root) (printf "%s-worker" (include "proctor.name" $root)) (hasKey $p "sandbox")) "token" (hasKey $p "sandbox")) | nindent 2 }}
+  {{- include "proctor.pod" (dict "root" $root "own" $p "account" (ternary (include "proctor.sandboxAccount" (dict "root" $root "pool" $p)) (printf "%s-worker" (include "proctor.name" $root)) (hasKey $p "sandbox")) "token" (hasKey $p "sandbox")) | nindent 2 }}
   {{- with $p.runtimeClassName }}
   runtimeClassName: {{ . }}
   {{- end }}

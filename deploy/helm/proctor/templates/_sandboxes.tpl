@@ -1,19 +1,14 @@
-{{/* Pools whose sandboxes are pods: empty where there are none. */}}
-{{- define "proctor.sandboxPools" -}}
-{{- range .Values.pools }}{{ if .sandbox }}{{ .name }} {{ end }}{{ end -}}
-{{- end }}
-
-{{- define "proctor.sandboxAccount" -}}{{ include "proctor.name" . }}-sandboxes{{- end }}
+{{/* `pool` is the entry in the values, here and below. */}}
+{{- define "proctor.sandboxAccount" -}}{{ include "proctor.name" .root }}-sandboxes-{{ .pool.name }}{{- end }}
 
 {{- define "proctor.sandboxNamespace" -}}
-{{- .Values.sandboxes.namespace | default (printf "%s-sandboxes" (include "proctor.name" .)) -}}
+{{- .root.Values.sandboxes.namespacePrefix | default (printf "%s-sandboxes" (include "proctor.name" .root)) }}-{{ .pool.name -}}
 {{- end }}
 
-{{/* `pool` is the entry in the values. */}}
 {{- define "proctor.sandboxEnv" -}}
 {{- with .pool.sandbox }}
 - {name: PROCTOR_WORKER_SANDBOX_ENGINE, value: {{ .engine }}}
-- {name: PROCTOR_WORKER_SANDBOX_NAMESPACE, value: {{ include "proctor.sandboxNamespace" $.root }}}
+- {name: PROCTOR_WORKER_SANDBOX_NAMESPACE, value: {{ include "proctor.sandboxNamespace" $ }}}
 {{- with .image }}
 - {name: PROCTOR_WORKER_SANDBOX_IMAGE, value: {{ . | quote }}}
 {{- end }}
