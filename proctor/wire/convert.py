@@ -6,6 +6,8 @@ Decision record: docs/decisions/0017-values-have-one-home.md.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import Field, dataclass, fields
+from functools import reduce
+from operator import or_
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -261,4 +263,4 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
         return hint, False
     others = tuple(each for each in get_args(hint) if each is not NoneType)
     # The union of one type is the type itself.
-    return Union.__getitem__(others), len(others) < len(get_args(hint))
+    return reduce(or_, others), len(others) < len(get_args(hint))
