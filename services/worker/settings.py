@@ -71,6 +71,9 @@ class WorkerSettings(NatsServiceSettings):
     verifier_wheels: Path | None = None
     """Folder of wheels for tests that install packages by pip, uv or pipx: a sandbox has no network.
     Tests that need more than it holds give no score."""
+    agent_programs: Path | None = None
+    """Folder with a folder for each program of agents, such as mini-swe-agent or qwen-code: its wheels, or
+    tar archives of its files. Sandboxes get programs from it; those that it lacks must be in the image."""
     rollout_max_bytes: int = Field(default=256 * 1024**2, gt=0, le=1024**3)
     """Bytes of the files that an agent leaves in its working folder. A rollout with more has no score."""
     rollout_max_files: int = Field(default=100_000, gt=0, le=1_000_000)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import secrets
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -14,6 +15,8 @@ from services.common.clock import SystemClock
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.rollouts.model_port.execute_program import ExecuteProgram
+from services.worker.rollouts.model_port.http import served_model
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.verification.execute_pytest import ExecutePytest
@@ -158,13 +161,14 @@ def committed(folder: Path) -> str:
 
 @asynccontextmanager
 async def opened_rollouts(collected: TarLimits | None = None) -> AsyncIterator[ExecuteRollout]:
-    """Rollouts in real sandboxes of processes, without a model."""
+    """Rollouts in real sandboxes of processes."""
     engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
+    programs = ExecuteProgram(served_model, lambda: secrets.token_urlsafe(32), clock)
     execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
     try:
         yield ExecuteRollout(
             verifier=VerifyRollout(execute_pytest),
-            agents=ExecuteAgent(clock),
+            agents=ExecuteAgent(clock, programs),
             slots=asyncio.Semaphore(2),
             clock=clock,
             collected=collected or TarLimits(),

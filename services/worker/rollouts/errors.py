@@ -21,6 +21,10 @@ class FilesNotCollected(SandboxError):
     """{problem} Raise PROCTOR_WORKER_ROLLOUT_MAX_FILES or PROCTOR_WORKER_ROLLOUT_MAX_BYTES of the worker."""
 
 
+class ProgramNotInstalled(SandboxError):
+    """The program {program} is not installed: {problem}. PROCTOR_WORKER_AGENT_PROGRAMS names its folder."""
+
+
 class StepNotPrepared(SandboxError):
     """The setup.sh of the step {step} failed: {output}"""
 

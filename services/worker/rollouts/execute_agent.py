@@ -46,7 +46,7 @@ class ExecuteAgent:
     async def _execute_program(self, sandbox: Sandbox, work: AgentWork, ask: AskModel) -> AgentEnd:
         assert self.programs is not None
         calls = PortCalls(ask, work.budget, work.trajectory, work.checkpoint, self.clock)
-        return await self.programs.execute(sandbox, work.rollout_spec, work.trajectory.model, calls)
+        return await self.programs.execute(sandbox, work, calls)
 
     async def _solve(self, sandbox: Sandbox, rollout_spec: RolloutSpec, trajectory: Trajectory) -> AgentEnd:
         # That of an earlier step of the task must not be executed again.

@@ -2,12 +2,12 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from proctor.values.agents.built_in import built_in
-from proctor.values.rollout import DIFF, LOG, AgentKind, RolloutSpec, RolloutTask
+from proctor.values.rollout import DIFF, LOG, AgentKind, RolloutAgent, RolloutSpec, RolloutTask
 from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import Artifacts
@@ -15,6 +15,7 @@ from services.worker.rollouts.budget import WAITS_SECONDS, Budget, Spent
 from services.worker.rollouts.errors import FilesNotCollected, StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
+from services.worker.rollouts.programs.agent_program import PLACE, AgentProgram
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of
 from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
@@ -29,6 +30,10 @@ from services.worker.verification.verify_rollout import VerifyRollout
 
 # Enough for builds in parallel, and an end for a bomb of forks.
 MAX_PROCESSES = 128
+
+
+def _of_image(_: RolloutAgent) -> None:
+    """The default of `find_program`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,8 @@ class RolloutExecution:
 class ExecuteRollout:
     """`slots` bounds the rollouts at a time. Each has one open sandbox; with several steps it has two.
 
-    `collected` bounds what is taken of an agent's working folder.
+    `collected` bounds what is taken of an agent's working folder. `find_program` blocks, and returns None
+    where the image has the program of an agent.
     """
 
     verifier: VerifyRollout
@@ -58,18 +64,22 @@ class ExecuteRollout:
     slots: asyncio.Semaphore
     clock: Clock
     collected: TarLimits = field(default_factory=TarLimits)
+    find_program: Callable[[RolloutAgent], AgentProgram | None] = _of_image
 
     async def execute(self, execution: RolloutExecution) -> RolloutResult:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
         async with self.slots:
             started = self.clock.monotonic()
             task = execution.rollout_spec.task
-            trajectory = _trajectory(execution)
+            program = await asyncio.to_thread(self.find_program, execution.rollout_spec.agent)
+            trajectory = _trajectory(execution, program)
             workspace = await asyncio.to_thread(inflated, task.workspace)
             artifacts = Artifacts(execution.sink, self.clock)
             budget = Budget(execution.rollout_spec.agent, task.limits.agent_seconds, execution.ledger)
             execution.spent.budget = budget
-            work = AgentWork(execution.rollout_spec, execution.ask, trajectory, budget, artifacts.checkpoint)
+            work = AgentWork(
+                execution.rollout_spec, execution.ask, trajectory, budget, artifacts.checkpoint, program
+            )
             rollout = _OneRollout(self, work, workspace, artifacts)
             steps: tuple[TaskStepRecord, ...] = ()
             if task.steps:
@@ -142,8 +152,13 @@ class _OneRollout:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
-        sandbox = await self.parts.verifier.execute_pytest.engine.open(_sandbox_spec(self.work.rollout_spec))
+        sandbox = await self.parts.verifier.execute_pytest.engine.open(
+            _sandbox_spec(self.work.rollout_spec, self.work.program)
+        )
         try:
+            program = self.work.program
+            if program is not None and not program.is_shown:
+                await sandbox.put(PLACE, await asyncio.to_thread(program.packed))
             task = self.work.rollout_spec.task
             await sandbox.put(task.workdir, self.workspace)
             if task.others:
@@ -226,23 +241,34 @@ class _OneRollout:
             raise
 
 
-def _trajectory(execution: RolloutExecution) -> Trajectory:
+def _trajectory(execution: RolloutExecution, program: AgentProgram | None) -> Trajectory:
     agent = execution.rollout_spec.agent
-    version = agent.version or built_in(agent.kind).version
-    return Trajectory(execution.session_id, f"proctor-{agent.kind}", execution.model, version)
+    version = program.version if program else built_in(agent.kind).version
+    name = agent.template or f"proctor-{agent.kind}"
+    return Trajectory(execution.session_id, name, execution.model, version)
 
 
-def _sandbox_spec(rollout_spec: RolloutSpec) -> SandboxSpec:
-    limits = rollout_spec.task.limits
-    own = ("/logs", SOLUTION) if rollout_spec.agent.kind is AgentKind.ORACLE else ("/logs",)
+def _sandbox_spec(rollout_spec: RolloutSpec, program: AgentProgram | None) -> SandboxSpec:
+    """A program that is put into the sandbox takes none of the task's memory."""
+    task, limits, kind = rollout_spec.task, rollout_spec.task.limits, rollout_spec.agent.kind
+    own = ["/logs", *([SOLUTION] if kind is AgentKind.ORACLE else [])]
+    memory, disk = limits.memory_bytes, limits.disk_bytes
+    shown: tuple[tuple[str, str], ...] = ()
+    if program is not None and program.is_shown:
+        shown = ((str(program.folder), PLACE),)
+    elif program is not None:
+        own.append(PLACE)
+        size = 2 * program.size_bytes
+        memory, disk = memory + size, max(disk, size)
     return SandboxSpec(
-        workdir=rollout_spec.task.workdir,
-        writable=(*rollout_spec.task.folders, *own),
-        image=rollout_spec.task.image,
-        network=Network.MODEL if rollout_spec.agent.kind is AgentKind.COMMAND else Network.NONE,
-        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
+        workdir=task.workdir,
+        writable=(*task.folders, *own),
+        image=task.image,
+        network=Network.MODEL if kind is AgentKind.COMMAND else Network.NONE,
+        limits=SandboxLimits(limits.cpus, memory, disk, MAX_PROCESSES),
         lifetime_seconds=limits.agent_seconds
         + WAITS_SECONDS
-        + (SETUP_SECONDS if rollout_spec.task.setup else 0.0)
-        + sum(step.verifier_seconds + SETUP_SECONDS for step in rollout_spec.task.steps),
+        + (SETUP_SECONDS if task.setup else 0.0)
+        + sum(step.verifier_seconds + SETUP_SECONDS for step in task.steps),
+        shown=shown,
     )

@@ -16,6 +16,7 @@ from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.nats import NatsBundles, NatsExecution
 from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.rollouts.programs.file_programs import FilePrograms
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.ports import SandboxEngine
@@ -55,6 +56,11 @@ def make_process_rollout(
         slots=asyncio.Semaphore(slots),
         clock=clock,
         collected=TarLimits(total_bytes=settings.rollout_max_bytes, members=settings.rollout_max_files),
+        find_program=FilePrograms(
+            folder=settings.agent_programs,
+            unpacked=settings.bundle_cache_dir.with_name(f"{settings.bundle_cache_dir.name}-programs"),
+            is_shown=settings.sandbox_engine == "process",
+        ).find,
     )
     files = FetchFiles(
         source=NatsBundles(connection=connection, pool=pool),

@@ -34,6 +34,8 @@ class SandboxSpec:
 
     After `lifetime_seconds` the sandbox is closed, whatever runs in it. `can_lower_limits`: the operator's
     bound lowers the limits, which no task asked for; otherwise a sandbox above it is refused.
+
+    `shown` are folders of this machine and their places inside, read-only: for the engine of processes alone.
     """
 
     workdir: str = "/work"
@@ -44,6 +46,7 @@ class SandboxSpec:
     lifetime_seconds: float = 3600.0
     labels: Mapping[str, str] = field(default_factory=dict)
     can_lower_limits: bool = False
+    shown: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

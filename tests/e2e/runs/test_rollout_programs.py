@@ -98,9 +98,11 @@ async def test_a_model_that_fails_ends_the_program_without_a_score(
     ("agent", "said"),
     [
         ({"kind": "AGENT_KIND_COMMAND"}, "give one of them"),
-        ({"kind": "AGENT_KIND_COMMAND", "template": "vi"}, "aider, claude-code, codex, gemini, opencode"),
+        ({"kind": "AGENT_KIND_COMMAND", "template": "vi"}, "aider, claude-code, codex, gemini, goose, mini"),
         ({"kind": "AGENT_KIND_COMMAND", "template": "aider", "command": ["x"]}, "give one of them"),
         ({"kind": "AGENT_KIND_SHELL", "command": ["x"]}, "belong to an agent of kind command"),
+        ({"kind": "AGENT_KIND_MINI", "version": "2"}, "belong to an agent of kind command"),
+        ({"kind": "AGENT_KIND_COMMAND", "command": ["x"], "version": "2"}, "by agent.template"),
         ({"kind": "AGENT_KIND_SHELL", "max_cost": -1.0}, "above 0"),
         ({"kind": "AGENT_KIND_SHELL", "max_cost": 1.0}, "No price is known of openai/fake"),
     ],

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from proctor.values.agents.templates import TEMPLATES, AgentTemplate, filled
 from proctor.values.rollout import RolloutSpec
 from services.common.clock import Clock
+from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import WAITS_SECONDS
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
 from services.worker.rollouts.model_port.port_calls import PortCalls
+from services.worker.rollouts.programs.agent_program import path_with_program
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.execute_shell import OUTPUT_BYTES
 from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT
 from services.worker.sandboxes.errors import CommandRefused, SandboxError
 from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, CommandResult
+from services.worker.sandboxes.sandbox import DEFAULT_PATH, Command, CommandResult
 
 PORT = 8080
 _POLL_SECONDS = 0.2
@@ -29,7 +31,9 @@ ServeModel = Callable[
 
 
 class ProgramNotStarted(SandboxError):
-    """The agent's program {program} asked its model nothing and failed ({cause}). Install it in the image."""
+    """The agent's program {program} asked its model nothing and failed ({cause}). Install it in the image, or
+    put it into the folder that PROCTOR_WORKER_AGENT_PROGRAMS of the worker names.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,13 @@ class ExecuteProgram:
     new_token: Callable[[], str]
     clock: Clock
 
-    async def execute(
-        self, sandbox: Sandbox, rollout_spec: RolloutSpec, model: str, calls: PortCalls
-    ) -> AgentEnd:
+    async def execute(self, sandbox: Sandbox, work: AgentWork, calls: PortCalls) -> AgentEnd:
         """Raises what its model raised, ProgramNotStarted, and BudgetLost."""
         token = self.new_token()
         # A task of several steps has one budget for the programs of all.
         steps_before = calls.budget.used.agent_steps
         listening = await sandbox.model_port(PORT)
-        command = _command(rollout_spec, _values(rollout_spec, model, token))
+        command = _command(work, token)
         async with self.serve(listening, token, calls.answer):
             calls.begin()
             result = await self._run(sandbox, command, calls)
@@ -104,18 +106,18 @@ def _values(rollout_spec: RolloutSpec, model: str, token: str) -> Mapping[str, s
     }
 
 
-def _command(rollout_spec: RolloutSpec, values: Mapping[str, str]) -> Command:
-    agent, task = rollout_spec.agent, rollout_spec.task
+def _command(work: AgentWork, token: str) -> Command:
+    agent, task = work.rollout_spec.agent, work.rollout_spec.task
+    values = _values(work.rollout_spec, work.trajectory.model, token)
     template = TEMPLATES[agent.template] if agent.template else AgentTemplate(agent.command)
     own = {**template.environment, **agent.environment}
+    env = {**ENVIRONMENT, **task.environment, **{name: filled(text, values) for name, text in own.items()}}
+    if work.program is not None:
+        env["PATH"] = path_with_program(env.get("PATH", DEFAULT_PATH))
     return Command(
         tuple(filled(each, values) for each in template.command),
         cwd=task.cwd,
-        env={
-            **ENVIRONMENT,
-            **task.environment,
-            **{name: filled(text, values) for name, text in own.items()},
-        },
+        env=env,
         timeout_seconds=task.limits.agent_seconds + WAITS_SECONDS,
         output_bytes=OUTPUT_BYTES,
     )

@@ -78,7 +78,7 @@ class BubblewrapEngine:
             "do": "open",
             "program": self.program,
             "writable": list(dict.fromkeys((spec.workdir, *spec.writable))),
-            "read_only": [list(pair) for pair in self.read_only],
+            "read_only": [list(pair) for pair in (*self.read_only, *spec.shown)],
             "lifetime_seconds": spec.lifetime_seconds,
             "limits": {
                 "cpus": limits.cpus,

@@ -15,6 +15,7 @@ from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.worker.engines.engine import EngineResponse
 from services.worker.engines.tool_calls import called_tools, with_call_ids
+from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import Budget
 from services.worker.rollouts.errors import ModelFailed
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram, ProgramNotStarted
@@ -175,7 +176,8 @@ async def end_of(code: int, steps_before: int) -> AgentEnd:
     task = RolloutTask("task", "Do it.", VerifierKind.REWARD_FILE)
     rollout_spec = RolloutSpec(task, RolloutAgent(AgentKind.COMMAND, command=("aider",)))
     programs = ExecuteProgram(served_model, lambda: "token", SystemClock())
-    return await programs.execute(cast("Sandbox", Stand(code)), rollout_spec, "model", calls)
+    work = AgentWork(rollout_spec, calls.ask, calls.trajectory, calls.budget)
+    return await programs.execute(cast("Sandbox", Stand(code)), work, calls)
 
 
 @pytest.mark.parametrize("steps_before", [0, 2])
