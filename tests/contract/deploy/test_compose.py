@@ -1,4 +1,4 @@
-"""Docker: images lint, and compose.yaml gives each service what it reads, without a secret in it."""
+"""Docker: images lint, and compose.yaml gives each service what it reads, with secrets that it makes."""
 
 import re
 import subprocess
@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from proctor.stack.compose_secrets import write_secrets
 from proctor.values.providers.pools_file import parse_pools
 from tests.contract.deploy.test_chart_properties import SERVICES
 
 ROOT = Path(__file__).parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+POOLS = parse_pools((ROOT / "compose.pools.yaml").read_text()).pools
 OWN = ("gateway", "scheduler", "results", "worker")
 
 
@@ -31,33 +33,123 @@ def test_image_runs_as_nobody_and_leaves_probes_to_kubernetes(name: str) -> None
     assert "HEALTHCHECK NONE" in text
 
 
-@pytest.mark.parametrize("service", OWN)
-def test_variables_are_settings_that_the_services_read(service: str) -> None:
+def known_settings(service: str) -> set[str]:
     kind = SERVICES[f"services.{service}"]
-    known = {
+    return {
         str(field.validation_alias or f"{kind.model_config['env_prefix']}{setting.upper()}")
         for setting, field in kind.model_fields.items()
     }
+
+
+@pytest.mark.parametrize("service", OWN)
+def test_variables_are_settings_that_the_services_read(service: str) -> None:
     given = {name for name in COMPOSE["services"][service]["environment"] if name.startswith("PROCTOR_")}
-    assert given <= known
+    assert given <= known_settings(service)
 
 
-def test_secrets_come_from_the_environment_file_alone() -> None:
-    asked = set()
-    for service in COMPOSE["services"].values():
-        for name, value in service.get("environment", {}).items():
-            asked.update(re.findall(r"\$\{(\w+)", str(value)))
-            if re.search(r"PASSWORD|KEY|DSN|NATS_URL", name):
-                assert "${" in value, name
-    example = (ROOT / "compose.env.example").read_text()
-    assert asked == set(re.findall(r"(?m)^(\w+)=", example))
+def mounted(service: str) -> dict[str, str]:
+    """Where a service has its volumes, by their names."""
+    pairs = (each.split(":") for each in COMPOSE["services"][service].get("volumes", ()))
+    return {source: target for source, target, *_ in pairs if not source.startswith(".")}
 
 
-def test_worker_is_of_the_pool_that_the_pools_file_has() -> None:
-    [pool] = parse_pools((ROOT / "compose.pools.yaml").read_text()).pools
-    worker = COMPOSE["services"]["worker"]["environment"]
-    assert worker["PROCTOR_WORKER_POOL"] == pool.name
-    assert f"worker-{pool.name}:" in worker["PROCTOR_NATS_URL"]
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """The volumes of the service `secrets`, after it has ended."""
+    write_secrets(tmp_path, [pool.name for pool in POOLS])
+    return tmp_path
+
+
+def exported(file: Path) -> dict[str, str]:
+    """What a shell has read from the file."""
+    command = ("sh", "-c", f". {file} && env")
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": "/bin"}).stdout
+    return dict(line.split("=", 1) for line in shown.splitlines() if line.startswith("PROCTOR_"))
+
+
+def test_nothing_has_to_be_filled_in_and_no_secret_is_written() -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    assert set(re.findall(r"\$\{(\w+)", text)) == {"PROCTOR_REGISTRY"}
+    # None: taken from the shell that calls it, where it is set there.
+    keys = {
+        name: value
+        for service in COMPOSE["services"].values()
+        for name, value in service.get("environment", {}).items()
+        if re.search(r"PASSWORD|KEY|DSN|NATS_URL", name)
+    }
+    assert keys == {
+        "PROCTOR_GATEWAY_API_KEYS": None,
+        "OPENAI_API_KEY": None,
+        "POSTGRES_PASSWORD_FILE": "/secrets/password",
+    }
+
+
+def test_secrets_go_to_volumes_that_only_their_service_mounts(made: Path) -> None:
+    volumes = mounted("secrets")
+    folders = {f"/made/{each.name}" for each in made.iterdir()}
+    assert set(volumes.values()) == folders
+    readers = [
+        (volume, name) for name in COMPOSE["services"] if name != "secrets" for volume in mounted(name)
+    ]
+    found = {volume: [name for each, name in readers if each == volume] for volume in volumes}
+    assert found.pop("secrets") == []
+    assert all(len(names) == 1 for names in found.values()), found
+    assert set(COMPOSE["volumes"]) == {*volumes, *(volume for volume, _ in readers)}
+
+
+def test_made_variables_are_settings_of_their_services(made: Path) -> None:
+    for volume, target in mounted("secrets").items():
+        file = made / Path(target).name / "env"
+        if not file.exists():
+            assert volume in ("secrets", "secrets-nats", "secrets-postgres")
+            continue
+        service = file.parent.name.partition("-")[0]
+        assert set(exported(file)) <= known_settings(service)
+
+
+def test_secrets_are_made_once_and_a_new_pool_gets_its_own(made: Path) -> None:
+    before = {file: file.read_text() for file in made.glob("*/env")}
+    write_secrets(made, [*(pool.name for pool in POOLS), "another"])
+    assert {file: file.read_text() for file in before} == before
+    passwords = [
+        line for file in made.glob("*/env") for line in file.read_text().splitlines() if "NATS" in line
+    ]
+    assert len(passwords) == len(set(passwords)) == len(POOLS) + 3
+
+
+def test_nats_reads_its_configuration_with_the_made_users(made: Path, tmp_path: Path) -> None:
+    (made / "nats").rename(tmp_path / "secrets")
+    configuration = tmp_path / "nats.conf"
+    configuration.write_text(COMPOSE["configs"]["nats"]["content"].replace("/data", str(tmp_path / "data")))
+    program = Path(sys.executable).with_name("nats-server")
+    done = subprocess.run(
+        (program, "--config", configuration, "-t"), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_worker_is_of_a_pool_that_the_pools_file_has() -> None:
+    pools = {
+        service["environment"]["PROCTOR_WORKER_POOL"]
+        for name, service in COMPOSE["services"].items()
+        if name.startswith("worker")
+    }
+    assert pools == {pool.name for pool in POOLS}
+    engines = {pool.name: pool.engine for pool in POOLS}
+    assert COMPOSE["services"]["worker-gpu"]["image"].endswith("proctor-worker-vllm:0.1.0") == (
+        engines["gpu"] == "vllm"
+    )
+
+
+def test_every_service_has_a_limit_and_starts_after_what_it_needs() -> None:
+    for name, service in COMPOSE["services"].items():
+        if name not in ("secrets", "ollama"):
+            assert service["mem_limit"], name
+            assert service["restart"] == "unless-stopped", name
+    for name in ("scheduler", "results"):
+        assert COMPOSE["services"][name]["depends_on"]["postgres"] == {"condition": "service_healthy"}
+    for name in ("postgres", "nats", "gateway"):
+        assert COMPOSE["services"][name]["healthcheck"]["test"], name
 
 
 def test_own_services_run_without_privileges_and_publish_on_loopback_only() -> None:
