@@ -18,8 +18,8 @@ from rich.text import Text
 from proctor.cli.options import AsJson
 from proctor.cli.render.terminal import Terminal, say, write_verbatim
 from proctor.cli.render.words import JsonValue
-from proctor.cli.rollouts.git_folders import export_folder
 from proctor.cli.rollouts.read_tasks import ReadTasks, TaskReaderFailed, read_tasks, show_faults
+from proctor.cli.rollouts.sources.git_folders import export_folder
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from proctor.cli.rollouts.git_folders import GitFolder, export_folder
+from proctor.cli.rollouts.sources.git_folders import export_folder
+from proctor.cli.rollouts.sources.registry import open_registry
+from proctor.cli.rollouts.sources.task_folders import is_task, task_folders
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_pb2, run_pb2
 from proctor.values.rollout import MAX_MODELS, AgentKind, RolloutAgent
@@ -22,6 +24,9 @@ M = TypeVar("M", bound=Message)
 _ROOT_KEYS = {"name", "parallel", "project_id", "max_cost", "agent", "params", "tasks"}
 _TASK_KEYS = {
     "prepared_dir",
+    "dataset",
+    "registry",
+    "mirrors",
     "git",
     "revision",
     "model",
@@ -32,8 +37,7 @@ _TASK_KEYS = {
     "image",
 }
 _KINDS = tuple(AgentKind)
-# Each makes a folder the folder of a task.
-_TASK_FILES = ("tb_meta.json", "task.toml", "task.yaml")
+_OF_DATASET = ("registry", "mirrors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +118,15 @@ def read_config(path: Path) -> RolloutsConfig:
         raise Refused(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path} is not TOML: {error}.") from error
+    return config_of(path, document)
+
+
+def config_of(path: Path, document: Mapping[str, Any]) -> RolloutsConfig:
+    """The configuration that a document is; `path` is for messages, and where its paths begin."""
     _refuse_unknown(path, document, _ROOT_KEYS)
     listed = document.get("tasks")
     if not isinstance(listed, list) or not listed:
-        raise Refused(f"{path}: tasks is missing: write [[tasks]] with prepared_dir and model.")
+        raise Refused(f"{path}: tasks is missing: write [[tasks]] with prepared_dir or dataset, and model.")
     folders = _Folders(path)
     entries = [
         entry for number, fields in enumerate(listed, 1) for entry in _entries(folders, number, fields)
@@ -137,13 +146,37 @@ def read_config(path: Path) -> RolloutsConfig:
 
 @dataclass(slots=True)
 class _Folders:
-    """The folders of entries. Equal folders of a repository are written once."""
+    """The folders of entries. Equal folders of a repository, and equal data sets, are written once."""
 
     path: Path
-    written: dict[tuple[str, str, str], GitFolder] = field(default_factory=dict)
+    written: dict[tuple[str, str, str], Sequence[tuple[Path, str]]] = field(default_factory=dict)
 
-    def of(self, location: Path, fields: Mapping[str, Any]) -> tuple[Path, str]:
-        """The folder of an entry, and its name for people where that is another. Raises Refused."""
+    def of(self, location: Path, fields: Mapping[str, Any]) -> Sequence[tuple[Path, str]]:
+        """Task folders, and the name of each for people where that is another. Raises Refused."""
+        if dataset := _text(location, fields, "dataset", ""):
+            if named := next((key for key in ("prepared_dir", "git", "revision") if key in fields), ""):
+                raise Refused(f"{location}: dataset and {named}: give one of them.")
+            return self._of_registry(location, fields, dataset)
+        if named := next((key for key in _OF_DATASET if key in fields), ""):
+            raise Refused(f"{location}: {named} is of a data set: set dataset.")
+        folder, source = self._of_folder(location, fields)
+        if is_task(folder):
+            return [(folder, source)]
+        inner = [(path, source and f"{source}/{path.name}") for path in task_folders(folder)]
+        return inner or [(folder, source)]
+
+    def _of_registry(
+        self, location: Path, fields: Mapping[str, Any], dataset: str
+    ) -> Sequence[tuple[Path, str]]:
+        registry = str(_existing(self.path, location, _text(location, fields, "registry")))
+        mirrors = _text(location, fields, "mirrors", "")
+        mirrors = mirrors and str(_existing(self.path, location, mirrors))
+        key = (registry, mirrors, dataset)
+        if key not in self.written:
+            self.written[key] = open_registry(registry, mirrors).folders(dataset, _temporary_folder())
+        return self.written[key]
+
+    def _of_folder(self, location: Path, fields: Mapping[str, Any]) -> tuple[Path, str]:
         named = _text(location, fields, "prepared_dir")
         repository = _text(location, fields, "git", "")
         revision = _text(location, fields, "revision", "")
@@ -155,28 +188,20 @@ class _Folders:
             repository = str(_existing(self.path, location, repository))
         key = (repository, revision, named)
         if key not in self.written:
-            into = Path(tempfile.mkdtemp(prefix="proctor-tasks-"))
-            atexit.register(shutil.rmtree, into, ignore_errors=True)
-            self.written[key] = export_folder(repository, revision, named, into)
-        return self.written[key].path, str(self.written[key])
+            exported = export_folder(repository, revision, named, _temporary_folder())
+            self.written[key] = [(exported.path, str(exported))]
+        return self.written[key][0]
+
+
+def _temporary_folder() -> Path:
+    """Deleted at the end of the program."""
+    into = Path(tempfile.mkdtemp(prefix="proctor-tasks-"))
+    atexit.register(shutil.rmtree, into, ignore_errors=True)
+    return into
 
 
 def _entries(folders: _Folders, number: int, fields: Any) -> Sequence[TaskEntry]:
-    """The entry, or one for each task where its folder is one of task folders."""
-    entry = _entry(folders, number, fields)
-    if _is_task(entry.folder):
-        return [entry]
-    inner = sorted(path for path in entry.folder.iterdir() if _is_task(path)) if entry.folder.is_dir() else []
-    source = entry.source and f"{entry.source}/"
-    named = [(path, source and f"{source}{path.name}") for path in inner]
-    return [replace(entry, folder=path, source=shown) for path, shown in named] or [entry]
-
-
-def _is_task(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in _TASK_FILES)
-
-
-def _entry(folders: _Folders, number: int, fields: Any) -> TaskEntry:
+    """The entry, or one for each task where its folder is one of task folders, or a data set."""
     path = folders.path
     location = Path(f"{path}, tasks {number}")
     if not isinstance(fields, dict):
@@ -186,17 +211,18 @@ def _entry(folders: _Folders, number: int, fields: Any) -> TaskEntry:
     if not isinstance(variables, dict):
         raise Refused(f"{location}: environment_variables must be a table.")
     overrides = _text(location, fields, "overrides", "")
-    folder, source = folders.of(location, fields)
-    return TaskEntry(
-        folder=folder,
-        model=_text(location, fields, "model"),
+    model = _text(location, fields, "model")
+    entry = TaskEntry(
+        folder=path,
+        model=model,
         rollouts=_count(location, fields, "rollouts", 1, minimum=1),
         keeps_own=fields.get("apply_overrides", True) is not False,
         overrides=_existing(path, location, overrides) if overrides else None,
         variables={name: str(value) for name, value in variables.items()},
         image=_text(location, fields, "image", ""),
-        source=source,
     )
+    found = folders.of(location, fields)
+    return [replace(entry, folder=folder, source=source) for folder, source in found]
 
 
 def _agent(path: Path, fields: Any) -> rollout_pb2.RolloutAgent:

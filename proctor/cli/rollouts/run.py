@@ -16,6 +16,7 @@ from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
 from proctor.cli.render.words import duration
 from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, read_config
+from proctor.cli.rollouts.dataset_options import DatasetOptions
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
 from proctor.cli.rollouts.gradable import GradeCheck, check_gradable, known_check
 from proctor.cli.rollouts.outcomes import recorded_outcomes
@@ -27,7 +28,9 @@ from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
 
 _BAR_LENGTH = 20
 
-ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Tasks, models and rollouts.")]
+ConfigArgument = Annotated[
+    Path | None, typer.Argument(metavar="[CONFIG.toml]", help="Tasks, models and rollouts.")
+]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name in the configuration.")]
 DataOption = Annotated[Path, typer.Option("--data", help="Folder of results.")]
 Verbosity = Annotated[
@@ -50,16 +53,20 @@ class StampOptions:
 
 async def run(
     session: Session,
-    config: ConfigArgument,
+    of_dataset: DatasetOptions,
+    config: ConfigArgument = None,
+    *,
     verbose: Verbosity = 0,
     data: DataOption = Path("data"),
     is_unchecked: UncheckedOption = False,
 ) -> ExitCode:
     """Order rollouts of tasks, follow them, and write a folder for each. Ctrl-C leaves them going."""
-    read = read_config(config)
+    read = of_dataset.config() if config is None else read_config(config)
+    if config is not None and of_dataset.dataset:
+        raise Refused("CONFIG.toml and --dataset: give one of them. A data set may be an entry of the file.")
     stamp = time.strftime(STAMP_FORM, time.gmtime())
-    folders = RolloutFolders(data, read.name, stamp, str(config))
-    for line in _opening_lines(config, read, folders, verbose):
+    folders = RolloutFolders(data, read.name, stamp, str(read.path))
+    for line in _opening_lines(read, folders, verbose):
         say(session.terminal.progress, line)
     groups = await _uploaded(session.client, read)
     checks: Mapping[str, GradeCheck] = {}
@@ -74,12 +81,10 @@ async def run(
     return _report(session.terminal, folders, ended)
 
 
-def _opening_lines(
-    config: Path, read: RolloutsConfig, folders: RolloutFolders, verbose: int
-) -> Iterator[str]:
+def _opening_lines(read: RolloutsConfig, folders: RolloutFolders, verbose: int) -> Iterator[str]:
     """Word for word what scripts read."""
     parallel = f"parallel={read.parallel}" if read.parallel else ""
-    yield f"[rollouts] config={config} name={read.name} tasks={read.total} {parallel}".rstrip()
+    yield f"[rollouts] config={read.path} name={read.name} tasks={read.total} {parallel}".rstrip()
     yield f"[rollouts] output={folders.folder}"
     if not verbose:
         yield "[rollouts] Running in quiet mode - use -vv for full output"

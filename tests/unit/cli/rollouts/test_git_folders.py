@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.rollouts import git_folders
 from proctor.cli.rollouts.archive import packed
 from proctor.cli.rollouts.config import read_config
-from proctor.cli.rollouts.git_folders import export_folder
+from proctor.cli.rollouts.sources import git_folders
+from proctor.cli.rollouts.sources.git_folders import export_folder
 from proctor.client.errors import Refused
 from tests.harness.rollout_tasks import committed, git, tb_meta_folder, write
 

@@ -57,13 +57,12 @@ class _Entry:
 
 def export_folder(repository: str, revision: str, inner: str, into: Path) -> GitFolder:
     """Writes a folder of the repository below `into`. Raises Refused."""
-    folder = _folder_of(repository)
-    git = _Git(folder / ".git" if (folder / ".git").exists() else folder, repository)
+    git = _git_of(repository)
     commit = git.commit(revision)
     inner = inner.strip("/").removeprefix("./")
     inner = "" if inner == "." else inner
     entries = git.entries(commit, inner)
-    name = Path(inner).name or folder.resolve().name.removesuffix(".git")
+    name = Path(inner).name or _folder_of(repository).resolve().name.removesuffix(".git")
     target = Path(tempfile.mkdtemp(dir=into)) / name
     target.mkdir()
     try:
@@ -71,6 +70,17 @@ def export_folder(repository: str, revision: str, inner: str, into: Path) -> Git
     except OSError as error:
         raise Refused(f"{repository} cannot be written: {error.strerror}.") from error
     return GitFolder(repository, commit, inner or ".", target)
+
+
+def read_file(repository: str, revision: str, path: str) -> bytes:
+    """The content of one file. Raises Refused."""
+    git = _git_of(repository)
+    return git.file(git.commit(revision), path)
+
+
+def _git_of(repository: str) -> "_Git":
+    folder = _folder_of(repository)
+    return _Git(folder / ".git" if (folder / ".git").exists() else folder, repository)
 
 
 def _folder_of(repository: str) -> Path:
@@ -100,6 +110,9 @@ class _Git:
             f"{revision or DEFAULT_REVISION}^{{commit}}",
         )
         return self._output(named, f"it has no revision {revision or DEFAULT_REVISION}").decode().strip()
+
+    def file(self, commit: str, path: str) -> bytes:
+        return self._output(("cat-file", "blob", f"{commit}:{path}"), f"it has no file {path}")
 
     def entries(self, commit: str, inner: str) -> Sequence[_Entry]:
         """Raises Refused over the limits, and for what is not a regular file."""
