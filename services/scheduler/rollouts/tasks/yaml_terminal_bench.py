@@ -11,6 +11,20 @@ from services.scheduler.rollouts.tasks.task_folder import FolderFile, TaskFolder
 
 CONFIG = "task.yaml"
 _COMPOSE = "docker-compose.yaml"
+_RUN = f"{DEFAULT_TESTS_FOLDER}/run-tests.sh"
+_PYTEST = "pytest"
+# Parsers that read one word between two lines of the output, by the name in these lines.
+_MARKED = {"swebench": "SWEBench", "sweperf": "SWE-Perf"}
+# The reward is 1 where the word is PASSED, and 0 where it is another: more words are, as of a solution that
+# prints such lines itself. Without both lines there is no reward: the tests did not come to their end.
+_REWARD_OF_MARKS = """log=$(mktemp)
+bash "$1" 2>&1 | tee "$log"
+rm -f /logs/verifier/reward.txt /logs/verifier/reward.json
+if grep -q "$2 results starts here" "$log" && grep -q "$2 results ends here" "$log"; then
+  words=$(sed -n "/$2 results starts here/,/$2 results ends here/p" "$log" | sed '1d;$d' | tr -d ' \t\r\n')
+  if [ "$words" = PASSED ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+fi
+"""
 _KEYS = (
     *("instruction", "author_name", "author_email", "difficulty", "category", "tags", "parser_name"),
     *("max_agent_timeout_sec", "max_test_timeout_sec", "run_tests_in_same_shell", "disable_asciinema"),
@@ -22,11 +36,11 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
     """`ordered_image` is that of both sandboxes. Raises TaskError."""
     config = Fields(folder.name, CONFIG, _yaml(folder, CONFIG))
     config.note_others(*_KEYS)
-    parser = config.text("parser_name", "pytest")
-    if parser != "pytest":
-        raise UnsupportedTask(
-            task=folder.name, what=f"{CONFIG}, parser_name {parser!r}", advice="Only pytest is."
-        )
+    parser = config.text("parser_name", _PYTEST)
+    if parser != _PYTEST and parser not in _MARKED:
+        names = ", ".join([_PYTEST, *_MARKED])
+        what, advice = f"{CONFIG}, parser_name {parser!r}", f"There are: {names}."
+        raise UnsupportedTask(task=folder.name, what=what, advice=advice)
     if config.flag("run_tests_in_same_shell", default=False):
         raise UnsupportedTask(
             task=folder.name,
@@ -45,11 +59,11 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
     return RolloutTask(
         task_id=folder.name,
         instruction=config.text("instruction"),
-        verifier=VerifierKind.PYTEST_SUMMARY,
+        verifier=VerifierKind.PYTEST_SUMMARY if parser == _PYTEST else VerifierKind.REWARD_FILE,
         workdir=placed.workdir,
         cwd=placed.cwd,
         tests_folder=DEFAULT_TESTS_FOLDER,
-        test_command=("bash", f"{DEFAULT_TESTS_FOLDER}/run-tests.sh"),
+        test_command=_test_command(parser),
         environment={"TEST_DIR": DEFAULT_TESTS_FOLDER, **placed.environment},
         limits=RolloutLimits(
             agent_seconds=config.number("max_agent_timeout_sec", 360.0, minimum=1),
@@ -64,6 +78,12 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
         folders=placed.folders,
         setup=placed.setup,
     )
+
+
+def _test_command(parser: str) -> tuple[str, ...]:
+    if parser == _PYTEST:
+        return ("bash", _RUN)
+    return ("bash", "-c", _REWARD_OF_MARKS, "bash", _RUN, _MARKED[parser])
 
 
 def _yaml(folder: TaskFolder, file: str) -> dict[str, object]:

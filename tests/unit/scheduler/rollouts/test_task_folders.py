@@ -248,7 +248,7 @@ def test_what_of_harbor_is_not_supported_is_refused_by_name(tmp_path: Path, conf
 @pytest.mark.parametrize(
     ("config", "says"),
     [
-        ("instruction: x\nparser_name: swebench", "swebench"),
+        ("instruction: x\nparser_name: swelancer", "swelancer"),
         ("instruction: x\nrun_tests_in_same_shell: true", "run_tests_in_same_shell"),
         ("parser_name: pytest", "instruction"),
         ("instruction: [x]", "must be a text"),
