@@ -8,6 +8,7 @@ configuration, plugin or conftest.py of theirs is read.
 import asyncio
 import io
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -54,12 +55,15 @@ def main():
     plugins = [point.load() for point in entry_points(group="pytest11")]
     class Count:
         passed = failed = 0
-        names = []
+        names, properties = [], {{}}
         def pytest_runtest_logreport(self, report):
             self.failed += report.failed
             self.passed += report.passed and report.when == "call"
             if report.when == "call" and not report.skipped:
                 self.names.append(report.nodeid.partition("::")[2])
+                for name, value in report.user_properties:
+                    if type(value) in (int, float, bool) and len(self.properties) < 100:
+                        self.properties[str(name)[:100]] = float(value)
         def pytest_collectreport(self, report):
             self.failed += report.failed
     count = Count()
@@ -76,7 +80,8 @@ def main():
     options += ["--disable-plugin-autoload", "-p", "no:cacheprovider", "--import-mode=importlib", tests]
     code = pytest.main(options, plugins=[count, *plugins])
     sys.stdout.flush()
-    os.write(reports, nonce + json.dumps([int(code), count.passed, count.failed, count.names]).encode())
+    result = [int(code), count.passed, count.failed, count.names, count.properties]
+    os.write(reports, nonce + json.dumps(result).encode())
     os._exit(0)
 main()
 """
@@ -176,11 +181,13 @@ def _verification(
     if len(reports) != 2:
         detail = f"the files ended the tests ({result.ended.value}, exit code {result.exit_code})"
         return Verification(is_passed=False, detail=detail, output=output, suspicions=suspicions)
-    code, passed, failed, names = json.loads(reports[1])
+    code, passed, failed, names, properties = json.loads(reports[1])
     if code not in _JUDGED_CODES:
         raise VerifierFailed(problem=f"pytest ended with code {code}: {output[-300:].strip()}")
     is_passed = code == 0 and passed > 0 and not failed
     ran = ran_tests(f"{request.path}::{name}" for name in names)
     if is_passed:
         suspicions = (*suspicions, *other_tests(ran, request.solved_tests))
-    return Verification(is_passed, f"{passed} passed, {failed} failed", output, suspicions, ran)
+    detail = f"{passed} passed, {failed} failed"
+    measured = {name: value for name, value in properties.items() if math.isfinite(value)}
+    return Verification(is_passed, detail, output, suspicions, ran, measured)

@@ -1,7 +1,7 @@
 """The request to run pytest: the collected files and the tests that judge them. Suspicions in both."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RanTests
@@ -40,13 +40,17 @@ class PytestRequest:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`is_passed`: every test passed, and there was at least one. `detail` is one line."""
+    """`is_passed`: every test passed, and there was at least one. `detail` is one line.
+
+    `measured` are the numbers that tests recorded by pytest's fixture `record_property`, by their names.
+    """
 
     is_passed: bool
     detail: str
     output: str = ""
     suspicions: tuple[str, ...] = ()
     ran: RanTests = field(default_factory=RanTests)
+    measured: Mapping[str, float] = field(default_factory=dict)
 
 
 def suspicions_in(tar: bytes, folder: str, workspace: bytes = b"") -> tuple[str, ...]:

@@ -33,7 +33,8 @@ class ScriptResult:
 class VerifierResult:
     """`log` is what the verifier printed, cut in its middle; `detail` is one line.
 
-    `rewards` are further numbers of a reward file, `ran` the tests as far as they are known.
+    `rewards` are further numbers of a reward file, or those that tests of rubrics recorded; `ran` are the
+    tests as far as they are known.
     """
 
     score: float

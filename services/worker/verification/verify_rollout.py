@@ -112,6 +112,7 @@ class VerifyRollout:
         results: list[ScriptResult] = []
         suspicions: set[str] = set()
         ran: list[RanTests] = []
+        measured: dict[str, float] = {}
         for rubric in task.rubrics:
             passed = 0
             for script in rubric.scripts:
@@ -135,6 +136,7 @@ class VerifyRollout:
                 results.append(ScriptResult(script, verification.is_passed, output))
                 suspicions.update(verification.suspicions)
                 ran.append(verification.ran)
+                measured |= verification.measured
             scored = RubricScore(
                 rubric.rubric_id, rubric.criterion, rubric.weight, passed, len(rubric.scripts)
             )
@@ -148,6 +150,7 @@ class VerifyRollout:
             suspicions=tuple(sorted(suspicions)),
             scripts=tuple(results),
             ran=together(ran),
+            rewards=tuple(measured.items()),
         )
 
     async def _execute(

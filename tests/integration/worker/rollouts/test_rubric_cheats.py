@@ -313,3 +313,17 @@ async def test_a_plugin_may_print_while_it_is_loaded(rollouts: ExecuteRollout) -
     tests = pack({"test_it.py": b"def test(noisy):\n    assert noisy == 1\n"})
     verification = await verifier.execute(PytestRequest(pack({}), tests, timeout_seconds=60.0))
     assert (verification.is_passed, verification.detail) == (True, "1 passed, 0 failed"), verification.output
+
+
+async def test_numbers_that_tests_record_are_metrics_of_the_rollout(
+    rollouts: ExecuteRollout, tmp_path: Path
+) -> None:
+    script = (
+        "def test_speed(record_property):\n"
+        "    record_property('speed', 12.5)\n    record_property('is_tidy', True)\n"
+        "    record_property('words', 'many')\n    record_property('never', float('nan'))\n"
+    )
+    task = folder_with(tmp_path, {"doubling.py": WRONG}, script=("tests/test_speed.py", script))
+    done = await judged(rollouts, task)
+    assert (done.result.score, dict(done.result.rewards)) == (1.0, {"speed": 12.5, "is_tidy": 1.0})
+    assert json.loads(done.record_json)["rewards"] == {"speed": 12.5, "is_tidy": 1.0}
