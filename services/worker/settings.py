@@ -1,9 +1,9 @@
 """Settings of a worker, read from environment variables."""
 
-from os import getuid
+import os
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,10 @@ from services.common.nats.streams import MAX_HEARTBEAT_SECONDS
 from services.common.shared_settings import AllowedBaseUrls, NatsServiceSettings, PoolsFilePath, settings_of
 
 DEFAULT_ACK_WAIT_SECONDS = 15.0
+
+
+def _sandbox_backend() -> Any:
+    return os.environ.get("SANDBOX_BACKEND", "").strip().lower() or "process"
 
 
 class WorkerSettings(NatsServiceSettings):
@@ -44,8 +48,11 @@ class WorkerSettings(NatsServiceSettings):
     """Time until a model that could not be loaded is tried again."""
     list_models_timeout_seconds: float = Field(default=8.0, gt=0)
     """Time limit for listing the models of the pool."""
-    sandbox_engine: Literal["process", "docker", "kubernetes", "modal"] = "process"
-    """Engine of sandboxes: `process` (bubblewrap), `docker` (or podman), `kubernetes` (pods) or `modal`."""
+    sandbox_engine: Literal["process", "docker", "kubernetes", "modal"] = Field(
+        default_factory=_sandbox_backend, validate_default=True
+    )
+    """Engine of sandboxes: `process` (bubblewrap), `docker` (or podman), `kubernetes` (pods) or `modal`.
+    Where it is not set, `SANDBOX_BACKEND` counts."""
     sandbox_socket: Path = Path("/var/run/docker.sock")
     """Socket of the container engine; podman's service usually has /run/podman/podman.sock."""
     sandbox_namespace: str = Field(
@@ -81,7 +88,7 @@ class WorkerSettings(NatsServiceSettings):
     rollout_slots: int = Field(default=0, ge=0)
     """Rollouts at a time, each with one open sandbox; 0 means four per core. Never more than the
     concurrency of the pool."""
-    bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{getuid()}"
+    bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{os.getuid()}"
     """Folder where files of tasks are kept for further rollouts. It may be emptied at any time."""
     bundle_cache_bytes: int = Field(default=2 * 1024**3, ge=0)
     """Bytes of tasks that are kept; those used last stay."""
