@@ -1,6 +1,7 @@
 """The configuration of `proctor rollouts run`: tasks, models and rollouts, as TOML."""
 
 import atexit
+import json
 import shutil
 import tempfile
 import tomllib
@@ -36,6 +37,7 @@ _TASK_KEYS = {
     "environment_variables",
     "image",
 }
+_REPO_FACTS = ("git_url", "branch", "start_commit_sha", "end_commit_sha", "subdir", "sparse_checkout")
 _KINDS = tuple(AgentKind)
 _OF_DATASET = ("registry", "mirrors")
 
@@ -59,6 +61,22 @@ class TaskEntry:
     @property
     def shown(self) -> str:
         return self.source or str(self.folder)
+
+    @property
+    def repository(self) -> dict[str, Any]:
+        """Facts of the repository that the task is about, and of the one that its folder was read from."""
+        facts: dict[str, Any] = {}
+        try:
+            about = json.loads((self.folder / "tb_meta.json").read_text(encoding="utf-8-sig")).get("repo")
+        except (OSError, ValueError, AttributeError):
+            about = None
+        if isinstance(about, dict):
+            facts |= {name: about[name] for name in _REPO_FACTS if about.get(name)}
+        if self.source:
+            place, _, path = self.source.rpartition(":")
+            repository, _, commit = place.rpartition("@")
+            facts["read_from"] = {"repository": repository, "commit": commit, "path": path}
+        return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +120,11 @@ class OrderGroup:
     models: list[str]
     rollouts: int
     entries: Sequence[TaskEntry]
+
+    def parts(self, size: int) -> "Sequence[OrderGroup]":
+        """The same as orders of at most so many models."""
+        starts = range(0, len(self.models), size)
+        return [OrderGroup(self.models[at : at + size], self.rollouts, self.entries) for at in starts]
 
     def is_of(self, entries: Sequence[TaskEntry]) -> bool:
         """Whether the entries differ from those of the group by their model only."""

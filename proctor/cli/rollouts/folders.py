@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,6 +13,10 @@ from proctor.v1 import outcome_pb2
 from proctor.wire.enums import word_of
 
 MANIFEST = "manifest.json"
+# A file in the difference: changed or new, removed, or named only.
+_CHANGED = re.compile(
+    r"^\+\+\+ b/(.+)$|^--- a/(.+)\n\+\+\+ /dev/null$|^Files a/.+ and b/(.+) differ$", re.MULTILINE
+)
 _INFO = "artifacts/repo_info.json"
 STAMP_FORM = "%Y%m%d__%H-%M-%S"
 
@@ -26,6 +31,8 @@ class OrderedRun:
     first: int
     task_dirs: list[str]
     task_ids: list[str]
+    # Facts of the repository of each task.
+    repositories: list[dict[str, Any]] = field(default_factory=list)
 
     def number(self, task: int, rollout: int) -> int:
         return self.first + task * self.rollouts + rollout
@@ -117,6 +124,7 @@ class RolloutFolders:
             "rollout": outcome.outcome.rollout,
             "score": None if is_failed else outcome.scores.get("reward"),
             "problem": outcome.outcome.failure.message if is_failed else "",
+            "ended": _record_of(outcome).get("ended", ""),
             "suspicions": _record_of(outcome).get("suspicions", []),
         }
         self.results[number] = result
@@ -165,8 +173,15 @@ def _files(
     yield "evaluation_results.json", _json(evaluation)
     yield "scoring_results.md", _scoring(rollout_id, run, task, evaluation)
     yield "artifacts/diff.patch", record.get("diff", "")
-    yield "artifacts/notes.md", answer.text
-    info = {"task_dir": run.task_dirs[task], "model": run.model, "proctor_run_id": run.run_id}
+    yield "artifacts/notes.md", record.get("agent_notes") or answer.text
+    info = {
+        "task_dir": run.task_dirs[task],
+        "model": run.model,
+        "proctor_run_id": run.run_id,
+        **(run.repositories[task] if run.repositories else {}),
+        "changed_files": _changed(record.get("diff", "")),
+        "diff_lines": len(record.get("diff", "").splitlines()),
+    }
     yield _INFO, _json(info)
     if record:
         yield "artifacts/trajectory.json", _json(record["trajectory"])
@@ -174,6 +189,11 @@ def _files(
     if failure.message:
         log = f"{word_of(outcome_pb2.FailureClass, failure.failure_class)}: {failure.message}\n"
     yield "logs/eval.log", log
+
+
+def _changed(diff: str) -> list[str]:
+    """Paths in the working folder, as the diff names them."""
+    return sorted(dict.fromkeys(match[1] or match[2] or match[3] for match in _CHANGED.finditer(diff)))
 
 
 def _record_of(outcome: outcome_pb2.RecordedOutcome) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from services.worker.rollouts.errors import FilesNotCollected, StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.programs.agent_program import PLACE, AgentProgram
-from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of
+from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of, notes_of
 from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
@@ -94,6 +94,7 @@ class ExecuteRollout:
                 result=result,
                 trajectory=trajectory,
                 diff=rollout.diff,
+                agent_notes=rollout.agent_notes,
                 seconds=seconds,
                 budget=budget.facts,
                 artifacts=artifacts.facts,
@@ -112,6 +113,7 @@ class _OneRollout:
     workspace: bytes
     artifacts: Artifacts
     diff: str = ""
+    agent_notes: str = ""
 
     async def at_once(self) -> tuple[AgentEnd, VerifierResult]:
         """The agent's sandbox is closed before the tests begin."""
@@ -229,6 +231,7 @@ class _OneRollout:
         await self.artifacts.store_files(files)
         workdir = self.work.rollout_spec.task.workdir
         self.diff = await asyncio.to_thread(diff_of, self.workspace, files, workdir)
+        self.agent_notes = await asyncio.to_thread(notes_of, self.workspace, files, workdir)
         await self.artifacts.store(DIFF, self.diff.encode("utf-8", "replace"))
 
     async def _judged(self, task: RolloutTask, files: bytes, problem: str) -> VerifierResult:

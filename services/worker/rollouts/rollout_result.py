@@ -14,6 +14,9 @@ from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.verifier_result import VerifierResult
 
 _MAX_DIFF_CHARACTERS, _MAX_LOG_CHARACTERS, _MAX_TRAJECTORY_CHARACTERS = 150_000, 100_000, 500_000
+_MAX_NOTES_CHARACTERS = 50_000
+# Where an agent leaves notes on its work, in the working folder; the first that it wrote counts.
+_NOTES = ("artifacts/notes.md", "notes.md", "repo/notes.md")
 # Steps in the middle of a trajectory that is too long lose all but this much.
 _SHORT_STEP, _MAX_CUT_MESSAGE_CHARACTERS = 1000, 200
 # A difference of larger files takes seconds and is not read.
@@ -67,6 +70,8 @@ class RolloutResult:
     steps: tuple[TaskStepRecord, ...] = ()
     # What of the task's folder has no effect, or failed, in sentences.
     notes: tuple[str, ...] = ()
+    # The file of notes that the agent wrote, in the working folder; empty for none.
+    agent_notes: str = ""
     # The usage of executions that ended without an outcome.
     earlier_usage: TokenUsage = field(default_factory=TokenUsage)
 
@@ -95,6 +100,7 @@ class RolloutResult:
             "tests": {"count": result.ran.count, "names": list(result.ran.names)},
             "suspicions": list(result.suspicions),
             "notes": list(self.notes),
+            "agent_notes": cut(self.agent_notes, _MAX_NOTES_CHARACTERS),
             "verifier_log": cut(result.log, _MAX_LOG_CHARACTERS),
             "diff": cut(self.diff, _MAX_DIFF_CHARACTERS),
             "trajectory": _short(self.trajectory.as_json()),
@@ -167,6 +173,13 @@ def diff_of(before: bytes, after: bytes, folder: str) -> str:
     if left_out:
         parts.append(f"Files that differ too, and are left out of {_MAX_LINES:,} lines: {left_out}\n")
     return "".join(parts)
+
+
+def notes_of(before: bytes, after: bytes, folder: str) -> str:
+    """The notes that the agent wrote; empty where it wrote none."""
+    own, left = _texts(before, folder), _texts(after, folder)
+    written = (left[name] for name in _NOTES if name in left and left[name] != own.get(name))
+    return next(written, b"").decode("utf-8", "replace")
 
 
 def _texts(tar: bytes, folder: str) -> dict[str, bytes]:

@@ -24,7 +24,7 @@ STEPS = [{"source": "user"}, {"source": "agent", "metrics": {}, "tool_calls": [{
 
 def written(folder: Path) -> tuple[RolloutFolders, Path]:
     folders = RolloutFolders(folder, "mine", "20260101__00-00-00", {"name": "mine"})
-    run = OrderedRun("run", "openai/x", 1, 1, ["tasks/a"], ["a"])
+    run = OrderedRun("run", "openai/x", 1, 1, ["tasks/a"], ["a"], [{"git_url": "", "branch": "main"}])
     folders.runs.append(run)
     record = {
         "ended": "submitted",
@@ -35,7 +35,8 @@ def written(folder: Path) -> tuple[RolloutFolders, Path]:
         "rewards": {"speed": 2.0},
         "suspicions": [],
         "verifier_log": "log",
-        "diff": "-a\n+b\n",
+        "diff": "--- a/x.py\n+++ b/x.py\n-a\n+b\n--- a/old.py\n+++ /dev/null\nFiles a/z and b/z differ\n",
+        "agent_notes": "I mended it.\n",
         "trajectory": {"steps": STEPS},
     }
     outcome = outcome_pb2.RecordedOutcome(doc_id=0, scores={"reward": 0.5})
@@ -76,11 +77,18 @@ def test_an_evaluation_has_the_fields_that_scripts_read(tmp_path: Path) -> None:
     evaluation = json.loads((run / "evaluation_results.json").read_text())
     assert evaluation["evaluation"] == {"rubrics": {"right": RUBRIC}, "total_score": 0.5, "max_score": 1.0}
     assert (evaluation["task_id"], evaluation["run_id"], evaluation["total_score"]) == ("a", run.name, 0.5)
-    assert (evaluation["test_results"], evaluation["diff_lines"]) == (TESTS, 2)
+    assert (evaluation["test_results"], evaluation["diff_lines"]) == (TESTS, 7)
     assert evaluation["custom_metrics"] == {"speed": 2.0}
     metrics = evaluation["agent_metrics"]
     assert (metrics["tokens_total"], metrics["tokens_events"], metrics["tool_calls_total"]) == (15, 1, 1)
     assert metrics.keys() >= {"tool_calls_codex_log", "tool_calls_sessions"}
+
+
+def test_notes_are_the_agents_and_the_info_is_that_of_the_repository(tmp_path: Path) -> None:
+    _, run = written(tmp_path)
+    assert (run / "artifacts" / "notes.md").read_text() == "I mended it.\n"
+    info = json.loads((run / "artifacts" / "repo_info.json").read_text())
+    assert (info["branch"], info["changed_files"], info["diff_lines"]) == ("main", ["old.py", "x.py", "z"], 7)
 
 
 def test_the_scoring_results_have_their_headings(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, diff_of
+from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, diff_of, notes_of
 from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.tar_files import pack
 from services.worker.verification.verifier_result import VerifierResult
@@ -63,6 +63,14 @@ def test_a_difference_shows_changed_new_and_removed_files() -> None:
     assert "--- a/removed\n+++ /dev/null\n" in diff
     assert "Files a/binary and b/binary differ\n" in diff
     assert "same" not in diff
+
+
+def test_notes_are_those_that_the_agent_wrote() -> None:
+    before = pack({"notes.md": b"of the task", "repo/notes.md": b"too"})
+    assert notes_of(before, before, "/app") == ""
+    left = pack({"notes.md": b"of the task", "repo/notes.md": b"mine \xff"})
+    assert notes_of(before, left, "/app") == "mine \ufffd"
+    assert notes_of(before, pack({"artifacts/notes.md": b"a", "notes.md": b"b"}), "/app") == "a"
 
 
 @pytest.mark.timeout(60)
