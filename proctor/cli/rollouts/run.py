@@ -3,9 +3,9 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,19 +14,22 @@ import typer
 from proctor.cli.gateway import Session, print_page
 from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
 from proctor.cli.render.words import duration
+from proctor.cli.results.figures import figures_so_far
 from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, read_config
 from proctor.cli.rollouts.dataset_options import DatasetOptions
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
 from proctor.cli.rollouts.gradable import GradeCheck, check_gradable, known_check
 from proctor.cli.rollouts.outcomes import recorded_outcomes
-from proctor.cli.rollouts.summary import show_summary
+from proctor.cli.rollouts.summary import show_evaluation, show_summary
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
 
 _BAR_LENGTH = 20
+_QUEUE_FULL = "QUEUE_FULL"
+DEFAULT_DATA = Path("data")
 
 ConfigArgument = Annotated[
     Path | None, typer.Argument(metavar="[CONFIG.toml]", help="Tasks, models and rollouts.")
@@ -57,7 +60,7 @@ async def run(
     config: ConfigArgument = None,
     *,
     verbose: Verbosity = 0,
-    data: DataOption = Path("data"),
+    data: DataOption = DEFAULT_DATA,
     is_unchecked: UncheckedOption = False,
 ) -> ExitCode:
     """Order rollouts of tasks, follow them, and write a folder for each. Ctrl-C leaves them going."""
@@ -73,12 +76,12 @@ async def run(
     if read.agent.kind not in _WITHOUT_MODEL:
         known = _known_checks(session.client, groups) if is_unchecked else _check(session, read, groups)
         checks = await known
-    for order_id in await _order(session.client, read, groups, checks, folders):
-        print_page(session, f"rollouts/{order_id}")
     folders.save_configuration(read.document)
-    folders.save()
-    ended = await _follow(session, folders, verbose)
-    return _report(session.terminal, folders, ended)
+    runs = Ordering(session, read, checks, folders).runs(groups)
+    ended = await _follow(session, folders, verbose, runs, read.total)
+    code = _report(session.terminal, folders, ended)
+    show_summary(session.terminal, folders)
+    return code
 
 
 def _opening_lines(read: RolloutsConfig, folders: RolloutFolders, verbose: int) -> Iterator[str]:
@@ -96,18 +99,22 @@ async def evaluate(
     name: NameArgument,
     which: StampOptions,
     verbose: Verbosity = 0,
-    data: DataOption = Path("data"),
+    data: DataOption = DEFAULT_DATA,
 ) -> ExitCode:
     """Fetch the results of rollouts again, such as after a Ctrl-C or a retry, and follow those that go on."""
     folders = load_folders(data, name, which.rollout)
-    return _report(session.terminal, folders, await _follow(session, folders, verbose))
+    ended = await _follow(session, folders, verbose, _ordered_before(folders), folders.total)
+    code = _report(session.terminal, folders, ended)
+    summaries = [await figures_so_far(session.client, ordered.run_id) for ordered in folders.runs]
+    show_evaluation(session.terminal, folders, summaries)
+    return code
 
 
 def summarize(
     name: NameArgument,
     is_latest: Annotated[bool, typer.Option("--latest", help="The latest; the default.")] = False,  # noqa: ARG001  # the default
     rollout: Annotated[str, typer.Option(metavar="STAMP", help="Rollouts with this time stamp.")] = "",
-    data: DataOption = Path("data"),
+    data: DataOption = DEFAULT_DATA,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Sum up rollouts from their folders: passes, scores and failures of each task and model."""
@@ -177,40 +184,86 @@ def _folders(group: OrderGroup) -> Sequence[Path]:
     return [entry.folder for entry in group.entries]
 
 
-async def _order(
-    client: ProctorClient,
-    config: RolloutsConfig,
-    groups: Sequence[tuple[OrderGroup, str]],
-    checks: Mapping[str, GradeCheck],
-    folders: RolloutFolders,
-) -> Sequence[str]:
-    """The ids of the orders."""
-    space = str(uuid.uuid4())
-    order_ids: list[str] = []
-    first = 0
-    for group, digest in groups:
-        order = order_of(config, group, digest, space)
-        if digest in checks:
-            for task_id, tests in checks[digest].solved_tests.items():
-                order.solved_tests[task_id].CopyFrom(tests)
-        ordered = await client.rollouts.SubmitRollouts(order)
-        order_ids.append(ordered.order_id)
+@dataclass(slots=True)
+class Ordering:
+    """Submits the orders of a configuration one after the other, and waits where the queue is full."""
+
+    session: Session
+    config: RolloutsConfig
+    checks: Mapping[str, GradeCheck]
+    folders: RolloutFolders
+    space: str = field(default_factory=lambda: str(uuid.uuid4()))
+    pause_seconds: float = 5.0
+    has_waited: bool = False
+
+    async def runs(self, groups: Sequence[tuple[OrderGroup, str]]) -> AsyncIterator[OrderedRun]:
+        """The runs as they are ordered."""
+        for group, digest in groups:
+            async for ordered_group, ordered in self._submitted(group, digest):
+                print_page(self.session, f"rollouts/{ordered.order_id}")
+                for run in self._added(ordered_group, ordered):
+                    yield run
+                self.folders.save()
+
+    async def _submitted(
+        self, group: OrderGroup, digest: str
+    ) -> AsyncIterator[tuple[OrderGroup, rollout_service_pb2.SubmitRolloutsResponse]]:
+        """The order, or several where the queue takes no order of so many runs."""
+        waiting = [group]
+        while waiting:
+            order = order_of(self.config, waiting[0], digest, self.space)
+            if digest in self.checks:
+                for task_id, tests in self.checks[digest].solved_tests.items():
+                    order.solved_tests[task_id].CopyFrom(tests)
+            try:
+                yield waiting[0], await self.session.client.rollouts.SubmitRollouts(order)
+            except Refused as refused:
+                if refused.reason != _QUEUE_FULL:
+                    raise
+                limit = int(refused.facts.get("limit", "1"))
+                # Half of what may wait: else the queue would have to be empty each time.
+                waiting[:1] = waiting[0].parts(max(1, limit // 2))
+                if not self.has_waited:
+                    line = f"[rollouts] {limit} of your runs wait already; the rest follows"
+                    say(self.session.terminal.progress, line)
+                self.has_waited = True
+                await asyncio.sleep(self.pause_seconds)
+            else:
+                waiting.pop(0)
+
+    def _added(
+        self, group: OrderGroup, ordered: rollout_service_pb2.SubmitRolloutsResponse
+    ) -> Iterator[OrderedRun]:
         task_dirs = [entry.shown for entry in group.entries]
+        repositories = [entry.repository for entry in group.entries]
         for run in ordered.runs:
             known = OrderedRun(
-                run.run_id, run.order.model, order.rollouts, first, task_dirs, list(ordered.task_ids)
+                run_id=run.run_id,
+                model=run.order.model,
+                rollouts=group.rollouts,
+                first=self.folders.total,
+                task_dirs=task_dirs,
+                task_ids=list(ordered.task_ids),
+                repositories=repositories,
             )
-            folders.runs.append(known)
-            first += order.rollouts * len(group.entries)
-    return order_ids
+            self.folders.runs.append(known)
+            yield known
 
 
-async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> list[run_pb2.Run]:
+async def _ordered_before(folders: RolloutFolders) -> AsyncIterator[OrderedRun]:
+    for ordered in folders.runs:
+        yield ordered
+
+
+async def _follow(
+    session: Session, folders: RolloutFolders, verbose: int, runs: AsyncIterator[OrderedRun], total: int
+) -> list[run_pb2.Run]:
+    """The runs at their end. `runs` may come while others go on; `total` counts the rollouts of all."""
     terminal, client = session.terminal, session.client
     known, began = len(folders.results), time.monotonic()
 
     def shown() -> str:
-        return waiting(len(folders.results), folders.total, known, time.monotonic() - began)
+        return waiting(len(folders.results), total, known, time.monotonic() - began)
 
     with _spinner(terminal, shown(), verbose) as spin:
 
@@ -226,7 +279,35 @@ async def _follow(session: Session, folders: RolloutFolders, verbose: int) -> li
             spin(shown())
             return run
 
-        return list(await asyncio.gather(*(follow(ordered) for ordered in folders.runs)))
+        following: list[asyncio.Task[run_pb2.Run]] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                following.extend(
+                    [group.create_task(follow(ordered), name="follow a run") async for ordered in runs]
+                )
+        except ExceptionGroup as failures:
+            _say_how_to_go_on(terminal, folders, total)
+            # Mostly all fail for one reason.
+            raise failures.exceptions[0] from None
+        except asyncio.CancelledError:
+            _say_how_to_go_on(terminal, folders, total)
+            raise
+        return [task.result() for task in following]
+
+
+def _say_how_to_go_on(terminal: Terminal, folders: RolloutFolders, total: int) -> None:
+    """After a Ctrl-C."""
+    if not folders.runs:
+        return
+    following = f"`{how_to_go_on(folders)}` follows them; `proctor cancel RUN` ends one."
+    say(terminal.err, f"The runs go on. {following}")
+    if folders.total < total:
+        say(terminal.err, f"{total - folders.total} of {total} rollouts were not ordered.")
+
+
+def how_to_go_on(folders: RolloutFolders) -> str:
+    elsewhere = "" if folders.root == DEFAULT_DATA else f" --data {folders.root}"
+    return f"proctor rollouts eval {folders.name} --rollout {folders.stamp}{elsewhere}"
 
 
 @contextmanager
@@ -292,5 +373,4 @@ def _report(terminal: Terminal, folders: RolloutFolders, ended: Sequence[run_pb2
         say(terminal.err, f"The run {run.run_id} of {run.order.model} did not complete: {why}", style="red")
     if not failed and len(folders.results) == folders.total:
         say(terminal.progress, f"✓ All {folders.total} tasks completed!")
-    show_summary(terminal, folders)
     return ExitCode.FAILED if failed else ExitCode.OK

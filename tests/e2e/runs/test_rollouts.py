@@ -292,6 +292,7 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     before = manifest_file.read_bytes()
     again = await run("rollouts", "eval", "shown", "--latest", "--data", data)
     assert (again.code, manifest_file.read_bytes()) == (0, before)
+    assert ("ended: submitted 4" in again.out, "pass^2" in again.out) == (True, True), again.out
     summed = await run("rollouts", "summarize", "shown", "--latest", "--data", data, "--json")
     tasks = [(row["model"], row["answered"], row["passed"]) for row in summed.document["tasks"]]
     assert tasks == [("openai/fake", 2, 2), ("openai/fake", 2, 0), ("openai/other", 1, 0)]
