@@ -14,7 +14,6 @@ import typer
 from proctor.cli.gateway import Session, print_page
 from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
 from proctor.cli.render.words import duration
-from proctor.cli.results.figures import figures_so_far
 from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, read_config
 from proctor.cli.rollouts.dataset_options import DatasetOptions
@@ -22,10 +21,10 @@ from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders,
 from proctor.cli.rollouts.gradable import GradeCheck, check_gradable, known_check
 from proctor.cli.rollouts.outcomes import recorded_outcomes
 from proctor.cli.rollouts.summary import show_evaluation, show_summary
-from proctor.client.errors import Refused
+from proctor.client.errors import NotFound, Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
-from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
+from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2, summary_pb2
 
 _BAR_LENGTH = 20
 _QUEUE_FULL = "QUEUE_FULL"
@@ -105,9 +104,17 @@ async def evaluate(
     folders = load_folders(data, name, which.rollout)
     ended = await _follow(session, folders, verbose, _ordered_before(folders), folders.total)
     code = _report(session.terminal, folders, ended)
-    summaries = [await figures_so_far(session.client, ordered.run_id) for ordered in folders.runs]
+    summaries = [await _figures_so_far(session.client, ordered.run_id) for ordered in folders.runs]
     show_evaluation(session.terminal, folders, summaries)
     return code
+
+
+async def _figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunSummary:
+    """Empty for a run that has not been planned, or ended before."""
+    try:
+        return await client.summary(run_id)
+    except NotFound:
+        return summary_pb2.RunSummary(run_id=run_id, is_partial=True)
 
 
 def summarize(
