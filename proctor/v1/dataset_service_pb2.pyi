@@ -409,7 +409,7 @@ class ListDatasetsResponse(_message.Message):
     next_page_token: _builtins.str
     """Empty on the last page."""
     total: _builtins.int
-    """Number of data sets over all pages."""
+    """Number of data sets over all pages; 1001 where there are more than 1,000."""
     @_builtins.property
     def datasets(self) -> _containers.RepeatedCompositeFieldContainer[Global___Dataset]:
         """Data sets, newest first."""

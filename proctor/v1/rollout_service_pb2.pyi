@@ -518,7 +518,7 @@ class ListRolloutsOrdersResponse(_message.Message):
     next_page_token: _builtins.str
     """Empty on the last page."""
     total: _builtins.int
-    """Number of matching orders over all pages, as it was at the first of them."""
+    """Number of matching orders over all pages, as it was at the first of them; 1001 where there are more than 1,000."""
     @_builtins.property
     def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___RolloutsOrder]:
         """Orders, newest first."""

@@ -294,7 +294,7 @@ class ListRunsResponse(_message.Message):
     next_page_token: _builtins.str
     """Empty on the last page."""
     total: _builtins.int
-    """Number of matching runs over all pages."""
+    """Number of matching runs over all pages; 1001 where there are more than 1,000."""
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
         """Newest first; without progress per task, the environment, and the order's tasks, params, line_models and options of metrics."""

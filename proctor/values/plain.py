@@ -1,4 +1,4 @@
-"""Values as plain data for JSON, and back by the types of their fields; and texts of lines and of tables."""
+"""Values as plain data for JSON, and back by the types of their fields; texts of lines, tables and totals."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,6 +15,8 @@ Json = dict[str, Any]
 INT32_MAX = 2**31 - 1
 # Lists and objects within each other. How deep Python itself follows them differs between its versions.
 MAX_LEVELS = 100
+# Lists are counted to this: a count reads every row that matches.
+MAX_COUNTED = 1000
 
 # Next line, line separator and paragraph separator: within JSON they occur only in strings.
 _ESCAPES = {text.encode(): f"\\u{ord(text):04x}".encode() for text in "\x85\u2028\u2029"}
@@ -99,3 +101,13 @@ def csv_safe(text: str) -> str:
     """
     is_formula = text.startswith(_FORMULA_BEGINS) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
+
+
+def is_counted(total: int) -> bool:
+    """Whether the total of a list is the number itself, and not one above the bound, where there are more."""
+    return total <= MAX_COUNTED
+
+
+def total_text(total: int) -> str:
+    """The number, or `more than 1,000`."""
+    return f"{total:,}" if is_counted(total) else f"more than {MAX_COUNTED:,}"

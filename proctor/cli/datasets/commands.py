@@ -19,6 +19,7 @@ from proctor.cli.render.words import document, option_value
 from proctor.client.errors import NotFound
 from proctor.exit_codes import ExitCode
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.values.plain import total_text
 from proctor.wire.enums import word_of
 
 DatasetIdArgument = Annotated[
@@ -119,7 +120,8 @@ def print_datasets(console: Console, found: dataset_pb2.ListDatasetsResponse) ->
     columns = (name, *numbers("rows, targets"), Column("size, by"), Column("uploaded (UTC)", "whole"))
     console.print(table(console, columns, map(_cells, found.datasets)))
     if found.next_page_token:
-        more = f"{len(found.datasets)} of {found.total:,}. The next page: --page {found.next_page_token}"
+        shown = f"{len(found.datasets)} of {total_text(found.total)}"
+        more = f"{shown}. The next page: --page {found.next_page_token}"
         say(console, more, style="dim")
 
 

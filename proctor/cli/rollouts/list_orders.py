@@ -14,6 +14,7 @@ from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, 
 from proctor.cli.render.terminal import say
 from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
 from proctor.values.names.suite_name import versioned_name
+from proctor.values.plain import total_text
 from proctor.wire.enums import word_of
 
 
@@ -56,7 +57,7 @@ def print_orders(console: Console, found: rollout_service_pb2.ListRolloutsOrders
     cells = [line for order in found.orders for line in (_order(order), *map(_run, order.runs))]
     console.print(table(console, columns, cells))
     if found.next_page_token:
-        more = f"{found.total} in all; the next page: --page {found.next_page_token}"
+        more = f"{total_text(found.total)} in all; the next page: --page {found.next_page_token}"
         say(console, more, style="dim")
 
 

@@ -17,6 +17,7 @@ from proctor.cli.suites.commands import refuse_unknown_benchmark
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.plain import total_text
 from proctor.values.run import STATE_WORDS
 
 
@@ -112,7 +113,7 @@ def print_runs(console: Console, found: scheduler_pb2.ListRunsResponse) -> None:
     columns = (model, *texts("benchmark, project", "created (UTC)", "state, took"))
     console.print(table(console, columns, map(_cells, found.runs)))
     if found.next_page_token:
-        more = f"{found.total} in all; the next page: --page {found.next_page_token}"
+        more = f"{total_text(found.total)} in all; the next page: --page {found.next_page_token}"
         say(console, more, style="dim")
 
 

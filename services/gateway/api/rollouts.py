@@ -237,7 +237,7 @@ class RolloutsOrderShown(BaseModel):
 
 class RolloutsOrderPage(BaseModel):
     results: list[RolloutsOrderShown]
-    total: int = Field(description="Orders over all pages")
+    total: int = Field(description="Orders over all pages; 1001 where there are more than 1,000")
     next_cursor: str | None
 
 

@@ -32,6 +32,7 @@ _FILTERS: tuple[Callable[..., str], ...] = (
     text.stamp,
     text.tick,
     text.time_range,
+    text.total,
 )
 
 

@@ -11,6 +11,7 @@ from json import dumps
 from markupsafe import Markup, escape
 
 from proctor.values.metrics.names import unit_of
+from proctor.values.plain import MAX_COUNTED, is_counted
 from proctor.values.run import is_telling_range
 
 # Bodies of the OpenAI protocol have seconds since 1970.
@@ -34,6 +35,11 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{0,18}\.?[0-9]{1,18}")
 def count(number: float | None) -> str:
     """A count with thin spaces between thousands; a dash for none."""
     return _DASH if number is None else signless(f"{number:,.0f}".replace(",", _THIN_SPACE))
+
+
+def total(number: int) -> str:
+    """A count of a list, which may be `more than 1 000`."""
+    return count(number) if is_counted(number) else f"more than {count(MAX_COUNTED)}"
 
 
 def days(number: int) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import asyncpg
 
 from proctor.values.names.suite_name import versioned_name
+from proctor.values.plain import MAX_COUNTED
 from proctor.values.rollout import RolloutAgent
 from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
@@ -96,7 +97,8 @@ class PostgresRolloutsOrders:
                 before_order_id=start.order_id,
                 limit=size,
             )
-            total = after.total if after else await transaction.fetchval("count_rollouts_orders", **filters)
+            counting = {**filters, "most": MAX_COUNTED + 1}
+            total = after.total if after else await transaction.fetchval("count_rollouts_orders", **counting)
             return OrderPage([_order(row) for row in rows], total)
 
         return await self._session.run(page)

@@ -37,14 +37,18 @@ WHERE (:suite::text IS NULL OR suite = :suite)
 ORDER BY created_at DESC, order_id DESC
 LIMIT :limit;
 
--- name: count_rollouts_orders: Count the orders of all pages
+-- name: count_rollouts_orders: Count the orders of all pages, to a bound
 SELECT count(*)
-FROM rollouts_orders
-WHERE (:suite::text IS NULL OR suite = :suite)
-    AND (:suite_version::integer IS NULL OR suite_version = :suite_version)
-    AND (:model::text IS NULL OR :model = ANY (models))
-    AND (:project_id::bigint IS NULL OR project_id = :project_id)
-    AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND (:state::text IS NULL OR state = :state));
+FROM (
+    SELECT
+    FROM rollouts_orders
+    WHERE (:suite::text IS NULL OR suite = :suite)
+        AND (:suite_version::integer IS NULL OR suite_version = :suite_version)
+        AND (:model::text IS NULL OR :model = ANY (models))
+        AND (:project_id::bigint IS NULL OR project_id = :project_id)
+        AND EXISTS (SELECT FROM runs WHERE run_id = ANY (run_ids) AND (:state::text IS NULL OR state = :state))
+    LIMIT :most
+) AS counted;
 
 -- name: list_runs_of_orders: Return the runs that are left of some
 SELECT * FROM run_rows WHERE run_id = ANY (:run_ids);

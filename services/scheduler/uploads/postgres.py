@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
+from proctor.values.plain import MAX_COUNTED
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.changes.postgres import record_change
 from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
@@ -121,7 +122,8 @@ class PostgresDatasets:
                 "list_datasets", before_uploaded_at=uploaded_at, before_dataset_id=dataset_id, limit=size
             )
             # The count of the first page goes on in the cursor: it is not made for each page.
-            total = after.total if after else await transaction.fetchval("count_datasets")
+            most = MAX_COUNTED + 1
+            total = after.total if after else await transaction.fetchval("count_datasets", most=most)
             datasets = tuple(dataset_from_row(row) for row in rows)
             if len(datasets) < size:
                 return DatasetPage(datasets, total, None)

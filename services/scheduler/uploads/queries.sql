@@ -36,8 +36,8 @@ WHERE (uploaded_at, dataset_id) < (:before_uploaded_at, :before_dataset_id)
 ORDER BY uploaded_at DESC, dataset_id DESC
 LIMIT :limit;
 
--- name: count_datasets: Count all data sets, for the first page
-SELECT count(*) FROM datasets;
+-- name: count_datasets: Count all data sets, for the first page, to a bound
+SELECT count(*) FROM (SELECT FROM datasets LIMIT :most) AS counted;
 
 -- name: lock_dataset_to_delete: Lock a data set, so that no run over it is added meanwhile
 SELECT dataset_id FROM datasets WHERE dataset_id = :dataset_id FOR UPDATE;

@@ -98,7 +98,7 @@ class DatasetRunListed(DatasetRunIdentity):
 
 class DatasetRunPage(BaseModel):
     benchmarks: list[DatasetRunListed]
-    total: int = Field(description="Over all pages")
+    total: int = Field(description="Over all pages; 1001 where there are more than 1,000")
     next_cursor: str | None
 
 

@@ -72,7 +72,7 @@ class DatasetListed(BaseModel):
 
 class DatasetPageShown(BaseModel):
     datasets: list[DatasetListed]
-    total: int = Field(description="Over all pages")
+    total: int = Field(description="Over all pages; 1001 where there are more than 1,000")
     next_cursor: str | None
 
 

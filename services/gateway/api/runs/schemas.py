@@ -163,5 +163,5 @@ class JobListed(BaseModel):
 
 class JobPage(BaseModel):
     results: list[JobListed]
-    total: int = Field(description="Over all pages")
+    total: int = Field(description="Over all pages; 1001 where there are more than 1,000")
     next_cursor: str | None

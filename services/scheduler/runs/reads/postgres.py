@@ -7,6 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
+from proctor.values.plain import MAX_COUNTED
 from proctor.values.run import RunCounts
 from proctor.values.usage import TokenUsage
 from services.common.postgres import PostgresSession, PostgresTransaction
@@ -47,8 +48,9 @@ class PostgresRunLists:
                 before_run_id=start.run_id,
                 limit=size,
             )
-            # Counted for the first page only: a count reads all that matches.
-            total = after.total if after else await transaction.fetchval("count_runs", **filters)
+            # Counted for the first page only.
+            most = MAX_COUNTED + 1
+            total = after.total if after else await transaction.fetchval("count_runs", **filters, most=most)
             return RunPage([run_from_row(row) for row in rows], total)
 
         return await self._session.run(page)

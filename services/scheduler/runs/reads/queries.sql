@@ -30,16 +30,20 @@ WITH RECURSIVE known AS (
 )
 SELECT model FROM known WHERE :name IN ('', model, substr(model, strpos(model, '/') + 1)) ORDER BY model LIMIT 1000;
 
--- name: count_runs: Count the runs of all pages
+-- name: count_runs: Count the runs of all pages, to a bound
 SELECT count(*)
-FROM runs
-WHERE (:state::text IS NULL OR state = :state)
-    AND (:benchmark::text IS NULL OR benchmark = :benchmark)
-    AND (:model::text IS NULL OR model = :model)
-    AND (:project_id::bigint IS NULL OR project_id = :project_id)
-    AND (:kind::text IS NULL OR (:kind = 'dataset' AND dataset_id IS NOT NULL) OR (:kind = 'suite' AND dataset_id IS NULL))
-    AND (:dataset_id::text IS NULL OR (benchmark = :dataset_id AND dataset_id = :dataset_id))
-    AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id);
+FROM (
+    SELECT
+    FROM runs
+    WHERE (:state::text IS NULL OR state = :state)
+        AND (:benchmark::text IS NULL OR benchmark = :benchmark)
+        AND (:model::text IS NULL OR model = :model)
+        AND (:project_id::bigint IS NULL OR project_id = :project_id)
+        AND (:kind::text IS NULL OR (:kind = 'dataset' AND dataset_id IS NOT NULL) OR (:kind = 'suite' AND dataset_id IS NULL))
+        AND (:dataset_id::text IS NULL OR (benchmark = :dataset_id AND dataset_id = :dataset_id))
+        AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id)
+    LIMIT :most
+) AS counted;
 
 -- name: list_past_usage: Return token counts of the last completed runs with the same request settings
 WITH latest AS (

@@ -25,6 +25,10 @@ def test_figures_have_thin_spaces_true_minuses_and_a_dash_for_none() -> None:
     assert {text.count(None), text.percent(math.nan), text.duration(None), text.size(None)} == {"\u2013"}
 
 
+def test_lists_that_are_not_counted_whole_have_more() -> None:
+    assert [text.total(number) for number in (1, 1000, 1001)] == ["1", "1\u2009000", "more than 1\u2009000"]
+
+
 def test_one_day_is_not_counted() -> None:
     assert [text.days(number) for number in (1, 7, 3650)] == ["day", "7 days", "3\u2009650 days"]
 
