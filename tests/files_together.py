@@ -11,6 +11,7 @@ TOGETHER = {
     "tests/e2e/datasets/test_dataset_": _STACK,
     "tests/e2e/scoring/test_answers.py": _STACK,
     "tests/e2e/runs/test_agents.py": _STACK,
+    "tests/e2e/runs/test_readme_code.py": _STACK,
     "tests/e2e/runs/test_rollout": _STACK,
 }
 

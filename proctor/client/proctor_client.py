@@ -2,17 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+import uuid
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from proctor.client.calls import GatewayChannel
+from proctor.client.compared_runs import ComparedRuns
 from proctor.client.datasets import Upload, upload_once
-from proctor.client.errors import Unreachable
+from proctor.client.errors import Refused, Unreachable
+from proctor.client.progress_line import ProgressLine
 from proctor.client.run_results import RunResults
+from proctor.v1 import comparison_service_pb2, rollout_service_pb2, run_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from proctor.v1 import rollout_service_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import FINAL_NUMBERS
 from proctor.wire.stubs import ResultsStubs, SchedulerStubs
@@ -65,6 +69,30 @@ class ProctorClient(SchedulerStubs, ResultsStubs):
         """The run with its figures, partial while it goes. A notebook shows them as a table."""
         run, summary = await asyncio.gather(self.run(run_id), self.summary(run_id))
         return RunResults(run, summary)
+
+    async def evaluate(
+        self, order: run_pb2.RunOrder, show: Callable[[run_pb2.Run], None] | None = None
+    ) -> RunResults:
+        """Orders a run, waits for its end and reads its figures. Raises Refused for a run without figures.
+
+        `show` is called at each change; without it the progress stands on a line of stderr.
+        """
+        request = scheduler_pb2.SubmitRunRequest(order=order, request_id=str(uuid.uuid4()))
+        run = (await self.runs.SubmitRun(request)).run
+        show_change = show or ProgressLine().show
+        async with aclosing(self.watch_run(run.run_id)) as changes:
+            async for run in changes:
+                show_change(run)
+        if run.state != run_pb2.RUN_STATE_COMPLETED:
+            problem = run.error.message or f"The run {run.run_id} was cancelled."
+            raise Refused(problem, run.error.reason)
+        return await self.results(run.run_id)
+
+    async def compare(self, *runs: RunResults | str, metrics: Sequence[str] = ()) -> ComparedRuns:
+        """Two to six runs, or their ids, paired by sample. A notebook shows them as a table."""
+        ids = [each.run.run_id if isinstance(each, RunResults) else each for each in runs]
+        request = comparison_service_pb2.CompareRunsRequest(run_ids=ids, metrics=metrics)
+        return ComparedRuns((await self.comparisons.CompareRuns(request)).comparison)
 
     async def upload_dataset(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
         """The data set, or the faults of the file, of which nothing is stored then."""

@@ -1,9 +1,10 @@
 """The figures of a run: rows for programs, a table in a notebook, lines on a terminal."""
 
-import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from proctor.client.html_table import Cell, Interval, html_table
+from proctor.client.text_table import shown, text_table
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.wire.enums import word_of
 
@@ -24,7 +25,7 @@ class RunFigure:
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
-    """`await client.results(run_id)`. The last line of a cell shows it as a table."""
+    """`await client.results(run_id)`. The last line of a cell shows it as a table with interval plots."""
 
     run: run_pb2.Run
     summary: summary_pb2.RunSummary
@@ -44,28 +45,21 @@ class RunResults:
         return f"{order.model} on {benchmark}: {word_of(run_pb2.RunState, self.run.state)}, {counts}"
 
     def __str__(self) -> str:
-        lines = [_HEAD, *self._cells()]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = (
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
-        )
-        return "\n".join([self.title, *(line.rstrip() for line in table)])
+        return text_table(self.title, _HEAD, self._cells())
 
     def _repr_html_(self) -> str:
-        """HTML for Jupyter. Names of models and tasks are text and never markup."""
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEAD)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
-            for cells in self._cells()
+        """HTML for Jupyter."""
+        plots = (Interval(each.mean, each.ci_low, each.ci_high) for each in self.figures)
+        rows: Iterator[Sequence[Cell]] = (
+            (*cells, plot) for cells, plot in zip(self._cells(), plots, strict=True)
         )
-        caption = f"<caption>{html.escape(self.title)}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return html_table(self.title, (*_HEAD, ""), rows, origin=None)
 
     def _cells(self) -> Iterator[tuple[str, ...]]:
         for each in self.figures:
             has_interval = each.ci_low is not None and each.ci_high is not None
-            interval = f"{_shown(each.ci_low)} to {_shown(each.ci_high)}" if has_interval else ""
-            yield each.name, each.metric, _shown(each.mean), interval, str(each.n)
+            interval = f"{shown(each.ci_low)} to {shown(each.ci_high)}" if has_interval else ""
+            yield each.name, each.metric, shown(each.mean), interval, str(each.n)
 
 
 def _figure(name: str, figure: summary_pb2.MetricFigure) -> RunFigure:
@@ -77,7 +71,3 @@ def _figure(name: str, figure: summary_pb2.MetricFigure) -> RunFigure:
         ci_high=figure.ci_high if figure.HasField("ci_high") else None,
         n=figure.n,
     )
-
-
-def _shown(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4g}"

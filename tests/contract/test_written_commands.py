@@ -25,13 +25,16 @@ _PROGRAM = re.compile(r"^(?:\S*/)?proctor(?:-eval)?$")
 # Code between backticks, and the lines of blocks; both may hold a command.
 _INLINE = re.compile(r"`([^`\n]+)`")
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# A step of a workflow.
+_STEP = re.compile(r"^- run: (.*)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
 def written_commands(text: str) -> Iterator[list[str]]:
     """Words after the program, up to the end of the command."""
-    for line in [*_INLINE.findall(_BLOCK.sub("", text)), *"\n".join(_BLOCK.findall(text)).splitlines()]:
-        for part in re.split(r"&&|\|\||[|;]", line):
+    of_blocks = "\n".join(_BLOCK.findall(text)).splitlines()
+    for line in [*_INLINE.findall(_BLOCK.sub("", text)), *of_blocks, *_STEP.findall(text)]:
+        for part in re.split(r"&&|\|\||[|;>]", line):
             try:
                 words = shlex.split(part, comments=True)
             except ValueError:
