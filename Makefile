@@ -55,7 +55,7 @@ architecture: $(VENV)/.installed ## Import contracts, size budgets, paths that t
 	$(BIN)/python tools/house.py
 
 audit: $(VENV)/.installed ## Known vulnerabilities of the pinned versions
-	$(BIN)/python .ci/audit.py constraints.txt
+	$(BIN)/python .ci/audit.py $(AUDIT_OPTIONS) constraints.txt
 
 protos: $(VENV)/.installed ## Generate proctor/v1 from protos/
 	$(BIN)/python protos/generate.py
