@@ -1,6 +1,7 @@
 """How fast a worker asks one provider under one key."""
 
 import asyncio
+import hashlib
 from datetime import timedelta
 
 import pytest
@@ -117,6 +118,8 @@ def test_rate_limit_key_hides_the_api_key_and_is_the_same_for_all_workers() -> N
     name = rate_limit_key("openai", "https://example.org/v1/", KEY)
     assert name == rate_limit_key("openai", "https://example.org/v1", KEY)
     assert KEY not in name
+    # No plain digest of it: weak keys could be tried by the million.
+    assert name != hashlib.sha256(f"openai\nhttps://example.org/v1\n{KEY}".encode()).hexdigest()[:16]
     others = (("openai", "https://example.org/v1", None), ("grok", "https://example.org/v1", KEY),
               ("openai", "https://example.com/v1", KEY))  # fmt: skip
     assert len({name, *(rate_limit_key(*other) for other in others)}) == 4
