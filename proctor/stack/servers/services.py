@@ -32,6 +32,7 @@ _EVERY_PROCESS = (
     *("PROCTOR_LOG_LEVEL", "PROCTOR_DATA_DIR", "PROCTOR_TRACES_*"),
 )
 _HUB = ("HF_*", "HUGGING*", "*_PROXY", "*_proxy", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN", "HF_TOKEN_PATH")
 _BUCKETS = ("AWS_*", "AZURE_*", "GOOGLE_*")
 _ENGINE = (
     *("VLLM_*", "CUDA_*", "NVIDIA_*", "NCCL_*", "TORCH*", "PYTORCH_*", "TRITON_*", "TRANSFORMERS_*"),
@@ -173,7 +174,11 @@ def worker_environment(options: StackOptions, wiring: Wiring, pool: Pool, health
     }
     name = pool.provider.api_key_env if pool.provider else ""
     keys = {each: options.environment[each] for each in (name, f"{name}_FILE") if each in options.environment}
-    return {**defaults, **server_environment("worker", options, wiring), **keys, **own}
+    inherited = server_environment("worker", options, wiring)
+    if pool.provider:
+        # It loads no model: a token of the hub would be one secret more beside the provider's.
+        inherited = {each: value for each, value in inherited.items() if each not in _HUB_TOKENS}
+    return {**defaults, **inherited, **keys, **own}
 
 
 def _worker(options: StackOptions, wiring: Wiring, pool: Pool, health: str) -> ChildSpec:

@@ -87,12 +87,14 @@ def test_data_sets_lie_in_the_state_folder_or_in_a_bucket_that_a_person_named() 
 def test_a_worker_gets_the_key_of_its_pool_and_no_database() -> None:
     given = options(**SECRETS, PROCTOR_POSTGRES_DSN="postgresql://of-another-stack")
     environment = worker_environment(given, WIRING, REMOTE, "unix:/state/run/worker-1")
-    assert SECRETS.keys() & environment == {"MY_SECRET", "HF_TOKEN"}
+    assert SECRETS.keys() & environment == {"MY_SECRET"}
     assert environment["PROCTOR_WORKER_POOL"] == "remote"
     assert environment["PROCTOR_WORKER_HEALTH_ADDRESS"] == "unix:/state/run/worker-1"
     assert environment["PROCTOR_NATS_URL"] == "nats://worker-remote:word@127.0.0.1:1"
     assert "PROCTOR_POSTGRES_DSN" not in environment
-    assert "MY_SECRET" not in worker_environment(given, WIRING, LOCAL, "unix:/state/run/worker-0")
+    # Models are loaded from the hub by workers that load one.
+    of_local = worker_environment(given, WIRING, LOCAL, "unix:/state/run/worker-0")
+    assert SECRETS.keys() & of_local == {"HF_TOKEN"}
 
 
 def test_what_a_person_sets_reaches_the_services_but_not_the_wiring() -> None:
