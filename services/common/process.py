@@ -24,6 +24,8 @@ from services.common.metrics import BUILD, serve_metrics
 from services.common.structured_logs import configure_logs, get_logger
 from services.common.traces import start_traces, stop_traces
 
+# From Linux's prctl.h.
+_PR_SET_DUMPABLE = 4
 # From glibc's malloc.h. glibc stops raising this threshold once it is set.
 _M_MMAP_THRESHOLD = -3
 # A chunk of an upload: larger blocks are mapped, and unmapped when they are freed.
@@ -204,6 +206,17 @@ def release() -> str:
         return version(NAME)
     except PackageNotFoundError:
         return "source tree"
+
+
+def hide_from_own_user() -> None:
+    """Other processes of the same user cannot read the environment or the memory of this one.
+
+    Uploads are checked in such processes, by libraries with faults of their own. Those are not hidden
+    themselves.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "prctl"):
+        libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def return_freed_memory() -> None:

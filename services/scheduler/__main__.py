@@ -8,7 +8,7 @@ if __name__ == "__main__":
     gc.disable()
 
 from services.common.migrations import MIGRATE, start_migration
-from services.common.process import start_process
+from services.common.process import hide_from_own_user, start_process
 from services.scheduler.postgres import MIGRATIONS, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
@@ -17,6 +17,7 @@ from services.scheduler.wiring import running_scheduler
 def main() -> int:
     if sys.argv[1:] == [MIGRATE]:
         return start_migration(SCHEMA, SchedulerSettings, MIGRATIONS)
+    hide_from_own_user()
     return start_process("scheduler", SchedulerSettings, running_scheduler)
 
 

@@ -133,6 +133,20 @@ def test_a_process_that_cannot_stop_ends_after_its_drain_time() -> None:
     assert "gave up what did not stop in time" in ended.stdout
 
 
+HIDDEN = """
+import ctypes
+from services.common.process import hide_from_own_user
+hide_from_own_user()
+raise SystemExit(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
+"""
+
+
+def test_environment_of_a_service_is_hidden_from_programs_of_its_user() -> None:
+    """The kernel gives the files of a process that is not dumpable (3: PR_GET_DUMPABLE) to root."""
+    hidden = subprocess.run((sys.executable, "-c", HIDDEN), check=False, timeout=50)
+    assert hidden.returncode == 0
+
+
 async def test_a_server_for_other_services_does_not_list_its_own(tmp_path: Path) -> None:
     address = f"unix:{tmp_path / 'socket'}"
     server = await serve_grpc(address, [], [])
