@@ -31,8 +31,17 @@ class TooManyItems(DecodeError):
         self.limit = limit
 
 
-def read_message(kind: type[M], content: bytes) -> M:
-    """Raises DecodeError where these are not the bytes of one, and `TooManyItems`."""
+class TooManyBytes(DecodeError):
+    """The message has more than `limit` bytes."""
+
+
+def read_message(kind: type[M], content: bytes, max_bytes: int | None = None) -> M:
+    """Raises DecodeError where these are not the bytes of one, `TooManyBytes` and `TooManyItems`.
+
+    `max_bytes`: NATS limits the payload of a server and the messages of a stream, but not those of a subject.
+    """
+    if max_bytes is not None and len(content) > max_bytes:
+        raise TooManyBytes(f"it has {len(content)} bytes, more than {max_bytes}")
     read = _read(kind, content)
     # Raised here: a traceback through the frame that has the message would keep it in memory.
     if isinstance(read, TooManyItems):

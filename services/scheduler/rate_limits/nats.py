@@ -31,6 +31,8 @@ QUOTA = Codec(RateQuota, work_messages_pb2.RateQuota, unpaired={"rate_limit_key"
 _KEY = re.compile(r"[\w-]{1,64}", re.ASCII)
 # Far above the name of a pool and of a host. A quota has the ids of all workers of its pool, up to a MiB.
 _MAX_WORKER_ID_CHARACTERS = 200
+# A report counts the retries of up to 64 runs.
+_MAX_REPORT_BYTES = 64 * 1024
 
 
 class NatsRateReports:
@@ -53,7 +55,9 @@ class NatsRateReports:
 
     async def _record(self, message: Msg) -> None:
         try:
-            report = REPORT.from_proto(read_message(work_messages_pb2.RateReport, message.data))
+            report = REPORT.from_proto(
+                read_message(work_messages_pb2.RateReport, message.data, _MAX_REPORT_BYTES)
+            )
         except DecodeError:
             log.warning("unreadable rate report", subject=message.subject)
             return

@@ -14,6 +14,9 @@ from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.budgets.budget_report import BudgetReport
 from services.scheduler.rollouts.budgets.record_budget_use import BudgetUseRefused, RecordBudgetUse
 
+# Numbers, and what proves that the rollout was dispatched.
+_MAX_BYTES = 64 * 1024
+
 
 class NatsBudgets:
     def __init__(self, connection: Client, recording: RecordBudgetUse, dispatch_proof_key: str) -> None:
@@ -25,7 +28,7 @@ class NatsBudgets:
         await self._requests.answer(self)
 
     async def respond(self, data: bytes) -> work_messages_pb2.ReportBudgetUseResponse:
-        sent = read_message(work_messages_pb2.ReportBudgetUseRequest, data)
+        sent = read_message(work_messages_pb2.ReportBudgetUseRequest, data, _MAX_BYTES)
         return EARLIER_USE.to_proto(await self._recording.record(self._report(sent)))
 
     def refuse(self, problem: str, error: Exception) -> work_messages_pb2.ReportBudgetUseResponse:

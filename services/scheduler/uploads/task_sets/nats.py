@@ -11,6 +11,9 @@ from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.uploads.errors import TasksNotFound
 from services.scheduler.uploads.task_sets.find_tasks import FindBundle
 
+# A digest and a number.
+_MAX_BYTES = 1024
+
 
 class NatsBundleAnswers:
     def __init__(self, connection: Client, bundles: FindBundle) -> None:
@@ -21,7 +24,7 @@ class NatsBundleAnswers:
         await self._requests.answer(self)
 
     async def respond(self, data: bytes) -> work_messages_pb2.ReadBundleResponse:
-        wanted = read_message(work_messages_pb2.ReadBundleRequest, data)
+        wanted = read_message(work_messages_pb2.ReadBundleRequest, data, _MAX_BYTES)
         content = await self._bundles.find(wanted.digest, max(wanted.first_byte, 0))
         return work_messages_pb2.ReadBundleResponse(content=content)
 
