@@ -30,7 +30,7 @@ _MAX_CACHED_RUNS = 64
 _MAX_CACHED_SERVERS = 256
 
 
-# Some 50 ms, once for an API key: who reads the rates of a pool can try weak keys by it, but only few of them.
+# Some 50 ms, once for an API key: who reads the rates of a pool can try few weak keys by it.
 _KEY_ITERATIONS = 100_000
 
 
