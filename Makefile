@@ -96,8 +96,8 @@ files_at_a_time = --dist loadfile --no-loadscope-reorder -n
 
 .PHONY: test-without-vllm test-with-vllm
 test-without-vllm: $(VENV)/.installed
-# Tests of servers wait for their ends.
-	$(BIN)/pytest -m "not thorough" tests/contract tests/unit $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)
+# They compute, but for a few. Each process imports all files, which takes 20 s, so there are no more than needed.
+	$(BIN)/pytest -m "not thorough" tests/unit tests/contract $(files_at_a_time) 3 $(report) $(PYTEST_ARGS)
 
 test-with-vllm: $(VENV)/.installed vllm
 # They wait more than half of their time. The longest files come first, so that no core is idle at the end.
@@ -126,16 +126,16 @@ OTHER := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_
 # Processes, files and time: what a version of Python does in its own way.
 OTHER_TESTS ?= $(addprefix tests/unit/,common stack worker/execution worker/sandboxes worker/verification \
 	scheduler/batches scheduler/rollouts scheduler/suites/rows scheduler/uploads wire)
-# One upload, run, comparison and rollout, and a batch.
+# One upload, run and rollout, on the stack that they share, and a batch.
 whole_flow = tests/e2e/datasets/test_batches.py tests/e2e/datasets/test_dataset_runs.py \
-	tests/e2e/runs/test_rollouts.py tests/e2e/scoring/test_compared_models.py
+	tests/e2e/runs/test_rollouts.py
 
 .PHONY: install-python test-python
 install-python: $(OTHER)/.installed
 
 test-python: $(OTHER)/.installed ## On another Python what depends on it, and the whole flow: PYTHON=… OTHER_TESTS=…
 # Its failures are remembered beside those of `make test`.
-	$(OTHER)/bin/pytest -q $(OTHER_TESTS) $(whole_flow) $(files_at_a_time) 4 -o cache_dir=$(OTHER)/.pytest_cache $(PYTEST_ARGS)
+	$(OTHER)/bin/pytest -q $(OTHER_TESTS) $(whole_flow) $(files_at_a_time) 3 -o cache_dir=$(OTHER)/.pytest_cache $(PYTEST_ARGS)
 
 $(OTHER)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(OTHER)
