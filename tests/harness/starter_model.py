@@ -11,7 +11,7 @@ from proctor.values.providers.pool import Pool, PoolModel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SUITE = REPOSITORY / "suites" / "starter"
-MODEL = "vllm/starter"
+MODEL, OTHER = "vllm/starter", "vllm/other"
 # Samples of its three tasks.
 SAMPLES = 500
 

@@ -1,7 +1,5 @@
 """The main job: the starter suite on the real vLLM engine, far above chance and the same twice."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 import pytest_asyncio
 
@@ -10,24 +8,19 @@ from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
-from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
-from tests.harness.starter_model import MODEL, SAMPLES, SUITE, starter_pool
+from tests.harness.stack_harness import StackHarness
+from tests.harness.starter_model import MODEL, OTHER, SAMPLES, SUITE
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # Chance: a half, a quarter, nearly nothing.
 AT_LEAST = {"sentiment": 0.8, "odd_one": 0.6, "addition": 0.6}
 LIMIT_SECONDS = 180.0
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    environment = {**SHORT_TIMEOUTS, "PROCTOR_WORKER_HEARTBEAT_SECONDS": "0.1"}
-    order = StackOrder(pools=(starter_pool(),), suites=(SUITE,), environment=environment)
-    with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, order) as stack:
-            yield stack
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def examined(stack: StackHarness) -> str:
+    return await examine(stack)
 
 
 async def examine(stack: StackHarness) -> str:
@@ -35,30 +28,31 @@ async def examine(stack: StackHarness) -> str:
     return await completed(stack, order, LIMIT_SECONDS)
 
 
-async def test_starter_suite_is_answered_far_above_chance_and_the_same_twice(stack: StackHarness) -> None:
-    first, second = [await examine(stack) for _ in range(2)]
-    summary = await stack.client.summary(first)
+async def test_starter_suite_is_answered_far_above_chance_and_the_same_twice(
+    stack: StackHarness, examined: str
+) -> None:
+    second = await examine(stack)
+    summary = await stack.client.summary(examined)
     assert (summary.answered, summary.failed, summary.is_partial) == (SAMPLES, 0, False)
     assert {task: figure >= AT_LEAST[task] for task, figure in means(summary).items()} == dict.fromkeys(
         AT_LEAST, True
     ), means(summary)
     assert means(await stack.client.summary(second)) == means(summary)
-    assert await predictions(stack, first) == await predictions(stack, second)
+    assert await predictions(stack, examined) == await predictions(stack, second)
 
 
-async def test_tokens_and_times_are_reported(stack: StackHarness) -> None:
-    run_id = await examine(stack)
-    summary = await stack.client.summary(run_id)
+async def test_tokens_and_times_are_reported(stack: StackHarness, examined: str) -> None:
+    summary = await stack.client.summary(examined)
     assert summary.usage.prompt_tokens > SAMPLES
     assert summary.usage.completion_tokens > 0
     assert summary.mean_timing.total_seconds > 0
     assert summary.mean_timing.HasField("first_token_seconds")
-    environment = (await stack.client.run(run_id)).environment
+    environment = (await stack.client.run(examined)).environment
     assert "vllm" in " ".join(environment.values())
     methods = {task.task: task.scoring_method for task in summary.tasks}
     assert methods["sentiment"] == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
-    [model] = (await stack.client.runs.ListModels(scheduler_pb2.ListModelsRequest())).models
-    assert (model.model, model.is_loaded) == (MODEL, True)
+    models = (await stack.client.runs.ListModels(scheduler_pb2.ListModelsRequest())).models
+    assert {model.model: model.is_loaded for model in models} == {MODEL: True, OTHER: False}
 
 
 async def test_a_cancel_leaves_nothing_running_in_the_engine(stack: StackHarness) -> None:

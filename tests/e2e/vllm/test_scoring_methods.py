@@ -1,18 +1,15 @@
 """The starter suite on the real vLLM engine, its choices scored in each of the three ways."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 import pytest_asyncio
 
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from proctor.values.scoring import INSTRUCTION_VERSION
 from tests.e2e.harness.run_ends import all_outcomes, completed
-from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
-from tests.harness.starter_model import MODEL, SAMPLES, SUITE, starter_pool
+from tests.harness.stack_harness import StackHarness
+from tests.harness.starter_model import MODEL, SAMPLES, SUITE
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LOGLIKELIHOOD = run_pb2.SCORING_METHOD_LOGLIKELIHOOD
 GENERATE = run_pb2.SCORING_METHOD_GENERATE
@@ -22,15 +19,7 @@ CHOICE_TASKS = ("sentiment", "odd_one")
 LIMIT_SECONDS = 180.0
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    order = StackOrder(pools=(starter_pool(),), suites=(SUITE,))
-    with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, order) as stack:
-            yield stack
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs(stack: StackHarness) -> dict[int, str]:
     found: dict[int, str] = {}
     for method in METHODS:
@@ -39,7 +28,7 @@ async def runs(stack: StackHarness) -> dict[int, str]:
     return found
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def summaries(stack: StackHarness, runs: dict[int, str]) -> dict[int, summary_pb2.RunSummary]:
     return {method: await stack.client.summary(run_id) for method, run_id in runs.items()}
 

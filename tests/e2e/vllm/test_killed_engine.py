@@ -1,40 +1,27 @@
 """vLLM's engine, a child of the worker, is killed in the middle of a run, and the worker starts another."""
 
-from collections.abc import AsyncIterator
-
-import psutil
 import pytest
-import pytest_asyncio
 
 from proctor.v1 import run_pb2
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_counters_equal_rows, assert_each_recorded_once, read_rows
+from tests.e2e.harness.engine_processes import engines_of
 from tests.fakes.eventually import eventually
-from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
-from tests.harness.starter_model import MODEL, SAMPLES, SUITE, starter_pool
+from tests.harness.stack_harness import StackHarness
+from tests.harness.starter_model import MODEL, SAMPLES, SUITE
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ROLLOUTS = 4
+ROLLOUTS = 3
 FAR_ABOVE_CHANCE = 0.75
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    order = StackOrder(pools=(starter_pool(),), suites=(SUITE,))
-    with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, order) as stack:
-            yield stack
-
-
 async def kill_engine(stack: StackHarness) -> None:
-    children = psutil.Process(stack.stack.child("worker").pid).children()
-    engines = [child for child in children if "EngineCore" in child.name()]
-    assert engines, [child.name() for child in children]
-    for child in engines:
-        child.kill()
-    await eventually(lambda: not any(child.is_running() for child in engines), "the engine is gone")
+    engines = engines_of(stack)
+    assert engines
+    for engine in engines:
+        engine.kill()
+    await eventually(lambda: not any(engine.is_running() for engine in engines), "the engine is gone")
 
 
 async def test_run_outlives_the_kill_of_the_engine(stack: StackHarness) -> None:
