@@ -1,10 +1,8 @@
 """A run is cancelled in the middle and then retried: only what was missing is asked again."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from proctor.client import errors as client_errors
 from proctor.v1 import run_pb2
@@ -18,23 +16,16 @@ from tests.chaos.faults.run_audit import (
     assert_summary,
     read_rows,
 )
-from tests.chaos.faults.stack_faults import faulted_stack
 from tests.fakes.eventually import eventually
 from tests.harness.replicas import replica
 from tests.harness.stack_harness import StackHarness, keyed_order
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # "Prompt" in promise 7.
 PROMPT_SECONDS = 60.0
 # What two workers of the stack's size ask at a time.
 IN_FLIGHT = 128
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    async with faulted_stack() as stack:
-        yield stack
 
 
 async def cancel(run: FaultedRun) -> None:

@@ -4,31 +4,23 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
-import pytest_asyncio
 
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_right
-from tests.chaos.faults.stack_faults import faulted_stack, kill
+from tests.chaos.faults.stack_faults import kill
 from tests.e2e.harness.entry_points import http
 from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PROCESSES = ("worker", "scheduler", "results", "gateway", "nats", "postgres")
 LIMITS, SUITES = "/api/v1/queue/limits", "/api/v1/suites"
 MAX_REQUESTS = 5
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    async with faulted_stack() as stack:
-        yield stack
 
 
 @pytest.mark.parametrize("name", PROCESSES)

@@ -4,33 +4,25 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from tests.chaos.faults.stack_faults import faulted_stack, keep_away, kill
+from tests.chaos.faults.stack_faults import keep_away, kill
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
 from tests.harness.rollout_orders import MEND, SPOIL, harbor_tasks, rollouts_order
 from tests.harness.stack_harness import StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # `PROCTOR_CHAOS_ROLLOUTS=67` is 201 rollouts and a kill for every 20 of them: figures, not for every change.
 ROLLOUTS = int(os.environ.get("PROCTOR_CHAOS_ROLLOUTS", "6"))
 LIMIT_SECONDS = 150.0 if ROLLOUTS <= 6 else 900.0
 # Not in any other test, nor on the machine.
 LONG = "sleep 86399"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    async with faulted_stack() as stack:
-        yield stack
 
 
 async def recorded(stack: StackHarness, run_id: str) -> int:

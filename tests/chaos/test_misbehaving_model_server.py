@@ -1,17 +1,13 @@
 """The model server fails in mid-run, for a while or for good: that is never taken for an answer."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_right
-from tests.chaos.faults.stack_faults import faulted_stack
 from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # Every request that the worker has open fails at least once.
 FAULTED = 100
@@ -23,12 +19,6 @@ FAULTS: dict[str, dict[str, object]] = {
     # Longer than the worker waits for an answer.
     "nothing for 30 s": {"kind": "hang", "seconds": 30},
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    async with faulted_stack() as stack:
-        yield stack
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())

@@ -1,27 +1,19 @@
 """Faults of every kind in one run, in an order drawn from a seed."""
 
 import random
-from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
-import pytest_asyncio
 
 from tests.chaos.faults.faulted_run import Fault, FaultedRun
 from tests.chaos.faults.run_audit import assert_right
-from tests.chaos.faults.stack_faults import faulted_stack, kill, wipe
+from tests.chaos.faults.stack_faults import kill, wipe
 from tests.harness.stack_harness import StackHarness
 
 # `make test` strikes with each kind of fault alone, in other files.
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.thorough]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.thorough]
 
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    async with faulted_stack() as stack:
-        yield stack
 
 
 def faults(stack: StackHarness) -> list[Fault]:

@@ -13,25 +13,19 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from tests.chaos.faults.faulted_run import FaultedRun, is_idle
 from tests.chaos.faults.run_audit import assert_each_recorded_once, assert_right, read_rows
-from tests.chaos.faults.stack_faults import faulted_stack, kill
+from tests.chaos.faults.stack_faults import kill
 from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness, keyed_order
 
 if TYPE_CHECKING:
     from proctor.v1.scheduler_service_pb2_grpc import SchedulerServiceAsyncStub
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URGENT_ROWS = 64
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    async with faulted_stack() as stack:
-        yield stack
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def scheduler(
     stack: StackHarness,
 ) -> "AsyncIterator[SchedulerServiceAsyncStub]":

@@ -1,22 +1,13 @@
 """All that JetStream holds is deleted in the middle of a run, which completes: Postgres is the truth."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_right
-from tests.chaos.faults.stack_faults import faulted_stack, pids_of, wipe
+from tests.chaos.faults.stack_faults import pids_of, wipe
 from tests.harness.stack_harness import StackHarness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack() -> AsyncIterator[StackHarness]:
-    async with faulted_stack() as stack:
-        yield stack
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_run_outlives_the_loss_of_all_streams_twice_with_no_process_restarted(
