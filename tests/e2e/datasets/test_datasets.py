@@ -18,7 +18,7 @@ import zstandard
 
 from proctor.client.datasets import Upload
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from tests.e2e.harness.entry_points import CommandEnd, HttpAnswer, http, proctor
+from tests.e2e.harness.entry_points import HttpAnswer, http, proctor
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.stack_harness import StackHarness, stack_harness
@@ -138,7 +138,7 @@ async def test_refused_file_names_its_lines_at_every_api_and_leaves_nothing(
     assert answer.body["faults"][0]["field"] == "prompt"
     file = tmp_path / "rows.jsonl"
     file.write_bytes(content)
-    reported: CommandEnd = await proctor(stack, f"datasets upload {file}")
+    reported = await proctor(stack, f"datasets upload {file}")
     assert (reported.code, reported.out) == (2, "")
     assert reported.err.startswith("rows.jsonl is refused and nothing of it is stored: 3 faults.")
     assert not await listed(stack)

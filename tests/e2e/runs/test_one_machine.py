@@ -14,8 +14,9 @@ import pytest
 
 from proctor.exit_codes import ExitCode
 from proctor.stack.state import is_locked
-from tests.e2e.harness.entry_points import CommandEnd, proctor_with
+from tests.e2e.harness.entry_points import proctor_with
 from tests.fakes.eventually import eventually
+from tests.fakes.stack.forked_commands import Finished
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.keyed_suite import write_keyed_suite
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
@@ -42,7 +43,7 @@ class Machine:
             "OPENAI_API_KEY": "test",
         }
 
-    async def proctor(self, line: str) -> CommandEnd:
+    async def proctor(self, line: str) -> Finished:
         return await proctor_with(self._environment, line)
 
     @asynccontextmanager

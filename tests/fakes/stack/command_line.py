@@ -1,29 +1,16 @@
 """`proctor` as a script runs it: a process of its own, with what it said and how it ended."""
 
 import asyncio
-import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from proctor.stack.supervision.process import Program
+from tests.fakes.stack.forked_commands import ROOT, Finished, forked
 from tests.harness.processes import output_of
 
-ROOT = Path(__file__).parents[3]
+LIMIT_SECONDS = 60.0
 _PROGRAM = (sys.executable, "-m", "proctor.cli")
-
-
-@dataclass(frozen=True)
-class Finished:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
 
 
 class CommandLine:
@@ -50,10 +37,10 @@ class CommandLine:
         )
 
     async def __call__(self, *arguments: str) -> Finished:
-        return await ended(await self.start(*arguments))
+        return await forked(arguments, self._environment, LIMIT_SECONDS)
 
 
 async def ended(process: asyncio.subprocess.Process) -> Finished:
-    out, err = await output_of(process, 30)
+    out, err = await output_of(process, LIMIT_SECONDS)
     assert process.returncode is not None
     return Finished(process.returncode, out.decode(), err.decode())

@@ -10,7 +10,8 @@ from tests.fakes.gateway.dataset_runs import recorded, stored_run
 from tests.fakes.gateway.dataset_service import FakeDatasets
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
-from tests.fakes.stack.command_line import CommandLine, Finished, ended
+from tests.fakes.stack.command_line import CommandLine, ended
+from tests.fakes.stack.forked_commands import Finished
 
 ID = "ds_" + 32 * "0"
 
