@@ -115,7 +115,7 @@ def test_swap_answers_what_is_in_flight_and_ends_the_old_engine(seen: dict[str, 
     assert swapping["answered_tokens"] == 1500
     assert swapping["old_is_gone"]
     assert swapping["loaded"] == "vllm/second"
-    assert swapping["left_after_close"] == 0
+    assert seen["adapters"]["left_after_close"] == 0
 
 
 def test_chat_with_a_model_without_a_template_is_refused_for_the_whole_run(seen: dict[str, Any]) -> None:

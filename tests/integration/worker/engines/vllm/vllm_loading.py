@@ -14,14 +14,16 @@ from services.worker.engines.vllm.engine import VllmEngine
 from services.worker.engines.vllm.model_files import VllmSettings
 from tests.fakes.worker.lora_adapter import make_adapter
 from tests.integration.worker.engines.vllm.vllm_models import (
+    ADAPTED,
     GREEDY,
     QUESTION,
+    SECOND,
     Seen,
     engine_processes,
     failure_of,
+    lasting_engines,
 )
 
-BASE = "vllm/base"
 ADAPTERS = ("vllm/one", "vllm/two")
 
 
@@ -60,24 +62,24 @@ async def see_unloadable(folder: Path) -> Seen:
 
 
 def adapter_models(folder: Path) -> tuple[PoolModel, ...]:
-    base = str(folder / "first")
-    one = make_adapter(folder / "first", folder / "one", seed=1)
-    two = make_adapter(folder / "first", folder / "two", seed=2, rank=12)
-    damaged = make_adapter(folder / "first", folder / "damaged", seed=3)
+    """Of the second model, in one engine with it."""
+    base = folder / "second"
+    one = make_adapter(base, folder / "one", seed=1)
+    two = make_adapter(base, folder / "two", seed=2, rank=12)
+    damaged = make_adapter(base, folder / "damaged", seed=3)
     (damaged / "adapter_model.safetensors").write_bytes(b"no weights")
     folders = {ADAPTERS[0]: one, ADAPTERS[1]: two, "vllm/damaged": damaged, "vllm/absent": folder / "absent"}
-    adapters = (PoolModel(name, base, {}, str(lora), "shared") for name, lora in folders.items())
-    return (PoolModel(BASE, base, {}, "", "shared"), *adapters)
+    return tuple(PoolModel(name, str(base), {}, str(lora), ADAPTED) for name, lora in folders.items())
 
 
-async def see_adapters(folder: Path) -> Seen:
-    vllm = VllmEngine(VllmSettings(adapter_models(folder)))
-    await vllm.load(ADAPTERS[0])
-    engines = {process.pid for process in engine_processes()}
-    await vllm.load(BASE)
+async def see_adapters(vllm: VllmEngine) -> Seen:
+    """In the engine of the second model, which was asked nothing yet; closes it."""
     load = await see_load(vllm)
+    engines = {process.pid for process in engine_processes()}
+    await vllm.load(ADAPTERS[0])
+    await vllm.load(SECOND)
     bad = {name: await failure_of(vllm.load(f"vllm/{name}")) for name in ("damaged", "absent")}
-    names = (BASE, *ADAPTERS)
+    names = (SECOND, *ADAPTERS)
     answers = await asyncio.gather(*(vllm.generate(name, QUESTION, GREEDY) for name in names * 4))
     said = {name: {each.answer.text for each in answers[index::3]} for index, name in enumerate(names)}
     scores = {
@@ -95,7 +97,8 @@ async def see_adapters(folder: Path) -> Seen:
         "load": load,
     }
     await vllm.close()
-    return {**seen, "told_after_close": vllm.current_load()}
+    left = len(await lasting_engines())
+    return {**seen, "left_after_close": left, "told_after_close": vllm.current_load()}
 
 
 def load_of(vllm: VllmEngine) -> EngineLoad:
@@ -109,7 +112,7 @@ async def see_load(vllm: VllmEngine) -> Seen:
     idle, most_busy = load_of(vllm), 0
     sampling = engine.Sampling(max_tokens=64, extra={"ignore_eos": True})
     prompt = Prompt("good " * 200)
-    asking = asyncio.gather(*(vllm.generate(BASE, prompt, sampling) for _ in range(8)))
+    asking = asyncio.gather(*(vllm.generate(SECOND, prompt, sampling) for _ in range(8)))
     while not asking.done():
         await asyncio.sleep(0.01)
         most_busy = max(most_busy, load_of(vllm).running_requests + load_of(vllm).waiting_requests)

@@ -23,6 +23,8 @@ from services.worker.engines.vllm.model_files import VllmSettings
 FIRST, SECOND, BROKEN, MISSING = "vllm/first", "vllm/second", "vllm/broken", "vllm/missing"
 # The first one, all of whose text is reasoning that never ends.
 THINKING = "vllm/thinking"
+# The engine of the second one and its adapters.
+ADAPTED = "adapted"
 GREEDY = engine.Sampling(max_tokens=8, extra={"ignore_eos": True})
 ENDLESS = engine.Sampling(max_tokens=1500, extra={"ignore_eos": True})
 QUESTION = Prompt("Review: The film was good.\nSentiment:")
@@ -68,12 +70,13 @@ def make_models(folder: Path) -> None:
     (broken / "model.safetensors").write_bytes(b"no weights")
 
 
-def make_engine(folder: Path) -> VllmEngine:
+def make_engine(folder: Path, *adapters: PoolModel) -> VllmEngine:
     names = (FIRST, SECOND, BROKEN, MISSING)
     models = [PoolModel(n, str(folder / n.split("/")[1]), tool_parser="hermes") for n in names]
     models[0] = replace(models[0], engine_key="shared")
+    models[1] = replace(models[1], engine_key=ADAPTED)
     thinking = replace(models[0], name=THINKING, reasoning_parser="deepseek_r1")
-    return VllmEngine(VllmSettings((*models, thinking)))
+    return VllmEngine(VllmSettings((*models, thinking, *adapters)))
 
 
 def engine_processes() -> list[psutil.Process]:
