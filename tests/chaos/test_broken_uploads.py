@@ -22,7 +22,7 @@ from tests.chaos.faults.stack_faults import kill
 from tests.e2e.harness.entry_points import HttpAnswer, http
 from tests.fakes.eventually import eventually
 from tests.fakes.storage.s3_server import BUCKET, s3_server
-from tests.fakes.thorough_pairs import each_value_once
+from tests.fakes.thorough_cases import each_value_once
 from tests.harness.stack_harness import MODEL, StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

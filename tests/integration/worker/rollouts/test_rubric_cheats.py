@@ -17,6 +17,7 @@ from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
 from services.worker.verification.pytest_request import PytestRequest
 from services.worker.verification.pytest_runner import RUNNER, pytest_runner
+from tests.fakes.thorough_cases import every_third
 from tests.harness.rollout_tasks import SOLVE, WRONG, opened_rollouts, read_task, write
 
 SCRIPT = """from doubling import twice
@@ -150,7 +151,7 @@ async def judged(rollouts: ExecuteRollout, task: RolloutTask) -> RolloutResult:
     return await rollouts.execute(RolloutExecution(spec, "session"))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", every_third(WAYS))
 async def test_a_file_that_would_be_found_is_not_executed(
     rollouts: ExecuteRollout, tmp_path: Path, way: str
 ) -> None:
@@ -211,7 +212,7 @@ PACK = "mkdir -p pack\nprintf 'from .more import *\\n' > pack/__init__.py\nprint
 PACK += "printf 'def thrice(n): return 3 * n\\n' > pack/inner.py; touch pack/more.py\n"
 
 
-@pytest.mark.parametrize("name", LEGITIMATE)
+@pytest.mark.parametrize("name", every_third(LEGITIMATE))
 async def test_scripts_find_the_solution_and_their_helpers(
     rollouts: ExecuteRollout, tmp_path: Path, name: str
 ) -> None:
@@ -266,7 +267,7 @@ SHADOWS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("way", SHADOWS)
+@pytest.mark.parametrize("way", every_third(SHADOWS))
 async def test_no_file_is_found_before_a_helper(rollouts: ExecuteRollout, tmp_path: Path, way: str) -> None:
     helper, files = SHADOWS[way]
     script = f"from doubling import twice\nfrom {helper} import same\ndef test():\n    same(twice(1), 2)\n"

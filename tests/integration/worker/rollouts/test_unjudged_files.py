@@ -10,7 +10,7 @@ from proctor.values.rollout import AgentKind, RolloutAgent, RolloutLimits, Rollo
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.sandboxes.errors import VerifierFailed
 from services.worker.verification.verifier_result import VerifierResult
-from tests.fakes.thorough_pairs import each_value_once
+from tests.fakes.thorough_cases import each_value_once, every_third
 from tests.harness.rollout_tasks import (
     SOLVE,
     harbor_folder,
@@ -108,7 +108,7 @@ PIPED = {
 }
 
 
-@pytest.mark.parametrize("way", PIPED)
+@pytest.mark.parametrize("way", every_third(PIPED))
 async def test_a_summary_is_read_however_it_is_printed(
     rollouts: ExecuteRollout, tmp_path: Path, way: str
 ) -> None:
@@ -126,7 +126,7 @@ async def test_a_reason_that_the_tests_wrote_to_a_file_is_found(
         await judged(rollouts, read_task(folder))
 
 
-@pytest.mark.parametrize("line", UNSTARTED)
+@pytest.mark.parametrize("line", every_third(UNSTARTED))
 async def test_tests_that_could_not_start_give_no_score(
     rollouts: ExecuteRollout, tmp_path: Path, line: str
 ) -> None:

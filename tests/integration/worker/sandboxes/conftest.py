@@ -65,7 +65,8 @@ ENGINES = PROCESS_ENGINES if problem() else (*PROCESS_ENGINES, "docker")
 CONTRACT_ENGINES = ENGINES if problem() else (*ENGINES, "kubernetes", "modal")
 # What gives up the privileges of a command at Modal is a program of ours, which the fake cloud executes.
 ESCAPED_ENGINES = ENGINES if problem() else (*ENGINES, "modal")
-_ENGINES_OF = {"test_sandbox_contract": CONTRACT_ENGINES, "test_escapes": ESCAPED_ENGINES}
+_CONTRACT = "test_sandbox_contract"
+_ENGINES_OF = {_CONTRACT: CONTRACT_ENGINES, "test_escapes": ESCAPED_ENGINES}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -85,15 +86,19 @@ _KINDS = {
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Leaves the other attempts in the other engines to `make test-thorough`."""
+    """Leaves the other attempts in the other engines to `make test-thorough`, and the engine without root."""
     tried: set[tuple[str, str, str]] = set()
     for item in items:
-        if item.path.parent != Path(__file__).parent or item.path.stem not in _ATTEMPTED:
+        if item.path.parent != Path(__file__).parent or item.path.stem not in (_CONTRACT, *_ATTEMPTED):
             continue
         parameters: dict[str, Any] = item.callspec.params if hasattr(item, "callspec") else {}
         is_of_one_engine = any(mark.args[0] == "engine" for mark in item.iter_markers("parametrize"))
         engine = parameters.get("engine", ENGINES[0])
         if is_of_one_engine or engine == ENGINES[0]:
+            continue
+        if item.path.stem == _CONTRACT:
+            if engine == _UNPRIVILEGED:
+                item.add_marker(pytest.mark.thorough)
             continue
         kind = item.path.stem, engine, _KINDS.get(getattr(parameters.get("attempt"), "name", ""), "")
         if kind in tried:
