@@ -1,7 +1,7 @@
 """Options of `proctor rollouts run` in the place of a configuration: a data set by its name, and models."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +37,10 @@ class DatasetOptions:
     agent: Annotated[
         str, typer.Option(help="With --dataset: shell, mini, terminus, or a program such as aider.")
     ] = AgentKind.SHELL.value
+
+    @property
+    def is_given(self) -> bool:
+        return replace(self, model=self.model or None) != DatasetOptions()
 
     def config(self) -> RolloutsConfig:
         """Raises Refused."""

@@ -64,8 +64,8 @@ async def run(
 ) -> ExitCode:
     """Order rollouts of tasks, follow them, and write a folder for each. Ctrl-C leaves them going."""
     read = of_dataset.config() if config is None else read_config(config)
-    if config is not None and of_dataset.dataset:
-        raise Refused("CONFIG.toml and --dataset: give one of them. A data set may be an entry of the file.")
+    if config is not None and of_dataset.is_given:
+        raise Refused("CONFIG.toml and options of --dataset: give one of them; the file may name a data set.")
     stamp = time.strftime(STAMP_FORM, time.gmtime())
     folders = RolloutFolders(data, read.name, stamp, str(read.path))
     for line in _opening_lines(read, folders, verbose):

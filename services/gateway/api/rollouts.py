@@ -55,13 +55,16 @@ _EACH_ONCE: dict[str, JsonValue] = {"uniqueItems": True}
 class AgentBudgets(RequestBody):
     kind: AgentKind = Field(default=AgentKind.SHELL, description="oracle and none ask no model")
     max_steps: int | None = Field(
-        default=None, ge=1, le=MAX_STEPS, description=f"Answers of the model; {_DEFAULT.max_steps}"
+        default=None,
+        ge=1,
+        le=MAX_STEPS,
+        description=f"Answers of the model; {_DEFAULT.max_steps}, of mini and terminus more",
     )
     max_tokens: int | None = Field(
         default=None,
         ge=1,
         le=MAX_TOKENS,
-        description=f"Tokens over all agent steps, prompts included; {_DEFAULT.max_tokens:,}",
+        description=f"Tokens of all steps, prompts included; {_DEFAULT.max_tokens:,}, of mini, terminus more",
     )
     command_seconds: float | None = Field(
         default=None,

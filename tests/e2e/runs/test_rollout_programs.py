@@ -1,4 +1,7 @@
-"""Programs work on tasks: their model is at a port of the sandbox, counted and bounded by the worker."""
+"""Programs work on tasks: their model is at a port of the sandbox, counted and bounded by the worker.
+
+So do agents that speak the protocol of such a program themselves.
+"""
 
 import json
 from pathlib import Path
@@ -50,6 +53,17 @@ async def test_a_program_works_with_its_model_and_is_judged(
     sources = [step["source"] for step in steps]
     assert sources == ["system", "user", "agent", "user", "agent", "user", "agent", "system"]
     assert "return 3 * n" in steps[3]["message"]
+
+
+@pytest.mark.parametrize("kind", ["MINI", "TERMINUS"])
+async def test_agents_with_other_protocols_are_ordered_by_their_names(
+    stack: StackHarness, tmp_path: Path, kind: str
+) -> None:
+    agent = rollout_pb2.RolloutAgent(kind=f"AGENT_KIND_{kind}")  # type: ignore[arg-type]  # its name
+    outcome = await rollout(stack, tmp_path, kind.lower(), agent)
+    assert (outcome.outcome.answer.finish_reason, outcome.scores["reward"]) == ("submitted", 1.0)
+    described = json.loads(outcome.outcome.answer.body_json)["trajectory"]["agent"]
+    assert (described["name"], described["version"]) == (f"proctor-{kind.lower()}", "1.0")
 
 
 async def test_no_key_enters_the_sandbox(stack: StackHarness, tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from services.worker.sandboxes.ports import Sandbox
 _TOOL, _DONE = "bash_command", "mark_task_complete"
 _LENGTH = "length"
 _MAX_CAUSE_CHARACTERS = 300
+# Answers in a row of which nothing can be executed: each is sent again with all that follow.
+_ERRORS_ALLOWED = 10
 
 
 class NoTerminal(SandboxError):
@@ -64,6 +66,7 @@ class _Session:
     seen: SeenTerminal
     history: tuple[ChatMessage, ...] = ()
     is_pending: bool = False
+    errors: int = 0
 
     async def begin(self) -> None:
         self.say(prompts.opening(self.work.rollout_spec.task.instruction, await self._look()))
@@ -160,7 +163,9 @@ class ExecuteTerminus:
             reply = prompts.cut_off() if is_cut_off else prompts.not_read(answer.error, answer.warnings)
             trajectory.add("user", reply, self.clock.now())
             session.say(reply)
-            return None
+            session.errors += 1
+            return AgentEnd.NO_COMMANDS if session.errors == _ERRORS_ALLOWED else None
+        session.errors = 0
         call = _show_calls(session.work, answer)
         reply, end = await session.execute(answer)
         trajectory.add_result(call, reply, self.clock.now())

@@ -149,7 +149,8 @@ class DrawnScreen:
     _screen: Any = None
     _stream: Any = None
     _new_stream: Callable[[], Any] = field(init=False)
-    _kept: list[tuple[dict[int, Any], int, int]] = field(default_factory=list)
+    # Lines, lines above them, row and column of the first screen while another one is drawn.
+    _kept: list[tuple[dict[int, Any], list[Any], int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         import pyte  # noqa: PLC0415  # slow, and needed without tmux only
@@ -189,15 +190,17 @@ class DrawnScreen:
         return "".join(line[column].data for column in range(self._screen.columns)).rstrip()
 
     def _keep(self) -> None:
-        cursor = self._screen.cursor
-        self._kept.append((dict(self._screen.buffer), cursor.y, cursor.x))
-        self._screen.buffer.clear()
-        self._screen.cursor_position()
+        screen = self._screen
+        kept = (dict(screen.buffer), list(screen.history.top), screen.cursor.y, screen.cursor.x)
+        self._kept.append(kept)
+        screen.buffer.clear()
 
     def _bring_back(self) -> None:
-        lines, row, column = self._kept.pop()
+        lines, earlier, row, column = self._kept.pop()
         self._screen.buffer.clear()
         self._screen.buffer.update(lines)
+        self._screen.history.top.clear()
+        self._screen.history.top.extend(earlier)
         self._screen.cursor_position(row + 1, column + 1)
 
 

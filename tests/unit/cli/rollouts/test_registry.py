@@ -163,6 +163,12 @@ def test_options_stand_for_a_configuration(mirrors: Path) -> None:
     assert (program.kind, program.template) == (rollout_pb2.AGENT_KIND_COMMAND, "qwen-code")
 
 
+def test_options_beside_a_configuration_are_noticed() -> None:
+    assert not DatasetOptions(model=[]).is_given
+    assert DatasetOptions(model=["openai/x"]).is_given
+    assert DatasetOptions(rollouts=3).is_given
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

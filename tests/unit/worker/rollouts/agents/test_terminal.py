@@ -70,8 +70,10 @@ def test_lines_that_scroll_off_are_kept_up_to_a_bound() -> None:
 def test_a_program_on_the_other_screen_leaves_the_first_as_it_was() -> None:
     before, during = b"$ vim\r\n", b"\x1b[?1049h\x1b[Hdrawn on all of it"
     assert drawn(before, during).lines()[0] == "drawn on all of it"
-    screen = drawn(before, during, b"\x1b[?1049l", b"$ ")
+    screen = drawn(before, during, b"\r\n" * 2 * ROWS, b"\x1b[?1049l", b"$ ")
     assert screen.lines()[:2] == ["$ vim", "$"]
+    # What scrolled off the other one is not kept.
+    assert screen.earlier_lines() == []
 
 
 def test_questions_of_a_program_are_answered() -> None:
