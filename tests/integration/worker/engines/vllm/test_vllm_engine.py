@@ -145,6 +145,8 @@ def poll_until_not_empty(look: Callable[[], list[int]]) -> list[int]:
     raise AssertionError("no engine process was started")
 
 
+# `make test` kills the worker of an engine that is still starting.
+@pytest.mark.thorough
 @pytest.mark.usefixtures("seen")
 async def test_engine_does_not_outlive_a_killed_worker(models: Path) -> None:
     with running(models, "hold") as process:
