@@ -2,7 +2,7 @@
 
 from importlib.metadata import packages_distributions
 
-NAME = "proctor"
+NAME = "proctor-eval"
 # The second is for machines where another package has the first (decision 0056).
 COMMANDS = ("proctor", "proctor-eval")
 PACKAGE = "proctor"

@@ -198,7 +198,7 @@ def print_version(is_asked: bool) -> None:  # as typer calls it
             async with ProctorClient(address, api_key=api_key(), timeout_seconds=_VERSION_SECONDS) as client:
                 release = await client.release()
         beside = f"; the gateway at {address} is {release}" if release else ""
-        say(terminal.out, f"{NAME} {version(NAME)}{beside}")
+        say(terminal.out, f"{COMMANDS[0]} {version(NAME)}{beside}")
 
     execute(terminal, work)
 

@@ -11,6 +11,6 @@ async def mcp(session: Session) -> None:
     try:
         from proctor.cli.mcp.server import make_server  # noqa: PLC0415  # needs the extra `mcp`
     except ModuleNotFoundError:
-        session.terminal.print_error("The MCP server is not installed: pip install 'proctor[mcp]'.")
+        session.terminal.print_error("The MCP server is not installed: pip install 'proctor-eval[mcp]'.")
         raise typer.Exit(ExitCode.REFUSED) from None
     await make_server(session.client).run_stdio_async()

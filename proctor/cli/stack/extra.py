@@ -15,5 +15,5 @@ def needing_stack(terminal: Terminal) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError:
-        terminal.print_error("The local stack is not installed: pip install 'proctor[stack]'.")
+        terminal.print_error("The local stack is not installed: pip install 'proctor-eval[stack]'.")
         raise typer.Exit(ExitCode.REFUSED) from None

@@ -26,7 +26,7 @@ from proctor.values.messaging import (
 _EXTRAS = frozenset({"service", "scheduler", "results", "gateway", "worker", "hub", "mcp", "stack"})
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<rest>.*)")
 _EXTRA = re.compile(r"""extra\s*==\s*['"](?P<extra>[^'"]+)['"]""")
-_INSTALL = "pip install 'proctor[stack]'"
+_INSTALL = "pip install 'proctor-eval[stack]'"
 # `--version` answers at once; the first start from a cold disk takes some seconds.
 _ANSWER_SECONDS = 10.0
 # The examination starts several sandboxes and tries each limit.

@@ -103,7 +103,9 @@ def _absent(name: str, package: str) -> AbsentEngine | None:
     """The client of a service is an extra: a worker without it says so where a sandbox is needed."""
     if find_spec(package):
         return None
-    return AbsentEngine(name=name, problem=f"its client is not installed (pip install 'proctor[{name}]').")
+    return AbsentEngine(
+        name=name, problem=f"its client is not installed (pip install 'proctor-eval[{name}]')."
+    )
 
 
 async def sweep(engine: SandboxEngine) -> None:

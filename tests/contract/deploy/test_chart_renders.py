@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.contract.deploy.rendered import objects, pods
+from tests.contract.deploy.rendered import containers, objects, pods
 from tests.contract.deploy.settings import SETTINGS
 from tests.harness import kubernetes_schemas as schemas
 from tests.harness.helm import PACKAGES, lint, template
@@ -41,6 +41,29 @@ def test_objects_are_valid_strictly(version: str) -> None:
     assert len(own) > 100
     for each in own:
         schemas.validate_own(each, version)
+
+
+def test_trying_out_needs_nothing_that_kind_and_k3s_lack() -> None:
+    """Both have one default storage class for one node, no load balancer that is needed, and no operators."""
+    made = objects("trying-out")
+    assert all(schemas.is_own(each) for each in made)
+    assert {each["spec"].get("type", "ClusterIP") for each in made if each["kind"] == "Service"} == {
+        "ClusterIP"
+    }
+    claims = [
+        claim["spec"] for each in made for claim in each.get("spec", {}).get("volumeClaimTemplates", ())
+    ]
+    claims += [each["spec"] for each in made if each["kind"] == "PersistentVolumeClaim"]
+    assert claims
+    assert all(claim["accessModes"] == ["ReadWriteOnce"] for claim in claims)
+    assert not any("storageClassName" in claim for claim in claims)
+    for _, pod in pods("trying-out"):
+        assert not {"nodeSelector", "affinity", "runtimeClassName"} & pod["spec"].keys()
+        for container in containers(pod):
+            # An image that was loaded into the node is taken.
+            assert container.get("imagePullPolicy", "IfNotPresent") == "IfNotPresent"
+            assert not container["image"].endswith(":latest")
+            assert "nvidia.com/gpu" not in container["resources"].get("limits", {})
 
 
 def test_strict_validation_refuses_what_kubernetes_does_not_know() -> None:

@@ -128,7 +128,7 @@ def context(tmp_path_factory: pytest.TempPathFactory, python_of_base: str) -> Pa
     shutil.rmtree(folder / "built")
     of_base = ("--python-version", python_of_base, "--only-binary=:all:", "--find-links", "wheelhouse")
     ran(*pip, "download", *of_base, "-c", "constraints.txt", "-d", "wheelhouse", *needs, folder=folder)
-    for wheel in folder.glob("wheelhouse/proctor-*.whl"):
+    for wheel in folder.glob("wheelhouse/proctor_eval-*.whl"):
         wheel.unlink()
     return folder
 
@@ -163,7 +163,7 @@ def test_image_lists_what_it_is_made_of_and_has_neither_pip_nor_a_compiler(
     root = roots[service]
     parts = json.loads((root / "opt/proctor/sbom.json").read_text())
     names = {component["name"] for component in parts["components"]}
-    assert {"proctor", "grpcio", SERVICES[service]} <= names
+    assert {"proctor-eval", "grpcio", SERVICES[service]} <= names
     assert "libc6" in (root / "opt/proctor/debian-packages.txt").read_text()
     assert not list(root.glob("opt/proctor/bin/pip*"))
     assert not [name for name in ("gcc", "cc", "make") if (root / "usr/bin" / name).exists()]

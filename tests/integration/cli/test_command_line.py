@@ -207,7 +207,7 @@ async def test_help_lists_the_exit_codes(proctor: CommandLine) -> None:
 async def test_version_is_that_of_the_program_and_of_a_gateway_that_answers(
     harness: GatewayHarness, proctor: CommandLine, tmp_path: Path
 ) -> None:
-    own = f"proctor {version('proctor')}"
+    own = f"proctor {version('proctor-eval')}"
     assert (await proctor("--version")).out == f"{own}; the gateway at {harness.grpc} is {release()}\n"
     assert (await CommandLine("127.0.0.1:1", tmp_path)("--version")).out == f"{own}\n"
 

@@ -21,15 +21,15 @@ service = ["structlog"]
 worker = ["orjson"]
 gateway = ["fastapi"]
 """
-METADATA = "Metadata-Version: 2.4\nName: proctor\nVersion: 7.1\nProvides-Extra: worker\n"
+METADATA = "Metadata-Version: 2.4\nName: proctor-eval\nVersion: 7.1\nProvides-Extra: worker\n"
 RECORD = """../../bin/proctor,,
 proctor/planted.py,sha256=x,1
 proctor/__pycache__/planted.cpython-311.pyc,,
-proctor-7.1.dist-info/METADATA,,
-proctor-7.1.dist-info/WHEEL,,
-proctor-7.1.dist-info/INSTALLER,,
-proctor-7.1.dist-info/direct_url.json,,
-proctor-7.1.dist-info/RECORD,,
+proctor_eval-7.1.dist-info/METADATA,,
+proctor_eval-7.1.dist-info/WHEEL,,
+proctor_eval-7.1.dist-info/INSTALLER,,
+proctor_eval-7.1.dist-info/direct_url.json,,
+proctor_eval-7.1.dist-info/RECORD,,
 """
 
 
@@ -46,16 +46,16 @@ def installed(tmp_path: Path) -> InstalledWheel:
     contents = {
         "proctor/planted.py": "NAME = 'planted'\n",
         "proctor/__pycache__/planted.cpython-311.pyc": "",
-        "proctor-7.1.dist-info/METADATA": METADATA,
-        "proctor-7.1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        "proctor-7.1.dist-info/INSTALLER": "pip",
-        "proctor-7.1.dist-info/direct_url.json": "{}",
-        "proctor-7.1.dist-info/RECORD": RECORD,
+        "proctor_eval-7.1.dist-info/METADATA": METADATA,
+        "proctor_eval-7.1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "proctor_eval-7.1.dist-info/INSTALLER": "pip",
+        "proctor_eval-7.1.dist-info/direct_url.json": "{}",
+        "proctor_eval-7.1.dist-info/RECORD": RECORD,
     }
     for name, text in contents.items():
         (site / name).parent.mkdir(parents=True, exist_ok=True)
         (site / name).write_text(text)
-    return InstalledWheel(tmp_path / "cache", PathDistribution(site / "proctor-7.1.dist-info"))
+    return InstalledWheel(tmp_path / "cache", PathDistribution(site / "proctor_eval-7.1.dist-info"))
 
 
 def test_digest_follows_the_workers_needs_and_nothing_else(repository: Path) -> None:
@@ -74,7 +74,7 @@ def test_wheel_of_what_is_installed_holds_its_code_and_can_be_installed(
     wheel, _, extra = requirement.partition("[")
     assert extra == "worker]"
     with zipfile.ZipFile(wheel) as packed:
-        info = "proctor-7.1.dist-info"
+        info = "proctor_eval-7.1.dist-info"
         wanted = {"proctor/planted.py", *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD"))}
         assert set(packed.namelist()) == wanted
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps")
@@ -83,7 +83,7 @@ def test_wheel_of_what_is_installed_holds_its_code_and_can_be_installed(
 
 
 def test_installation_without_a_record_of_its_files_is_refused(tmp_path: Path) -> None:
-    info = tmp_path / "proctor-7.1.dist-info"
+    info = tmp_path / "proctor_eval-7.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(METADATA)
     with pytest.raises(EnvironmentBroken, match="are not recorded"):
@@ -105,7 +105,7 @@ def test_worker_of_another_release_is_not_used(
 def test_pins_are_those_of_this_environment_without_proctor() -> None:
     pins = installed_pins()
     assert f"grpcio=={distribution('grpcio').version}" in pins
-    assert not any(pin.startswith("proctor==") for pin in pins)
+    assert not any(pin.startswith("proctor-eval==") for pin in pins)
 
 
 def test_vllms_pins_win_and_ours_fill_the_rest() -> None:

@@ -57,7 +57,9 @@ class HubRows:
             from datasets.exceptions import DatasetsError  # noqa: PLC0415  # an optional extra
             from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415  # an optional extra
         except ImportError as error:
-            raise RowsMissing("the hub needs the package 'datasets' (pip install 'proctor[hub]')") from error
+            raise RowsMissing(
+                "the hub needs the package 'datasets' (pip install 'proctor-eval[hub]')"
+            ) from error
         if reference.hub_id in {module.name for module in iter_modules(packaged_modules.__path__)}:
             # The library would read files of the working directory.
             raise RowsMissing("this names a way to read files, and files of a suite are named by `file`")
