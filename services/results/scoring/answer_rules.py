@@ -122,6 +122,10 @@ class SameNumber:
         return Judgement(named.text, any(self._is_near(named, number) for number in numbers))
 
     def _is_near(self, named: WrittenNumber, target: WrittenNumber) -> bool:
+        if named.value == target.value:
+            return True
+        if not (self.tolerance or self.relative_tolerance or named.is_percent or target.is_percent):
+            return False
         pairs = [(named.value, target.value)]
         if named.is_percent and not target.is_percent:
             pairs.append((named.value / _PER_CENT, target.value))

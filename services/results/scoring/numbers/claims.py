@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from services.results.scoring.answer_words import has_one_of
 from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
 
 # Behind these comes why, or where the number comes from: it is left out.
@@ -12,8 +13,13 @@ _REASON = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_WORDS_OF_REASONS = (
+    *("because", "since", "as ", "as\n", "given", "not", "rather", "instead", "assuming", "which", "weil"),
+    *("parce", "porque"),
+)
 # Behind these may come another value, and then the answer is not plain.
 _TURN = re.compile(r"[,;]?\s*\b(?:which|where|who|so\sthat|if|when|unless)\b", re.IGNORECASE)
+_WORDS_OF_TURNS = ("which", "where", "who", "so", "if", "when", "unless")
 _COMPUTES = re.compile(r"\d\s*[×x*+/÷-]\s*\$?\d")
 _REMARK = re.compile(r"(?<=\S)\s*(?<!\w)[(（][^()（）\n]*[)）]|(?<=\d )[(][^()\n]*[)]")
 
@@ -27,23 +33,32 @@ def claimed(claim: str) -> WrittenNumber | None:
 
 
 def without_reason(text: str) -> str:
-    return _REASON.split(text, maxsplit=1)[0]
+    may_have = has_one_of(text.casefold(), _WORDS_OF_REASONS)
+    return _REASON.split(text, maxsplit=1)[0] if may_have else text
 
 
 def without_remarks(text: str) -> str:
     """Without what stands in brackets behind something, where a number is left."""
-    shorter = _REMARK.sub("", text)
+    shorter = _unremarked(text)
     return shorter if has_number(shorter) else text
 
 
+def _unremarked(text: str) -> str:
+    return _REMARK.sub("", text) if "(" in text or "（" in text else text
+
+
 def _candidates(claim: str) -> Iterator[str]:
-    for text in (_REMARK.sub("", claim), claim):
-        yield without_reason(text)
+    shorter = _unremarked(claim)
+    yield without_reason(shorter)
+    if shorter != claim:
+        yield without_reason(claim)
     yield claim
 
 
 def _without_turn(text: str) -> WrittenNumber | None:
     """`12, which is 3 × 4` states 12; `$90, which gives each $30` does not state one number."""
+    if not has_one_of(text.casefold(), _WORDS_OF_TURNS):
+        return read_number(text)
     before, *behind = _TURN.split(text, maxsplit=1)
     if not behind or not has_number(before):
         return read_number(text)

@@ -3,15 +3,16 @@
 import re
 from collections.abc import Iterator
 
-from services.results.scoring.answer_words import COURTESY
+from services.results.scoring.answer_words import COURTESY, has_one_of
 from services.results.scoring.numbers.claims import claimed, without_reason, without_remarks
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
 
 # Neither "i.e. 12" nor the factorial in "4! = 24".
-SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?<!i\.e\.)(?<!e\.g\.)(?<!approx\.)(?!(?<=\d!)\s*[=/×*+÷-])[\s\"')\]]+(?=\S)|\n+|(?<=[。！？])"
-)
+# It begins with one character of a few, so that it is searched fast.
+_ASCII_END = r"""[\s\"')\]](?:(?<=[.!?].)(?<!i\.e\..)(?<!e\.g\..)(?<!approx\..)(?!(?<=\d!\s)\s*[=/×*+÷-])[\s\"')\]]*(?=\S)|(?<=\n)\n*)"""
+_SENTENCE_END = re.compile(_ASCII_END, re.DOTALL)
+_ANY_SENTENCE_END = re.compile(rf"{_ASCII_END}|(?<=[。！？])", re.DOTALL)
 _LEADS_ON = re.compile(
     r"""(?<!\w) (?: so | therefore | thus | hence | altogether | makes? | gives? | gets? | got | equals?
         | totals? | leaves | leaving | is | are | was | were | be | ist | est | es | è | é )(?!\w)
@@ -34,6 +35,10 @@ _REFUSES = re.compile(
         | (?:not|n't)\s(?:\w+\s)?(?:enough|possible|sufficient|know)
         | insufficient | unable | impossible | undetermined | unknown | incorrect | wrong | as\san\sai )\b""",
     re.IGNORECASE | re.VERBOSE,
+)
+_WORDS_OF_REFUSALS = (
+    *("can", "could", "not", "n't", "sufficient", "unable", "possible", "undetermined", "unknown"),
+    *("incorrect", "wrong", "as an"),
 )
 _DENIES = re.compile(r"\b(?:is|are|was|were)(?:\snot|n't)\b", re.IGNORECASE)
 # Two facts in one sentence: the width is 5 and the length is 6.
@@ -67,7 +72,7 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
 
 def _concluding(sentence: str) -> WrittenNumber | None:
     head = without_reason(sentence)
-    if _REFUSES.search(head) or _DENIES.search(sentence) or _has_two_facts(head):
+    if _draws_none(sentence, head) or _has_two_facts(head):
         return None
     leads = [found.end() for found in _LEADS_ON.finditer(head)]
     # A step of a list concludes nothing by itself.
@@ -77,13 +82,18 @@ def _concluding(sentence: str) -> WrittenNumber | None:
     return claimed(sentence[start:])
 
 
+def _draws_none(sentence: str, head: str) -> bool:
+    has_words = has_one_of(sentence.casefold(), _WORDS_OF_REFUSALS)
+    return has_words and bool(_REFUSES.search(head) or _DENIES.search(sentence))
+
+
 def _has_two_facts(sentence: str) -> bool:
-    return sum(bool(_FACT.search(part)) for part in _AND.split(sentence)) > 1
+    return "and" in sentence.casefold() and sum(bool(_FACT.search(part)) for part in _AND.split(sentence)) > 1
 
 
 def _has_several_entries(text: str) -> bool:
     """A list of named values without a sum at its end: which of them is the answer is not said."""
-    entries = [*_ENTRY.finditer(text)]
+    entries = [*_ENTRY.finditer(text)] if "\n" in text else []
     is_at_the_end = bool(entries) and not text[entries[-1].end() :].strip()
     if len(entries) < 2 or not is_at_the_end or _SUM.search(entries[-1]["label"]):
         return False
@@ -102,8 +112,16 @@ def _emphasised(sentence: str, text: str) -> WrittenNumber | None:
     return None
 
 
+def first_sentence(text: str) -> str:
+    return _pattern_of_ends(text).split(text, maxsplit=1)[0]
+
+
+def _pattern_of_ends(text: str) -> re.Pattern[str]:
+    return _SENTENCE_END if text.isascii() else _ANY_SENTENCE_END
+
+
 def _sentences_from_the_end(text: str) -> Iterator[str]:
-    ends = [0, *(found.end() for found in SENTENCE_END.finditer(text)), len(text)]
+    ends = [0, *(found.end() for found in _pattern_of_ends(text).finditer(text)), len(text)]
     for start, end in zip(reversed(ends[:-1]), reversed(ends[1:]), strict=True):
         if text[start:end].strip():
             yield text[start:end]

@@ -52,7 +52,10 @@ _MINUS = str.maketrans(dict.fromkeys("\u2010\u2011\u2212\ufe63\uff0d", "-"))
 _ARROW = re.compile("[-=]{1,3}>")
 _STARS = re.compile(r"\*{1,3}")
 _OTHER_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)|`+")
-_CURRENCY_WORD = re.compile(r"\b(?:Rs|Tk|Fr|Kč|kr)\.?\s?(?=\d)", re.IGNORECASE)
+# It begins with one character of a few, so that it is searched fast.
+_CURRENCY_WORD = re.compile(
+    r"[RrTtFfKk](?<!\w.)(?:(?<=[Rr])[Ss]|(?<=[Tt])[Kk]|(?<=[Ff])[Rr]|(?<=[Kk])[ČčRr])\.?\s?(?=\d)"
+)
 _GROUPED_DIGITS = re.compile("(?<=[0-9])\uff0c(?=[0-9])")
 
 
@@ -76,20 +79,25 @@ def _digits() -> dict[int, str]:
     }
 
 
-_DIGITS = _digits()
+_DIGITS = _digits() | _MINUS
+# What is written otherwise than in ASCII.
+_IN_OTHER_FORM = re.compile(
+    f"[{''.join(map(chr, _DIGITS))}\u00a0\u2009\u202f\uff0c\u00bc-\u00be\u2150-\u215e\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]"
+)
 
 
 def in_one_form(text: str) -> str:
     """Lines stay lines. What LaTeX sets as a fraction of two numbers is written 3/4, with its sign before."""
-    if not text.isascii():
-        text = _GROUPED_DIGITS.sub(",", _SPACES.sub(",", text).translate(_MINUS).translate(_DIGITS))
+    if not text.isascii() and _IN_OTHER_FORM.search(text):
+        text = _GROUPED_DIGITS.sub(",", _SPACES.sub(",", text).translate(_DIGITS))
         text = _VULGAR_FRACTION.sub(lambda one: " " + _decomposed(one[0]).replace("\u2044", "/"), text)
         text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
     if "\\" in text or "{" in text:
         text = _without_latex(text)
     text = _ARROW.sub("⇒", text) if ">" in text else text
     text = _STARS.sub(_unless_computed_with, text) if "*" in text else text
-    return _CURRENCY_WORD.sub("$", _OTHER_EMPHASIS.sub("", text))
+    text = _OTHER_EMPHASIS.sub("", text) if "_" in text or "`" in text else text
+    return _CURRENCY_WORD.sub("$", text)
 
 
 def _unless_computed_with(found: re.Match[str]) -> str:

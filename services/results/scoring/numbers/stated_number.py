@@ -11,9 +11,16 @@ from collections import deque
 from dataclasses import dataclass
 
 from services.results.scoring.answer_text import BOXED, caseless
-from services.results.scoring.answer_words import DOUBT_WORDS, any_of, is_own, sentence_before, stated_abroad
+from services.results.scoring.answer_words import (
+    DOUBT_WORDS,
+    any_of,
+    has_one_of,
+    is_own,
+    sentence_before,
+    stated_abroad,
+)
 from services.results.scoring.numbers.claims import claimed
-from services.results.scoring.numbers.conclusion import ITEM, MAX_SENTENCE, SENTENCE_END, concluded
+from services.results.scoring.numbers.conclusion import ITEM, MAX_SENTENCE, concluded, first_sentence
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.written_numbers import (
     WrittenNumber,
@@ -38,6 +45,7 @@ _STATEMENT = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_WORDS_OF_STATEMENTS = ("ans", "final")
 _DENIED = re.compile(r"\s*(?:not|no|isn't|n't|cannot|can't|unknown|unclear)\b", re.IGNORECASE)
 # Also before a statement: a step on the way, or the answer of another.
 _NOT_LAST = re.compile(r"\b(?:wrong|incorrect|first|your|tempting|naive|part)\b", re.IGNORECASE)
@@ -55,6 +63,7 @@ _UNDECIDED = re.compile(
     r"(?:information|info|data|determined|answered|solved|known)",
     re.IGNORECASE,
 )
+_WORDS_OF_LACK = ("info", "data", "determined", "answered", "solved", "known")
 _MAX_STATEMENTS = 50
 _WORDS = re.compile(r"[^\W\d_]+")
 _MANY_WORDS = 3
@@ -97,10 +106,17 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
     statements, is_denied, others = _statements(plain)
     if statements:
         return _agreed(statements, text, is_cut=is_cut)
-    is_factorial = _FACTORIAL.search(plain) and not _WORD.search(plain)
-    if is_denied or is_factorial or _UNDECIDED.search(plain):
+    if is_denied or _is_factorial(plain) or _is_undecided(plain):
         return None
     return _first_line(plain) if is_cut else concluded(others, text)
+
+
+def _is_factorial(text: str) -> bool:
+    return "!" in text and _FACTORIAL.search(text) is not None and not _WORD.search(text)
+
+
+def _is_undecided(text: str) -> bool:
+    return has_one_of(text.casefold(), _WORDS_OF_LACK) and _UNDECIDED.search(text) is not None
 
 
 def _first_line(text: str) -> WrittenNumber | None:
@@ -117,7 +133,7 @@ def _statements(text: str) -> tuple[list[_Statement], bool, str]:
     for found in deque(_stated_in(text), maxlen=_MAX_STATEMENTS):
         before = sentence_before(text, found.start())
         behind = text[found.end() : found.end() + MAX_SENTENCE].lstrip(" \t\n*_:=")
-        claim = SENTENCE_END.split(behind, maxsplit=1)[0]
+        claim = first_sentence(behind)
         if _NOT_LAST.search(before) or not is_own(before, leads_in=False):
             kept.append(text[end : max(end, found.start() - len(before))])
             end = text.find(claim, found.end()) + len(claim)
@@ -131,7 +147,9 @@ def _statements(text: str) -> tuple[list[_Statement], bool, str]:
 
 
 def _stated_in(text: str) -> list[re.Match[str]]:
-    found = [*_STATEMENT.finditer(text), *stated_abroad(caseless(text))]
+    folded = caseless(text)
+    stated = _STATEMENT.finditer(text) if has_one_of(folded, _WORDS_OF_STATEMENTS) else ()
+    found = [*stated, *stated_abroad(folded)]
     return sorted(found, key=lambda one: one.start())
 
 
