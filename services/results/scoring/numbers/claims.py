@@ -27,8 +27,9 @@ _REMARK = re.compile(r"(?<=\S)\s*(?<!\w)[(（][^()（）\n]*[)）]|(?<=\d )[(][^
 def claimed(claim: str) -> WrittenNumber | None:
     """None where the claim has no number, or more than one value."""
     for candidate in _candidates(claim):
-        if has_number(candidate):
-            return _without_turn(candidate)
+        read = _without_turn(candidate)
+        if read is not None or has_number(candidate):
+            return read
     return None
 
 
@@ -40,7 +41,7 @@ def without_reason(text: str) -> str:
 def without_remarks(text: str) -> str:
     """Without what stands in brackets behind something, where a number is left."""
     shorter = _unremarked(text)
-    return shorter if has_number(shorter) else text
+    return shorter if shorter != text and has_number(shorter) else text
 
 
 def _unremarked(text: str) -> str:

@@ -78,7 +78,7 @@ def _concluding(sentence: str) -> WrittenNumber | None:
     # A step of a list concludes nothing by itself.
     if sentence.lstrip().startswith(ITEM) and not leads and "=" not in sentence:
         return None
-    start = next((start for start in reversed([0, *leads]) if has_number(sentence[start:])), 0)
+    start = next((start for start in reversed(leads) if has_number(sentence[start:])), 0)
     return claimed(sentence[start:])
 
 
