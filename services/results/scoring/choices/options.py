@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from string import ascii_uppercase
 
@@ -87,7 +87,7 @@ class ChoiceOptions:
             opening = _OPENING.match(text, begin)
             for named in self._named(text, opening.end() if opening else begin):
                 closing = _CLOSING.match(text, named.end)
-                yield replace(named, end=closing.end() if closing else named.end)
+                yield Named(named.label, closing.end(), named.is_letter) if closing else named
 
     def names_in(self, text: str) -> list[Mention]:
         """All names of choices in a text, in order."""

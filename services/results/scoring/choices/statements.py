@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from services.results.scoring.answer_words import REACH, begins_a_word, one_of, stated_abroad
+from services.results.scoring.answer_words import REACH, begins_a_word, has_one_of, one_of, stated_abroad
 
 _BEST = frozenset(
     {"final", "correct", "right", "best", "single", "overall", "most", "appropriate", "likely", "accurate"}
@@ -133,8 +133,7 @@ def statements(folded: str) -> Iterator[Statement]:
         if start is not None and (not found["subject"] or start < found.start()):
             yield Statement(start, found.end())
     for pattern, words in _OTHERS:
-        # Words are found in a text several times faster than patterns are.
-        for found in pattern.finditer(folded) if any(word in folded for word in words) else ():
+        for found in pattern.finditer(folded) if has_one_of(folded, words) else ():
             if begins_a_word(folded, found.start()):
                 leads_in = pattern is not _REPLACED
                 yield Statement(found.start(), found.end(), leads_in, is_short=pattern is not _I_SAY)
@@ -144,7 +143,7 @@ def statements(folded: str) -> Iterator[Statement]:
 
 def may_say_right(folded: str) -> bool:
     """Whether a choice is said to be right at all."""
-    return any(word in folded for word in _WORDS_OF_RIGHT) and _IS_RIGHT_FOLDED.search(folded) is not None
+    return has_one_of(folded, _WORDS_OF_RIGHT) and _IS_RIGHT_FOLDED.search(folded) is not None
 
 
 def _with_words_before(folded: str, at: int) -> int | None:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import has_one_of
-from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
+from services.results.scoring.numbers.number_tokens import has_number
+from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
 
 # Behind these comes why, or where the number comes from: it is left out.
 _REASON = re.compile(

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from services.results.scoring.answer_words import COURTESY, has_one_of
 from services.results.scoring.numbers.claims import claimed, without_reason, without_remarks
 from services.results.scoring.numbers.number_forms import in_one_form
-from services.results.scoring.numbers.written_numbers import WrittenNumber, has_number, read_number
+from services.results.scoring.numbers.number_tokens import has_number
+from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
 
 # Neither "i.e. 12" nor the factorial in "4! = 24".
 # It begins with one character of a few, so that it is searched fast.
-_ASCII_END = r"""[\s\"')\]](?:(?<=[.!?].)(?<!i\.e\..)(?<!e\.g\..)(?<!approx\..)(?!(?<=\d!\s)\s*[=/×*+÷-])[\s\"')\]]*(?=\S)|(?<=\n)\n*)"""
+_ASCII_END = (
+    r"[\s\"')\]](?:(?<=[.!?].)(?<!i\.e\..)(?<!e\.g\..)(?<!approx\..)"
+    r"(?!(?<=\d!\s)\s*[=/×*+÷-])[\s\"')\]]*(?=\S)|(?<=\n)\n*)"
+)
 _SENTENCE_END = re.compile(_ASCII_END, re.DOTALL)
 _ANY_SENTENCE_END = re.compile(rf"{_ASCII_END}|(?<=[。！？])", re.DOTALL)
 _LEADS_ON = re.compile(

@@ -82,7 +82,8 @@ def _digits() -> dict[int, str]:
 _DIGITS = _digits() | _MINUS
 # What is written otherwise than in ASCII.
 _IN_OTHER_FORM = re.compile(
-    f"[{''.join(map(chr, _DIGITS))}\u00a0\u2009\u202f\uff0c\u00bc-\u00be\u2150-\u215e\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]"
+    f"[{''.join(map(chr, _DIGITS))}\u00a0\u2009\u202f\uff0c"
+    "\u00bc-\u00be\u2150-\u215e\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]"
 )
 
 

@@ -22,12 +22,8 @@ from services.results.scoring.answer_words import (
 from services.results.scoring.numbers.claims import claimed
 from services.results.scoring.numbers.conclusion import ITEM, MAX_SENTENCE, concluded, first_sentence
 from services.results.scoring.numbers.number_forms import in_one_form
-from services.results.scoring.numbers.written_numbers import (
-    WrittenNumber,
-    bare_number,
-    has_number,
-    read_number,
-)
+from services.results.scoring.numbers.number_tokens import has_number
+from services.results.scoring.numbers.written_numbers import WrittenNumber, bare_number, read_number
 
 _HASHES = re.compile(r"^\s*####[ \t]*(?=\S*[^\n]*\d)(?P<claim>[^\n]+)", re.MULTILINE)
 _FIELD = re.compile(
@@ -92,14 +88,14 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
     bare = None if is_cut else bare_number(text.strip())
     if bare is not None:
         return bare
-    boxed = [found[1] for found in BOXED.finditer(text)]
+    boxed = [found[1] for found in BOXED.finditer(text)] if "box" in text else []
     if boxed:
         return None if _FACTORIAL.search(boxed[-1]) else read_number(in_one_form(boxed[-1]))
     plain = in_one_form(text)
     if not _DIGIT.search(plain):
         return None
-    for pattern in (_HASHES, _FIELD):
-        found = [*pattern.finditer(plain)]
+    for pattern, sign in ((_HASHES, "####"), (_FIELD, '"')):
+        found = [*pattern.finditer(plain)] if sign in plain else []
         if found:
             return _unless_taken_back(claimed(found[-1]["claim"].strip('"')), plain[found[-1].end() :])
     plain = _BULLET.sub("", _without_list_marks(plain))

@@ -28,6 +28,7 @@ from services.results.scoring.numbers.stated_number import stated_number
         "6\\sqrt{5}",
         "9\\pi",
         "9π",
+        "The area is 9πk.",
         "2x",
         "3x + 4",
         "x + 3",
