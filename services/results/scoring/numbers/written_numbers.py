@@ -32,9 +32,7 @@ _BOUND_BEFORE = re.compile(
     r"|half(?:\s+of)?|twice|thrice|double|triple|square\s+root\s+of)\s+\S?\d",
     re.IGNORECASE,
 )
-_WORDS_OF_BOUNDS = (
-    *("than", "over", "under", "least", "most", "up", "half", "twice", "thrice", "double", "triple", "root"),
-)
+_WORDS_OF_BOUNDS = tuple("than over under least most up half twice thrice double triple root".split())
 # It begins with one character of a few, so that it is searched fast.
 _CHANGED_BEHIND = re.compile(
     r"[\d$€£¥₹](?:(?<=\d)(?:\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?|thirds?)|or\s+(?:more|less|fewer)"
@@ -135,10 +133,10 @@ def _values_of(run: Run) -> Iterator[WrittenNumber | None]:
         yield value if isinstance(value, WrittenNumber) else None
         return
     sides = list(_sides(run))
-    kinds = [_side(side) for side in sides]
-    plain = [kind for kind in kinds if isinstance(kind, WrittenNumber)]
+    values = [_side(side) for side in sides]
+    plain = [value for value in values if isinstance(value, WrittenNumber)]
     if plain and all(
-        kind != _EXPRESSION or not _has_variable(side) for kind, side in zip(kinds, sides, strict=True)
+        value != _EXPRESSION or not _has_variable(side) for value, side in zip(values, sides, strict=True)
     ):
         yield from plain
     else:
