@@ -32,7 +32,10 @@ _BOUND_BEFORE = re.compile(
     r"|half(?:\s+of)?|twice|thrice|double|triple|square\s+root\s+of)\s+\S?\d",
     re.IGNORECASE,
 )
-_WORDS_OF_BOUNDS = tuple("than over under least most up half twice thrice double triple root".split())
+_WORDS_OF_BOUNDS = (
+    *("than", "over", "under", "least", "most", "up"),
+    *("half", "twice", "thrice", "double", "triple", "root"),
+)
 # It begins with one character of a few, so that it is searched fast.
 _CHANGED_BEHIND = re.compile(
     r"[\d$€£¥₹](?:(?<=\d)(?:\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?|thirds?)|or\s+(?:more|less|fewer)"
