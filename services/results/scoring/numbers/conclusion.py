@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from services.results.scoring.answer_words import COURTESY, has_one_of
 from services.results.scoring.numbers.claims import claimed, without_reason, without_remarks
 from services.results.scoring.numbers.number_forms import in_one_form
-from services.results.scoring.numbers.number_tokens import has_number
+from services.results.scoring.numbers.number_tokens import DIGIT, has_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
 
 # Neither "i.e. 12" nor the factorial in "4! = 24".
@@ -18,8 +18,10 @@ _ASCII_END = (
 _SENTENCE_END = re.compile(_ASCII_END, re.DOTALL)
 _ANY_SENTENCE_END = re.compile(rf"{_ASCII_END}|(?<=[。！？])", re.DOTALL)
 _LEADS_ON = re.compile(
-    r"""(?<!\w) (?: so | therefore | thus | hence | altogether | makes? | gives? | gets? | got | equals?
-        | totals? | leaves | leaving | is | are | was | were | be | ist | est | es | è | é )(?!\w)
+    r"""(?<!\w) (?: so | therefore | thus | hence | altogether | (?<!to\s)makes? | gives? | got
+        | gets?(?!\s+(?:to|there|here|home|back|in|out|up)\b) | equals?
+        | totals? | leaves | leaving | is | are | was | were | (?<!to\s)be
+        | ist | est | es | è | é )(?!\w)
         | :(?=\s) | [⇒→∴] | 因此 | 所以 | 一共 | 总共 | 共 | 合計 | 是 | は""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -49,6 +51,13 @@ _DENIES = re.compile(r"\b(?:is|are|was|were)(?:\snot|n't)\b", re.IGNORECASE)
 _FACT = re.compile(r"\b(?:is|are|was|were)\b[^.]*\d", re.IGNORECASE)
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 ITEM = "\N{BULLET}"
+_COMPUTES = re.compile(r"[\d)\w]\s*[+*/×x÷\u2013-]\s*[$€£]?\s?[\d(.]|\d%? of ")
+_SUMS_UP = re.compile(r"\b(?:so|thus|therefore|hence|total|altogether)\b", re.IGNORECASE)
+_RESULT = re.compile(r"\s*[-$€£(]{0,3}\d[\d,.]*(?:/\d+)?")
+_OF_WHAT = re.compile(
+    r"\b(?:in|of|from|for|after|during|over|per|within|by|on|at)(?:\s(?:the|all|these|those|his|her|their))?"
+    r"(?:\s(?:first|last|final|next|other|remaining))?\s\$?\Z"
+)
 _BOLD = re.compile(r"\*\*([^*\n]{1,60})\*\*")
 # Several values with names, as "Ann: 12", "x = 12" and "a) 12".
 _ENTRY = re.compile(
@@ -76,14 +85,37 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
 
 def _concluding(sentence: str) -> WrittenNumber | None:
     head = without_reason(sentence)
-    if _draws_none(sentence, head) or _has_two_facts(head):
+    if _draws_none(sentence, head):
         return None
+    if _has_two_facts(head):
+        return _computed(sentence) if _SUMS_UP.search(_AND.split(sentence)[-1]) else None
     leads = [found.end() for found in _LEADS_ON.finditer(head)]
     # A step of a list concludes nothing by itself.
     if sentence.lstrip().startswith(ITEM) and not leads and "=" not in sentence:
         return None
     start = next((start for start in reversed(leads) if has_number(sentence[start:])), 0)
-    return claimed(sentence[start:])
+    claim, result = claimed(sentence[start:]), _computed(sentence)
+    if claim is None or result is None:
+        return claim or result
+    return claim if claim.value == result.value else None
+
+
+def _computed(sentence: str) -> WrittenNumber | None:
+    """The result of the computation that a sentence ends with: "in 5 days he has 30 - 12 = 18 eggs"."""
+    if "=" not in sentence:
+        return None
+    left, _, right = sentence.rpartition("=")
+    first = _RESULT.match(right)
+    if not first or not _COMPUTES.search(left) or _is_relation(left) or _AND.search(left.partition("=")[2]):
+        return None
+    later = DIGIT.search(right, first.end())
+    result = right[: later.start()] if later else right
+    # Another number only says of what, or in what time: "9 points in the 40 minutes".
+    return read_number(result) if later is None or _OF_WHAT.search(result) else None
+
+
+def _is_relation(left: str) -> bool:
+    return left.endswith(("<", ">", "!", ":"))
 
 
 def _draws_none(sentence: str, head: str) -> bool:

@@ -102,12 +102,15 @@ def in_one_form(text: str) -> str:
 
 
 def _unless_computed_with(found: re.Match[str]) -> str:
-    """Bold and italics go, but neither `2**3`, `2 * 3` nor `2 *3`."""
+    """Bold and italics go, but neither `2**3`, `2 * 3`, `2 *3` nor `2 boxes * 3`."""
     before, after = (
         found.string[max(0, found.start() - 3) : found.start()],
         found.string[found.end() : found.end() + 1],
     )
     is_factor = before.rstrip()[-1:].isdigit() or before.rstrip().endswith((")", "]", "}"))
+    if len(found[0]) == 1 and before.endswith(" ") and before.strip() and after == " ":
+        # Neither a bullet nor emphasis.
+        return found[0]
     if len(found[0]) == 1:
         return found[0] if is_factor and after not in ("", "\n", ".", ",") else ""
     is_before_factor = after.isalnum() or (bool(after) and after in "({-")

@@ -44,7 +44,9 @@ _STATEMENT = re.compile(
 _WORDS_OF_STATEMENTS = ("ans", "final")
 _DENIED = re.compile(r"\s*(?:not|no|isn't|n't|cannot|can't|unknown|unclear)\b", re.IGNORECASE)
 # Also before a statement: a step on the way, or the answer of another.
-_NOT_LAST = re.compile(r"\b(?:wrong|incorrect|first|your|tempting|naive|part)\b", re.IGNORECASE)
+_NOT_LAST = re.compile(
+    r"\b(?:(?:wrong|incorrect|your|tempting|naive|part)\b|first\s*(?:\w+\s*)?\Z)", re.IGNORECASE
+)
 _DOUBT = any_of(
     *DOUBT_WORDS,
     r"hmm+|errors?|wrong|incorrect|recomput\w*|recalculat\w*|re-?check\w*|if not|however",

@@ -33,6 +33,16 @@ from services.results.scoring.numbers.stated_number import stated_number
         ("So the answer is 12 apples, which is 3 × 4.", 12),
         ("The sum of 3 and 5 is 8.", 8),
         ("The answer is 18 because 9 * 2 = 18.", 18),
+        ("After 5 days, she has 30 - 12 = 18 stickers left.", 18),
+        ("Each of the 3 boxes holds 4 eggs, so they hold 3 * 4 = 12 eggs in the 2 days.", 12),
+        ("The whole trip takes 40 minutes + 20 minutes = 60 minutes", 60),
+        ("In 5 days he will sell 8 cups * $3 = $24.", 24),
+        ("The pen was $2 and the pad is $5 so for both Ann pays 2+5 = $7.", 7),
+        (
+            "Add it to that of the first week to find the final value: $8 + $2 = $10",
+            10,
+        ),
+        ("She should leave at the first bell.\nDividing both sides by 4 we get c = 3", 3),
     ],
 )
 def test_the_number_that_settles_the_question_is_read(answer: str, value: int) -> None:
@@ -46,6 +56,11 @@ def test_the_number_that_settles_the_question_is_read(answer: str, value: int) -
     [
         "Some say the answer is 10.",
         "The incorrect answer is 10.",
+        "She needs 5 * 2 = 10 spoons to make 80 rolls.",
+        "He should leave 12 + 5 = 17 minutes before Ann to get there 5 minutes sooner.",
+        "Ann has 2 + 3 = 5 pens and Ben has 4 + 4 = 8 pens.",
+        "The width is 5 and the length is 2 * 3 = 6.",
+        "It takes 132 spoons of flour to make 16 rolls.",
         "The answer is 12.\nThe answer is 13.",
         "If we include the driver, the answer is 12. If not, the answer is 11.",
         "The answer is 12 if you include the driver, or 11 if not.",
