@@ -20,7 +20,7 @@ _ONE_HYPHEN = str.maketrans(
 )
 # Fractions stay what they are.
 _IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u218f]+")
-_OPENING = " \t\n\r'([{#$•「『（"
+_OPENING = " \t\n\r'([{#$•→「『（"
 _CLOSING = " \t\n\r.,:;!')]}$\\/•…。，！：；、」』）"
 # A letter of a script that sets words apart: not of Thai, Lao, Chinese, Japanese, Korean.
 SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"

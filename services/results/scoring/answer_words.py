@@ -33,6 +33,10 @@ _LATIN = one_of(
     "(?:het )?(?:juiste |correcte |goede |beste )?antwoord(?: is(?: dus)?| ?:)",
     "is (?:dus )?het (?:juiste |correcte |goede )?antwoord",
     "(?:de )?(?:juiste |correcte |goede )(?:optie|keuze) is",
+    "(?:poprawna |prawidłowa )?odpowiedź(?: (?:to|brzmi))? ?:?",
+    "(?:det )?(?:rätta |rätt |riktige |korrekta )?svar(?:et)?(?: är| er)? ?:?",
+    "đáp án(?: đúng| chính xác)?(?: là)? ?:?",
+    "jawaban(?:nya)?(?: yang)?(?: benar| tepat)?(?: adalah)? ?:?",
     "(?:doğru )?(?:cevap|yanıt|cevabı|yanıtı|seçenek|şık) ?:?",
 )
 _ARTICLE = (
@@ -44,6 +48,7 @@ _OTHER_SCRIPTS = one_of(
     "|为|选|選)? ?:? ?(?:选项|選項)?",
     "(?:故|因此|所以|应|應|我)(?:本题)?(?:应|應|会)?(?:选择|選擇|选|選)(?:择|项)? ?:? ?(?:选项|選項)?",
     "(?:正しい|最終的な|適切な)?(?:答え|正解|解答|回答|選択肢)(?:は|が)? ?:? ?、?(?:選択肢)?",
+    "ค(?:ำ|ํา)ตอบ(?:ที่ถูกต้อง)? ?(?:คือ|:) ?(?:ข้อ ?)?",
     "(?:올바른 |맞는 |최종 )?(?:정답|답|답변)[은는]? ?:? ?",
     "(?:правильн\\w+ |верн\\w+ |окончательн\\w+ )?(?:ответ(?:ом)?|вариант)(?: ?(?:[:-]|это|является"
     "|будет)){0,2} ?"
@@ -67,6 +72,7 @@ _WORDS_ABROAD = (
         "proposition",
     ),
     *("option", "risposta", "opzione", "antwoord", "optie", "keuze", "cevap", "cevab", "yanıt", "seçenek"),
+    *("odpowied", "svar", "đáp án", "jawaban"),
     "şık",
 )
 DENIAL_WORDS = any_of(

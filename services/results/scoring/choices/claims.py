@@ -48,8 +48,9 @@ _AFTER_SENTENCE = re.compile(r"[.!。।)\]}]\s*\Z")
 _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
 _EDGES_OF_FORMULA = "{}$ "
 _NUMBERED = re.compile(r"\A\s*(?:\d{1,2}[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
-_BEGINS = re.compile(r"\A(?:[\s#>]|[•-]\s+(?![\d.]))*")
-_IT_IS = re.compile(rf"(?:{SO}[,:]? )?{IT_IS}", re.IGNORECASE)
+_COLON = re.compile(rf":\s+(?!{_TAKES_BACK})(?=\S)", re.IGNORECASE)
+_BEGINS = re.compile(r"\A(?:[\s#>→]|[•-]\s+(?![\d.]))*")
+_IT_IS = re.compile(rf"(?:{SO}[,:]? )?{IT_IS}|{SO}[,:] ", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,8 @@ def _end(answer: str, after: int, named: Named, options: ChoiceOptions) -> _End 
     end = _END.match(answer, probe)
     if end is None and named.is_letter:
         end = _END_OF_LETTER.match(answer, probe)
+    if end is None and _may_go_on(named, options):
+        end = _COLON.match(answer, probe)
     if end is None or (end.re is _END and end["goes_on"] and not _may_go_on(named, options)):
         return None
     return _End(after if probe > after else end.end(), end.end())

@@ -33,6 +33,8 @@ _SUMS_UP = re.compile(
     r"(?:,? (?:because|since|as) [^.?!\n]*)?(?=[.,;)\n]|\Z)",
     re.IGNORECASE,
 )
+# Not a share, which another choice may have more of.
+_COUNTS = re.compile(r"\s*\d+ (?:out )?of \d+(?!\s*%)")
 _EXCLUDES = re.compile(
     r"[\s,]*\((?:not|rather than|instead of) (?:[^()\n]{1,40}|\([^()\n]{1,4}\))\)", re.IGNORECASE
 )
@@ -127,7 +129,7 @@ def is_explanation(rest: str, label: int, options: ChoiceOptions, *, is_letter: 
         return True
     if is_letter and (_ABOUT_IT.match(rest) or _TOO.match(rest) or _BREAKS_OFF.search(rest)):
         return False
-    if not is_letter and rest.startswith((" (", "\n")):
+    if not is_letter and (rest.startswith((" (", "\n")) or _COUNTS.match(rest)):
         return True
     repeats = any(named.label == label for named in options.named_at(rest, 0))
     says_what_it_is = is_letter and _SAYS_WHAT_A_LETTER_IS.match(rest)

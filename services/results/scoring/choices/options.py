@@ -25,6 +25,11 @@ _BEFORE_PLACE = re.compile(r"(?:\(|(?:option|choice|answer|number|no\.) )\Z", re
 _LETTER_BEHIND = re.compile(r"[ \t]*\(([A-Za-z])\)")
 _LETTER_ANYWHERE = re.compile(rf"(?<!{SPACED})[(\[]?([A-Z])(?!(?:{SPACED}|'))[)\]]?")
 _VARIABLE = re.compile(r"\A[\s$]*[a-z] ?= ?(?=\S)")
+_THING = re.compile(
+    r"(?<!\w)(?:hepatitis|vitamins?|influenza|type|group|immunoglobulin|factor|protein|cytochrome) \Z",
+    re.IGNORECASE,
+)
+_LONGEST_THING = len("?immunoglobulin ")
 _PRONOUN = re.compile(r"I[ '][a-z]")
 # Characters of a text beside a letter that are too few to name it amid an explanation.
 _SHORT = 3
@@ -94,7 +99,7 @@ class ChoiceOptions:
         letters = (
             Mention(found.start(), found.end(), self.letters[found[1]])
             for found in _LETTER_ANYWHERE.finditer(text)
-            if found[1] in self.letters and not (found[1] == "I" and _PRONOUN.match(text, found.start()))
+            if found[1] in self.letters and not _is_of_a_thing(text, found)
         )
         return sorted(
             (*mentions(caseless(text), self._words), *letters), key=lambda one: (one.start, -one.end)
@@ -153,6 +158,12 @@ class ChoiceOptions:
             if form and part.startswith(form) and is_whole_word(part, 0, len(form))
         ]
         return sorted(found, key=lambda named: -named.end)
+
+
+def _is_of_a_thing(text: str, letter: re.Match[str]) -> bool:
+    """As in "I think" and "vitamin C"."""
+    is_pronoun = letter[1] == "I" and _PRONOUN.match(text, letter.start())
+    return bool(is_pronoun or _THING.search(text[max(0, letter.start() - _LONGEST_THING) : letter.start()]))
 
 
 # Most tasks give all their answers the same choices.

@@ -42,7 +42,7 @@ _SPACES = re.compile(r"[ \t]+")
 _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 # As in "Q: … A: …", or the first option.
 _MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
-_LETTER_NAMED = re.compile(r"\b[A-Z]\b(?!')")
+_LETTER_NAMED = re.compile(r"\b(?:[A-HJ-Z]|I(?! [a-z]))\b(?!')")
 
 
 def named_choice(

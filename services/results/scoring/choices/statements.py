@@ -13,7 +13,7 @@ _BEST = frozenset(
 _DETERMINERS = frozenset({"the", "my", "this", "its", "our", "a"})
 _BEST_WORDS = f"(?:(?:{'|'.join(sorted(_BEST))}) ){{0,4}}"
 _NOUN = (
-    "(?:answer|option|choice|label|response|classification|category|sentiment|relation|relationship|letter"
+    "(?:ans(?:wer)?|option|choice|label|response|classification|category|sentiment|relation|relationship|letter"
     "|selection|guess|pick|verdict)"
 )
 # Before a colon these name a field of the question.
@@ -32,10 +32,11 @@ _OF_WHAT = one_of(
     "between (?:the|these)(?: (?:two|premise|hypothesis|sentences?|statements?|and|the)){1,6}",
     "here",
     "among (?:these|the options|the choices)",
+    r"that (?:best|most \w+ly|correctly|accurately) [^.,:;?!\n]{1,60}",
 )
 # Patterns of folded text begin with what sets them apart, without flags: so they are searched fast.
 _STATED = re.compile(
-    rf"(?:{_NOUN}(?: {_OF_WHAT})?(?:{_IS} ?:?| ?[=:]| ?-(?= ))"
+    rf"(?:{_NOUN}(?: {_OF_WHAT})?(?:{_IS} ?:?| ?[=:→]|(?<=ans)\.| ?-(?= ))"
     rf"|(?P<subject>{_SUBJECT})(?: {_OF_WHAT})?{_IS}|final ?:)[ \t]*"
 )
 _I_SAY = re.compile(
@@ -71,7 +72,7 @@ _IS_RIGHT = one_of(
 )
 _SUFFIX = (
     r"(?:です|である|だ(?!と)|になります|となります|입니다|이다|이에요|예요|번(?:입니다)?|"
-    r"'?[dt][iıuü]r\b| şıkkı(?:dır)?\b| seçeneği(?:dir)?\b| है| hai\b|项|項|。)"
+    r"'?[dt][iıuü]r\b| şıkkı(?:dır)?\b| here(?=[.,!\n]|\Z)| seçeneği(?:dir)?\b| है| hai\b|项|項|。)"
 )
 TAIL = re.compile(rf"(?P<is_right>{_IS_RIGHT})?{_SUFFIX}?", re.IGNORECASE)
 IS_RIGHT = re.compile(_IS_RIGHT, re.IGNORECASE)
