@@ -39,6 +39,11 @@ def without_reason(text: str) -> str:
     return _REASON.split(text, maxsplit=1)[0] if may_have else text
 
 
+def may_turn(text: str) -> bool:
+    """Whether another value may follow the first one."""
+    return has_one_of(text.casefold(), _WORDS_OF_TURNS)
+
+
 def without_remarks(text: str) -> str:
     """Without what stands in brackets behind something, where a number is left."""
     shorter = _unremarked(text)
@@ -59,7 +64,7 @@ def _candidates(claim: str) -> Iterator[str]:
 
 def _without_turn(text: str) -> WrittenNumber | None:
     """`12, which is 3 × 4` states 12; `$90, which gives each $30` does not state one number."""
-    if not has_one_of(text.casefold(), _WORDS_OF_TURNS):
+    if not may_turn(text):
         return read_number(text)
     before, *behind = _TURN.split(text, maxsplit=1)
     if not behind or not has_number(before):

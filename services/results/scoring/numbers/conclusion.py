@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import COURTESY, has_one_of
-from services.results.scoring.numbers.claims import claimed, without_reason, without_remarks
+from services.results.scoring.numbers.claims import claimed, may_turn, without_reason, without_remarks
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import DIGIT, has_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
@@ -89,12 +89,16 @@ def _concluding(sentence: str) -> WrittenNumber | None:
         return None
     if _has_two_facts(head):
         return _computed(sentence) if _SUMS_UP.search(_AND.split(sentence)[-1]) else None
+    result = _computed(sentence)
+    if result is not None and head == sentence and not may_turn(sentence):
+        # Other numbers of the sentence agree with it, or are not plain.
+        return result
     leads = [found.end() for found in _LEADS_ON.finditer(head)]
     # A step of a list concludes nothing by itself.
     if sentence.lstrip().startswith(ITEM) and not leads and "=" not in sentence:
         return None
     start = next((start for start in reversed(leads) if has_number(sentence[start:])), 0)
-    claim, result = claimed(sentence[start:]), _computed(sentence)
+    claim = claimed(sentence[start:])
     if claim is None or result is None:
         return claim or result
     return claim if claim.value == result.value else None
