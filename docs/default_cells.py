@@ -119,6 +119,7 @@ def rollout_rows() -> Rows:
         "max_steps": f"{agent.max_steps}",
         "max_tokens": f"{agent.max_tokens:,}",
         "command_seconds": f"{agent.command_seconds:g}",
+        "verification": f"`{agent.verification}`",
         **{
             name: str(getattr(agent, name) or "none")
             for name in ("max_cost", "template", "command", "environment", "version")

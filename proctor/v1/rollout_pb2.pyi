@@ -47,6 +47,30 @@ VERIFIER_KIND_PYTEST_SUMMARY: VerifierKind.ValueType  # 3
 """The output of the test command ends with pytest's short test summary."""
 Global___VerifierKind: _TypeAlias = VerifierKind  # noqa: Y015
 
+class _VerificationPlace:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VerificationPlaceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VerificationPlace.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VERIFICATION_PLACE_UNSPECIFIED: _VerificationPlace.ValueType  # 0
+    """The default of an order: fresh. Never in what a worker is sent."""
+    VERIFICATION_PLACE_FRESH: _VerificationPlace.ValueType  # 1
+    """A fresh one, with what the agent left in its working folder."""
+    VERIFICATION_PLACE_SAME: _VerificationPlace.ValueType  # 2
+    """The agent's own, with its files outside of the working folder and its running services. Easier to cheat."""
+
+class VerificationPlace(_VerificationPlace, metaclass=_VerificationPlaceEnumTypeWrapper):
+    """The sandbox in which tests judge."""
+
+VERIFICATION_PLACE_UNSPECIFIED: VerificationPlace.ValueType  # 0
+"""The default of an order: fresh. Never in what a worker is sent."""
+VERIFICATION_PLACE_FRESH: VerificationPlace.ValueType  # 1
+"""A fresh one, with what the agent left in its working folder."""
+VERIFICATION_PLACE_SAME: VerificationPlace.ValueType  # 2
+"""The agent's own, with its files outside of the working folder and its running services. Easier to cheat."""
+Global___VerificationPlace: _TypeAlias = VerificationPlace  # noqa: Y015
+
 class _AgentKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -682,6 +706,7 @@ class RolloutAgent(_message.Message):
     COMMAND_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    VERIFICATION_FIELD_NUMBER: _builtins.int
     kind: Global___AgentKind.ValueType
     """Decides how commands are chosen; unspecified is shell. Budgets that are zero take the defaults of the kind."""
     max_steps: _builtins.int
@@ -698,6 +723,8 @@ class RolloutAgent(_message.Message):
     """
     version: _builtins.str
     """The version of the program that must be installed; empty takes any. Part of the evaluation conditions."""
+    verification: Global___VerificationPlace.ValueType
+    """Where tests judge what the agent leaves; unspecified is fresh. Part of the evaluation conditions."""
     @_builtins.property
     def command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments, in which {instruction}, {model}, {base_url}, {root_url} and {token} are replaced. At most 20,000 characters,
@@ -720,10 +747,11 @@ class RolloutAgent(_message.Message):
         command: _abc.Iterable[_builtins.str] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         version: _builtins.str = ...,
+        verification: Global___VerificationPlace.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "max_cost", b"max_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "command", b"command", "command_seconds", b"command_seconds", "environment", b"environment", "kind", b"kind", "max_cost", b"max_cost", "max_steps", b"max_steps", "max_tokens", b"max_tokens", "template", b"template", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "command", b"command", "command_seconds", b"command_seconds", "environment", b"environment", "kind", b"kind", "max_cost", b"max_cost", "max_steps", b"max_steps", "max_tokens", b"max_tokens", "template", b"template", "verification", b"verification", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
     _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015

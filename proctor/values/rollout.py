@@ -66,6 +66,13 @@ class AgentKind(ContractEnum):
     TERMINUS = "terminus", 6
 
 
+class VerificationPlace(ContractEnum):
+    """The sandbox of the tests: a fresh one with the agent's working folder, or the agent's own."""
+
+    FRESH = "fresh", 1
+    SAME = "same", 2
+
+
 @dataclass(frozen=True, slots=True)
 class Rubric:
     """A part of a score. `scripts` are paths below the task's `cwd`; each is a file of pytest."""
@@ -256,7 +263,7 @@ class RolloutAgent:
 
     `max_cost` is in the currency of the price file; None means no limit. The time of an agent is its task's.
     A program is one of `agents.templates`, or a `command`; both with variables of its own. `version` is the
-    one of the program that must be installed; empty takes any.
+    one of the program that must be installed; empty takes any. `verification` is where the tests judge.
     """
 
     kind: AgentKind = AgentKind.SHELL
@@ -268,6 +275,7 @@ class RolloutAgent:
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     version: str = ""
+    verification: VerificationPlace = VerificationPlace.FRESH
 
 
 @dataclass(frozen=True, slots=True)

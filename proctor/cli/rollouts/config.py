@@ -18,7 +18,7 @@ from proctor.cli.rollouts.sources.registry import open_registry
 from proctor.cli.rollouts.sources.task_folders import is_task, task_folders
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_pb2, run_pb2
-from proctor.values.rollout import MAX_MODELS, AgentKind, RolloutAgent
+from proctor.values.rollout import MAX_MODELS, AgentKind, RolloutAgent, VerificationPlace
 
 M = TypeVar("M", bound=Message)
 
@@ -38,7 +38,7 @@ _TASK_KEYS = {
     "image",
 }
 _REPO_FACTS = ("git_url", "branch", "start_commit_sha", "end_commit_sha", "subdir", "sparse_checkout")
-_KINDS = tuple(AgentKind)
+_KINDS, _PLACES = tuple(AgentKind), tuple(VerificationPlace)
 _OF_DATASET = ("registry", "mirrors")
 
 
@@ -254,7 +254,14 @@ def _agent(path: Path, fields: Any) -> rollout_pb2.RolloutAgent:
     kind = fields.get("kind", RolloutAgent().kind)
     if kind not in _KINDS:
         raise Refused(f"{path}: agent.kind is {kind!r}, but must be {', '.join(_KINDS)}.")
-    named = {**fields, "kind": f"AGENT_KIND_{str(kind).upper()}"}
+    place = fields.get("verification", RolloutAgent().verification)
+    if place not in _PLACES:
+        raise Refused(f"{path}: agent.verification is {place!r}, but must be {' or '.join(_PLACES)}.")
+    named = {
+        **fields,
+        "kind": f"AGENT_KIND_{str(kind).upper()}",
+        "verification": f"VERIFICATION_PLACE_{str(place).upper()}",
+    }
     return _message(path, "agent", named, rollout_pb2.RolloutAgent())
 
 

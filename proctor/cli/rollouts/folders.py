@@ -125,6 +125,7 @@ class RolloutFolders:
             "score": None if is_failed else outcome.scores.get("reward"),
             "problem": outcome.outcome.failure.message if is_failed else "",
             "ended": _record_of(outcome).get("ended", ""),
+            "verification": _record_of(outcome).get("verification", ""),
             "suspicions": _record_of(outcome).get("suspicions", []),
         }
         self.results[number] = result

@@ -31,28 +31,42 @@ class GradeCheck:
     solved_tests: dict[str, rollout_pb2.RanTests] = field(default_factory=dict)
 
 
-async def known_check(client: ProctorClient, tasks_digest: str, folders: Sequence[Path]) -> GradeCheck | None:
+@dataclass(frozen=True, slots=True)
+class TasksToCheck:
+    """`folders` are those of the tasks, in their order. `place` is where the tests of the order judge."""
+
+    digest: str
+    folders: Sequence[Path]
+    place: rollout_pb2.VerificationPlace.ValueType
+
+    @property
+    def suite(self) -> str:
+        same = "-same" if self.place == rollout_pb2.VERIFICATION_PLACE_SAME else ""
+        return f"check-{self.digest[:_DIGITS]}{same}"
+
+
+async def known_check(client: ProctorClient, tasks: TasksToCheck) -> GradeCheck | None:
     """The last check of the tasks; None where there was none."""
     request = rollout_service_pb2.ListRolloutsOrdersRequest(
-        suite=_suite(tasks_digest), page_size=1, state=run_pb2.RUN_STATE_COMPLETED
+        suite=tasks.suite, page_size=1, state=run_pb2.RUN_STATE_COMPLETED
     )
     for order in (await client.rollouts.ListRolloutsOrders(request)).orders:
-        return await _result(client, order.runs[0].run_id, order.task_ids, folders)
+        return await _result(client, order.runs[0].run_id, order.task_ids, tasks.folders)
     return None
 
 
 async def check_gradable(
-    client: ProctorClient, tasks_digest: str, folders: Sequence[Path], model: str, project_id: int
+    client: ProctorClient, tasks: TasksToCheck, model: str, project_id: int
 ) -> GradeCheck:
-    """`folders` are those of the tasks, in their order. No model is asked; `model` leads to its workers."""
-    known = await known_check(client, tasks_digest, folders)
+    """No model is asked; `model` leads to its workers."""
+    known = await known_check(client, tasks)
     if known is not None and not known.problems:
         return known
     checked = await client.rollouts.SubmitRollouts(
         rollout_service_pb2.SubmitRolloutsRequest(
-            suite=_suite(tasks_digest),
-            tasks_digest=tasks_digest,
-            agent=rollout_pb2.RolloutAgent(kind=rollout_pb2.AGENT_KIND_ORACLE),
+            suite=tasks.suite,
+            tasks_digest=tasks.digest,
+            agent=rollout_pb2.RolloutAgent(kind=rollout_pb2.AGENT_KIND_ORACLE, verification=tasks.place),
             models=[model],
             project_id=project_id,
         )
@@ -60,13 +74,9 @@ async def check_gradable(
     run_id = checked.runs[0].run_id
     async for _ in client.watch_run(run_id):
         pass
-    result = await _result(client, run_id, checked.task_ids, folders)
+    result = await _result(client, run_id, checked.task_ids, tasks.folders)
     result.is_new = True
     return result
-
-
-def _suite(tasks_digest: str) -> str:
-    return f"check-{tasks_digest[:_DIGITS]}"
 
 
 async def _result(

@@ -18,7 +18,7 @@ from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
 from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, read_config
 from proctor.cli.rollouts.dataset_options import DatasetOptions
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
-from proctor.cli.rollouts.gradable import GradeCheck, check_gradable, known_check
+from proctor.cli.rollouts.gradable import GradeCheck, TasksToCheck, check_gradable, known_check
 from proctor.cli.rollouts.outcomes import recorded_outcomes
 from proctor.cli.rollouts.summary import show_evaluation, show_summary
 from proctor.client.errors import NotFound, Refused
@@ -73,7 +73,7 @@ async def run(
     groups = await _uploaded(session.client, read)
     checks: Mapping[str, GradeCheck] = {}
     if read.agent.kind not in _WITHOUT_MODEL:
-        known = _known_checks(session.client, groups) if is_unchecked else _check(session, read, groups)
+        known = _known_checks(session, read, groups) if is_unchecked else _check(session, read, groups)
         checks = await known
     folders.save_configuration(read.document)
     runs = Ordering(session, read, checks, folders).runs(groups)
@@ -149,10 +149,11 @@ async def _uploaded(client: ProctorClient, config: RolloutsConfig) -> Sequence[t
 
 
 async def _known_checks(
-    client: ProctorClient, groups: Sequence[tuple[OrderGroup, str]]
+    session: Session, config: RolloutsConfig, groups: Sequence[tuple[OrderGroup, str]]
 ) -> Mapping[str, GradeCheck]:
     """The last checks of the sets of tasks, by their digests."""
-    found = {digest: await known_check(client, digest, _folders(group)) for group, digest in groups}
+    sets = {digest: _to_check(config, group, digest) for group, digest in groups}
+    found = {digest: await known_check(session.client, tasks) for digest, tasks in sets.items()}
     return {digest: check for digest, check in found.items() if check is not None}
 
 
@@ -184,11 +185,12 @@ async def _check(
 async def _check_group(
     client: ProctorClient, config: RolloutsConfig, group: OrderGroup, digest: str
 ) -> GradeCheck:
-    return await check_gradable(client, digest, _folders(group), group.models[0], config.project_id)
+    tasks = _to_check(config, group, digest)
+    return await check_gradable(client, tasks, group.models[0], config.project_id)
 
 
-def _folders(group: OrderGroup) -> Sequence[Path]:
-    return [entry.folder for entry in group.entries]
+def _to_check(config: RolloutsConfig, group: OrderGroup, digest: str) -> TasksToCheck:
+    return TasksToCheck(digest, [entry.folder for entry in group.entries], config.agent.verification)
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from proctor.v1 import summary_pb2
 from proctor.wire.report import figures_of
 
 _OVERALL = "overall"
+_SAME = "Tests judged in the agent's own sandbox (verification = same), which is easier to cheat."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def show_summary(terminal: Terminal, folders: RolloutFolders) -> None:
     if terminal.is_json:
         terminal.emit(_document(folders, lines))
         return
-    _print_tasks(terminal, lines)
+    _print_tasks(terminal, lines, is_same=_is_same(folders))
     say(terminal.out, f"Results: {folders.folder}", style="dim")
 
 
@@ -73,7 +74,7 @@ def show_evaluation(
         ]
         terminal.emit({**_document(folders, lines), "models": models, "rubrics": of_rubrics})
         return
-    _print_tasks(terminal, lines)
+    _print_tasks(terminal, lines, is_same=_is_same(folders))
     _print_models(terminal, folders, summaries, ends)
     if rubrics:
         _print_rubrics(terminal, rubrics)
@@ -94,7 +95,7 @@ def _figures(summary: summary_pb2.RunSummary) -> dict[str, JsonValue]:
     }
 
 
-def _print_tasks(terminal: Terminal, lines: Sequence[TaskSummary]) -> None:
+def _print_tasks(terminal: Terminal, lines: Sequence[TaskSummary], *, is_same: bool) -> None:
     columns = texts("task", "model", "answered", "passed", "mean score", "failed")
     shown = [*lines, *([_overall(lines)] if len(lines) > 1 else [])]
     cells = (
@@ -115,6 +116,8 @@ def _print_tasks(terminal: Terminal, lines: Sequence[TaskSummary]) -> None:
             sentence = f"{each.suspicious} of {each.answered} suspicious: score without them {without}"
             where = f"{each.task_id} by {each.model}" if each.model else each.task_id
             say(terminal.out, f"{where}: {sentence}", style="yellow")
+    if is_same:
+        say(terminal.out, _SAME, style="yellow")
 
 
 def _print_models(
@@ -153,6 +156,10 @@ def _print_rubrics(terminal: Terminal, rubrics: Sequence[RubricSummary]) -> None
         for each in rubrics
     )
     terminal.out.print(table(terminal.out, columns, cells))
+
+
+def _is_same(folders: RolloutFolders) -> bool:
+    return any(result.get("verification") == "same" for result in folders.results.values())
 
 
 def _score(mean: float | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from proctor.values.rollout import AgentKind, RolloutAgent
+from proctor.values.rollout import AgentKind, RolloutAgent, VerificationPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +38,5 @@ def agent_in_words(agent: RolloutAgent) -> str:
     """The agent with its version, as evaluation conditions name it."""
     name = agent.template or " ".join(agent.command) or agent.kind.value
     version = agent.version or built_in(agent.kind).version
-    return f"{name} {version}" if version else name
+    place = ", tests in its sandbox" if agent.verification is VerificationPlace.SAME else ""
+    return f"{name} {version}{place}" if version else f"{name}{place}"

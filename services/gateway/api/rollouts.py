@@ -20,6 +20,7 @@ from proctor.values.rollout import (
     MAX_VERSION_CHARACTERS,
     AgentKind,
     RolloutAgent,
+    VerificationPlace,
 )
 from proctor.values.run import RunState
 from proctor.wire.enums import number_of
@@ -97,6 +98,10 @@ class AgentBudgets(RequestBody):
         max_length=MAX_VERSION_CHARACTERS,
         description="Version of the program that must be installed; any",
     )
+    verification: VerificationPlace = Field(
+        default=VerificationPlace.FRESH,
+        description="same: the tests judge in the agent's sandbox, which is easier to cheat",
+    )
     command: list[Text] = Field(
         default=[],
         max_length=1000,
@@ -117,6 +122,7 @@ class AgentBudgets(RequestBody):
             command=self.command,
             environment=self.environment,
             version=self.version,
+            verification=number_of(self.verification),
         )
 
 
@@ -221,6 +227,7 @@ class AgentShown(BaseModel):
     template: str = Field(default="", description="Program of an agent of kind command")
     command: list[str] = []
     version: str = Field(default="", description="Version of the program that must be installed")
+    verification: str = Field(default="fresh", description="same: the tests judge in the agent's sandbox")
 
 
 class RolloutsOrderShown(BaseModel):

@@ -216,7 +216,8 @@ CONDITIONS: Sequence[Condition] = (
     ),
     Condition(
         "agent",
-        "Of rollouts: the agent or its program with its version, its steps and its tokens",
+        "Of rollouts: the agent or its program with its version, its steps and its tokens; and whether "
+        "tests judge in its sandbox",
         _requested("agent"),
     ),
     Condition(

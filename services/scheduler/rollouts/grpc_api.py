@@ -13,7 +13,7 @@ from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 from proctor.values.agents.built_in import built_in
 from proctor.values.names.suite_name import split_name
 from proctor.values.names.user import LOCAL_USER
-from proctor.values.rollout import AgentKind, RolloutAgent
+from proctor.values.rollout import AgentKind, RolloutAgent, VerificationPlace
 from proctor.values.run import RunId, RunState
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of
@@ -54,6 +54,10 @@ def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
     if message.kind and kind is None:
         sentence = "agent.kind is unknown. Take one that this version of Proctor knows."
         raise InvalidParameter(field="agent.kind", sentence=sentence)
+    verification = member_of(VerificationPlace, message.verification)
+    if message.verification and verification is None:
+        sentence = "agent.verification is unknown. Take fresh or same."
+        raise InvalidParameter(field="agent.verification", sentence=sentence)
     default = RolloutAgent(kind or RolloutAgent().kind)
     budgets = built_in(default.kind)
     return RolloutAgent(
@@ -66,6 +70,7 @@ def agent_from_proto(message: rollout_pb2.RolloutAgent) -> RolloutAgent:
         tuple(message.command),
         dict(message.environment),
         message.version,
+        verification or default.verification,
     )
 
 

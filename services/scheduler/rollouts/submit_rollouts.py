@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.priority import Priority
-from proctor.values.rollout import RolloutTask
+from proctor.values.rollout import RolloutTask, VerificationPlace, VerifierKind
 from proctor.values.run import RunId
 from proctor.values.scoring import PromptForm
 from services.common.checked_fields import refuse
+from services.common.errors import InvalidParameter
 from services.common.requests.request_fields import user_problem
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.rollouts.ports import WriteSuite
@@ -49,6 +50,7 @@ class SubmitRollouts:
         refuse(user_problem(submission.user))
         digest = submission.tasks_digest or await self._added(submission)
         tasks = _with_solved_tests(await self.find_tasks.find(digest, submission.user), submission)
+        _check_verification(tasks, submission)
         document = await asyncio.to_thread(self.write, submission.suite, tasks, submission.agent)
         await self.find_tasks.keep_for_suite(digest, submission.user, document.digest)
         added = await self.suites.add(document, SuiteOwner(submission.user, submission.project_id))
@@ -70,6 +72,23 @@ class SubmitRollouts:
     async def _added(self, submission: RolloutsSubmission) -> str:
         header = TasksHeader(ARCHIVE, submission.user, submission.overrides_json)
         return (await self.add_tasks.add(header, _chunks(submission.tasks))).digest
+
+
+def _check_verification(tasks: Sequence[RolloutTask], submission: RolloutsSubmission) -> None:
+    """Raises InvalidParameter for tasks whose tests cannot judge in the sandbox of the agent."""
+    if submission.agent.verification is VerificationPlace.FRESH:
+        return
+    fresh = [
+        task.task_id
+        for task in tasks
+        if task.verifier is VerifierKind.RUBRICS or task.steps or task.has_own_files or task.verifier_image
+    ]
+    if fresh:
+        sentence = (
+            "agent.verification is same, but tasks with rubrics, steps or files of their verifier's own are "
+            f"judged in a fresh sandbox only: {', '.join(fresh[:5])}. Order them without it."
+        )
+        raise InvalidParameter(field="agent.verification", sentence=sentence)
 
 
 def _with_solved_tests(tasks: Sequence[RolloutTask], submission: RolloutsSubmission) -> Sequence[RolloutTask]:

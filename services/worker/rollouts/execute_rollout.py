@@ -7,7 +7,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from proctor.values.agents.built_in import built_in
-from proctor.values.rollout import DIFF, LOG, AgentKind, RolloutAgent, RolloutSpec, RolloutTask
+from proctor.values.rollout import (
+    DIFF,
+    LOG,
+    AgentKind,
+    RolloutAgent,
+    RolloutSpec,
+    RolloutTask,
+    VerificationPlace,
+)
 from services.common.clock import Clock
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import Artifacts
@@ -26,7 +34,7 @@ from services.worker.sandboxes.sandbox import Command, Network, SandboxLimits, S
 from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.bundles import inflated
 from services.worker.verification.verifier_result import VerifierResult
-from services.worker.verification.verify_rollout import VerifyRollout
+from services.worker.verification.verify_rollout import VerifyRollout, tests_places
 
 # Enough for builds in parallel, and an end for a bomb of forks.
 MAX_PROCESSES = 128
@@ -92,6 +100,7 @@ class ExecuteRollout:
             return RolloutResult(
                 end=end,
                 result=result,
+                verification=execution.rollout_spec.agent.verification,
                 trajectory=trajectory,
                 diff=rollout.diff,
                 agent_notes=rollout.agent_notes,
@@ -116,11 +125,14 @@ class _OneRollout:
     agent_notes: str = ""
 
     async def at_once(self) -> tuple[AgentEnd, VerifierResult]:
-        """The agent's sandbox is closed before the tests begin."""
+        """The agent's sandbox is closed before the tests begin, unless they judge in it."""
         async with self._opened() as sandbox:
             task = self.work.rollout_spec.task
             end = await self._agent(sandbox, task)
             files, problem = await self._files(sandbox)
+            if _is_same(self.work.rollout_spec):
+                await self._store_left(files, problem)
+                return end, await self._judged(task, files, problem, sandbox)
         await self._store_left(files, problem)
         return end, await self._judged(task, files, problem)
 
@@ -204,8 +216,9 @@ class _OneRollout:
             await self.artifacts.store_trajectory(work.trajectory)
             raise
         await self.artifacts.store_trajectory(work.trajectory)
-        # Before the files are taken: nothing may change them meanwhile.
-        await sandbox.stop_processes()
+        # Before the files are taken: nothing may change them meanwhile. Services stay for tests beside them.
+        if not _is_same(self.work.rollout_spec):
+            await sandbox.stop_processes()
         return end
 
     async def _files(self, sandbox: Sandbox) -> tuple[bytes, str]:
@@ -234,11 +247,13 @@ class _OneRollout:
         self.agent_notes = await asyncio.to_thread(notes_of, self.workspace, files, workdir)
         await self.artifacts.store(DIFF, self.diff.encode("utf-8", "replace"))
 
-    async def _judged(self, task: RolloutTask, files: bytes, problem: str) -> VerifierResult:
+    async def _judged(
+        self, task: RolloutTask, files: bytes, problem: str, sandbox: Sandbox | None = None
+    ) -> VerifierResult:
         if problem:
             return VerifierResult(0.0, problem)
         try:
-            return await self.parts.verifier.verify(task, files)
+            return await self.parts.verifier.verify(task, files, sandbox)
         except SandboxError as error:
             await self.artifacts.store(LOG, str(error).encode("utf-8", "replace"))
             raise
@@ -251,10 +266,16 @@ def _trajectory(execution: RolloutExecution, program: AgentProgram | None) -> Tr
     return Trajectory(execution.session_id, name, execution.model, version)
 
 
+def _is_same(rollout_spec: RolloutSpec) -> bool:
+    return rollout_spec.agent.verification is VerificationPlace.SAME
+
+
 def _sandbox_spec(rollout_spec: RolloutSpec, program: AgentProgram | None) -> SandboxSpec:
     """A program that is put into the sandbox takes none of the task's memory."""
     task, limits, kind = rollout_spec.task, rollout_spec.task.limits, rollout_spec.agent.kind
     own = ["/logs", *([SOLUTION] if kind is AgentKind.ORACLE else [])]
+    if _is_same(rollout_spec):
+        own += tests_places(task)
     memory, disk = limits.memory_bytes, limits.disk_bytes
     shown: tuple[tuple[str, str], ...] = ()
     if program is not None and program.is_shown:
@@ -272,6 +293,7 @@ def _sandbox_spec(rollout_spec: RolloutSpec, program: AgentProgram | None) -> Sa
         lifetime_seconds=limits.agent_seconds
         + WAITS_SECONDS
         + (SETUP_SECONDS if task.setup else 0.0)
-        + sum(step.verifier_seconds + SETUP_SECONDS for step in task.steps),
+        + sum(step.verifier_seconds + SETUP_SECONDS for step in task.steps)
+        + (limits.verifier_seconds if _is_same(rollout_spec) else 0.0),
         shown=shown,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from proctor.values.rollout import VerificationPlace
 from proctor.values.usage import TokenUsage
 from services.worker.rollouts.trajectory import Trajectory, cut
 from services.worker.sandboxes.sandbox import TarLimits
@@ -72,6 +73,7 @@ class RolloutResult:
     notes: tuple[str, ...] = ()
     # The file of notes that the agent wrote, in the working folder; empty for none.
     agent_notes: str = ""
+    verification: VerificationPlace = VerificationPlace.FRESH
     # The usage of executions that ended without an outcome.
     earlier_usage: TokenUsage = field(default_factory=TokenUsage)
 
@@ -89,6 +91,7 @@ class RolloutResult:
             "budget": dict(self.budget),
             "score": result.score,
             "detail": result.detail,
+            "verification": self.verification.value,
             "rubrics": {
                 each.rubric_id: _rubric(result, number) for number, each in enumerate(result.rubrics)
             },

@@ -47,6 +47,8 @@ _WITH_RUNNER = (
     f'(PATH={DEFAULT_PATH}; tar -x -f - -C "$1" -o && rm -rf -- "$2" && mkdir -p -- "$2") '
     '&& shift 2 && exec "$@" </dev/null'
 )
+# Folders that were made for a sandbox cannot be removed themselves.
+_EMPTIED = f'PATH={DEFAULT_PATH}; for place in "$@"; do find "$place" -mindepth 1 -delete || exit 1; done'
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,16 @@ class VerifyRollout:
     execute_pytest: ExecutePytest
     wheels: Callable[[bytes], bytes] = lambda _: b""
 
-    async def verify(self, task: RolloutTask, files: bytes) -> VerifierResult:
+    async def verify(self, task: RolloutTask, files: bytes, sandbox: Sandbox | None = None) -> VerifierResult:
         """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is not a score.
+
+        The tests judge in a `sandbox` that is given, which the agent was in, else in a fresh one.
 
         Where the tests give no result, or could not start, they are tried on the files that the task began
         with: what they meet there too is not the agent's doing. What only its files cause scores 0.
         """
         try:
-            result = await self._judge(task, files)
+            result = await (self._judge_in(sandbox, task, files) if sandbox else self._judge(task, files))
             line = await asyncio.to_thread(not_started, result, partial(_is_named, task))
         except VerifierFailed as error:
             failure, result = (
@@ -85,6 +89,15 @@ class VerifyRollout:
             return bool(await asyncio.to_thread(not_started, result, partial(_is_named, task)))
         except VerifierFailed:
             return True
+
+    async def _judge_in(self, sandbox: Sandbox, task: RolloutTask, files: bytes) -> VerifierResult:
+        """Nothing of the agent's is in the folders of the tests and of their runner."""
+        suspicions = await asyncio.to_thread(_suspicions, task, files)
+        places = tests_places(task)
+        emptied = await sandbox.run(Command(("/bin/sh", "-c", _EMPTIED, "sh", *places), cwd="/"))
+        if not emptied.is_success:
+            return VerifierResult(0.0, "the folders of the tests cannot be emptied", suspicions=suspicions)
+        return await self._execute(sandbox, task, suspicions)
 
     async def _judge(self, task: RolloutTask, files: bytes) -> VerifierResult:
         if task.verifier is VerifierKind.RUBRICS:
@@ -182,6 +195,12 @@ class VerifyRollout:
             return verdict
         others = other_tests(verdict.ran, task.solved_tests)
         return replace(verdict, suspicions=(*verdict.suspicions, *others))
+
+
+def tests_places(task: RolloutTask) -> tuple[str, ...]:
+    """Folders beside the working folder that the tests need in the agent's own sandbox."""
+    is_inside = PurePosixPath(task.tests_folder).is_relative_to(task.workdir)
+    return (RUNNER, *((task.tests_folder,) if task.tests and not is_inside else ()))
 
 
 def _environment(task: RolloutTask) -> Mapping[str, str]:

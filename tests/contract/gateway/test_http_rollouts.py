@@ -20,6 +20,7 @@ def order(harness: GatewayHarness) -> rollout_service_pb2.RolloutsOrder:
         max_tokens=500_000,
         command_seconds=60,
         max_cost=0.5,
+        verification=rollout_pb2.VERIFICATION_PLACE_FRESH,
     )
     made = rollout_service_pb2.RolloutsOrder(
         order_id=ORDER_ID, suite="mine", suite_version=2, user="ann", agent=agent, rollouts=3
@@ -59,6 +60,7 @@ async def test_orders_are_listed_with_their_jobs(harness: GatewayHarness) -> Non
             "template": "",
             "command": [],
             "version": "",
+            "verification": "fresh",
         },
         "rollouts": 3,
         "task_ids": ["one", "two"],

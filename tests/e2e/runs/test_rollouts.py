@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from proctor.client import errors
+from proctor.client.errors import Refused
 from proctor.stack.state import StackLock, StackState, write_stack_state
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from proctor.v1.artifact_service_pb2 import Artifact, ListArtifactsRequest, ReadArtifactRequest
@@ -120,6 +121,9 @@ async def test_agents_without_a_model_ask_none(
     ordered = await stack.client.rollouts.SubmitRollouts(
         rollouts_order(f"{kind.lower()}s", archive(tmp_path), agent=agent)
     )
+    agent.verification = rollout_pb2.VERIFICATION_PLACE_SAME
+    with pytest.raises(Refused, match="judged in a fresh sandbox only: doubling"):
+        await stack.client.rollouts.SubmitRollouts(rollouts_order("same", archive(tmp_path), agent=agent))
     [outcome] = await finished(stack, ordered.runs[0].run_id)
     assert (outcome.scores["reward"], outcome.scores["pass@1"]) == (score, float(score == 1.0))
     assert (await stack.model_server.stats())["requests"] == 0

@@ -83,6 +83,15 @@ def test_a_folder_of_task_folders_is_an_entry_for_each_task(tmp_path: Path) -> N
     assert list(packed(group.entries).overrides_json) == ["1-a", "2-b"]
 
 
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [("", rollout_pb2.VERIFICATION_PLACE_FRESH), ("= 'same'", rollout_pb2.VERIFICATION_PLACE_SAME)],
+)
+def test_tests_judge_in_a_fresh_sandbox_or_in_the_same(tmp_path: Path, words: str, place: int) -> None:
+    agent = f"[agent]\nverification {words}" if words else ""
+    assert read_config(written(tmp_path, f"{ENTRY}{agent}")).agent.verification == place
+
+
 def test_a_folder_without_a_task_is_left_to_the_reader_of_tasks_to_refuse(tmp_path: Path) -> None:
     write(tmp_path / "none", {"README.md": ""})
     [entry] = read_config(written(tmp_path, ENTRY.replace('"a"', '"none"'))).entries
@@ -99,6 +108,7 @@ def test_a_folder_without_a_task_is_left_to_the_reader_of_tasks_to_refuse(tmp_pa
         (f"{ENTRY}rollouts = -1", "rollouts must be a number"),
         (f"{ENTRY}rollouts = 0", "rollouts must be a number of at least 1"),
         (f"{ENTRY}[agent]\nkind = 'codex'", "agent.kind is 'codex'"),
+        (f"{ENTRY}[agent]\nverification = 'later'", "is 'later', but must be fresh or same"),
         (f"{ENTRY}[agent]\nsteps = 1", "agent"),
         (f"{ENTRY}[params]\nheat = 1", "params"),
         ("= 1", "not TOML"),
