@@ -5,7 +5,7 @@ import asyncio
 
 from tests.bench import cost_per_sample, telemetry
 from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
-from tests.bench.gateway import traffic
+from tests.bench.gateway import many_parts, traffic
 from tests.bench.pages import viewing
 from tests.bench.results import closing, comparing, exporting, leaderboard, reusing
 from tests.bench.scheduler import (
@@ -34,6 +34,7 @@ BENCHES = {
     "idle": idling.main,
     "rollouts": rollouts.main,
     "traffic": traffic.main,
+    "parts": many_parts.main,
     "pages": viewing.main,
     "live": viewing.live,
     "uploads": uploading.main,
