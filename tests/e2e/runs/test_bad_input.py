@@ -200,7 +200,9 @@ async def test_rest_refuses_with_status_and_detail(stack: StackHarness, refusal:
 async def test_command_line_refuses_with_exit_code_and_sentence(
     stack: StackHarness, refusal: Refusal
 ) -> None:
-    end = await proctor(stack, f"run --suite keyed --model openai/fake {refusal.arguments}")
+    usual = {"--suite": "keyed", "--model": "openai/fake"}
+    others = [f"{name} {value}" for name, value in usual.items() if name not in refusal.arguments.split()]
+    end = await proctor(stack, f"run {' '.join(others)} {refusal.arguments}")
     assert (end.code, end.out) == (4 if refusal.reason.startswith("UNKNOWN_") else 2, "")
     assert_clear(end.err, refusal)
 
