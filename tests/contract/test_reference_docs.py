@@ -7,8 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = ROOT / "docs" / "reference" / "settings.md"
-# Names of the tests and of CI, or parts of names that are put together.
-NOT_SETTINGS = {"PROCTOR_REFERENCE_DIR", "PROCTOR_"}
+# Names of the tests, of CI and of compose.yaml, or parts of names that are put together.
+NOT_SETTINGS = {"PROCTOR_REFERENCE_DIR", "PROCTOR_REGISTRY", "PROCTOR_"}
 
 
 def test_reference_is_current() -> None:
