@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from threading import Event
 
 import pytest
 
@@ -41,12 +42,15 @@ class HeldRecord(InMemoryRecord):
         super().__init__()
         self.may_store = asyncio.Event()
         self.arrived = self.given_up = 0
+        # For threads, which read rows while a chunk is on its way.
+        self.has_arrived = Event()
         self.on_chunk = on_chunk
 
     async def put_samples(
         self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
     ) -> None:
         self.arrived += 1
+        self.has_arrived.set()
         try:
             await self.may_store.wait()
         except asyncio.CancelledError:
@@ -131,6 +135,7 @@ async def test_row_that_cannot_be_read_ends_what_is_on_its_way() -> None:
     def break_in_the_second_chunk() -> None:
         read.append(1)
         if len(read) == CHUNK_SAMPLES + 10:
+            assert record.has_arrived.wait(60)
             raise RowsUnavailable("toy", "its rows", ["the mirror has it not"])
 
     harness.rows.on_row = break_in_the_second_chunk
@@ -150,6 +155,7 @@ async def test_run_stopped_in_the_middle_leaves_nothing_on_its_way_and_nothing_c
     def stop_in_the_second_chunk() -> None:
         read.append(1)
         if len(read) == CHUNK_SAMPLES + 10:
+            assert record.has_arrived.wait(60)
             asyncio.run(harness.changing.cancel(run.run_id, OPERATOR))
             harness.clock.seconds += 2 * PHASE_SECONDS
 

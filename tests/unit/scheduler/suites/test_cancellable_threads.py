@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -71,8 +72,15 @@ async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
 
 
 async def test_a_document_that_takes_too_long_to_read_has_this_problem(tmp_path: Path) -> None:
-    checking = CheckSuite(read_document, YamlInstalledSuites(tmp_path), CancellableThreads(1, 0.0))
+    is_over = Event()
+
+    def read_when_it_is_over(*given: Any, **named: Any) -> Any:
+        assert is_over.wait(60)
+        return read_document(*given, **named)
+
+    checking = CheckSuite(read_when_it_is_over, YamlInstalledSuites(tmp_path), CancellableThreads(1, 0.0))
     reading = await checking.check(document(TASK), "ann")
+    is_over.set()
     assert reading.suite is None
     assert [fault.problem for fault in reading.faults] == [
         "it takes more than 0 s to read; make its templates smaller"
