@@ -90,7 +90,8 @@ _IN_OTHER_FORM = re.compile(
 def in_one_form(text: str) -> str:
     """Lines stay lines. What LaTeX sets as a fraction of two numbers is written 3/4, with its sign before."""
     if not text.isascii() and _IN_OTHER_FORM.search(text):
-        text = _GROUPED_DIGITS.sub(",", _SPACES.sub(",", text).translate(_DIGITS))
+        text = _SPACES.sub(",", text).translate(_DIGITS)
+        text = _GROUPED_DIGITS.sub(",", text) if "\uff0c" in text else text
         text = _VULGAR_FRACTION.sub(lambda one: " " + _decomposed(one[0]).replace("\u2044", "/"), text)
         text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
     if "\\" in text or "{" in text:

@@ -47,6 +47,7 @@ _FUNCTIONS = frozenset(
     {"log", "ln", "sin", "cos", "tan", "sqrt", "exp", "lg", "lim", "arctan", "arcsin", "mod"}
 )
 SIGN_WORDS = frozenset({"minus", "negative"})
+_COMPUTED_WITH = _FUNCTIONS | SIGN_WORDS
 # The number behind these names a thing.
 _NAMED_THINGS = (
     "article case chapter choice day eq equation example exercise fig figure grade item level line no note"
@@ -56,6 +57,7 @@ _NAMED = frozenset({"#", *_NAMED_THINGS.split()})
 _LONGEST_NAMED = max(map(len, _NAMED))
 _NUMBER_BEFORE, _MARK = "0", "#"
 _JOINING = frozenset({"operation", "relation", "equals"})
+_JOINS_WITH_NEXT = _JOINING | {"currency"}
 _IN_RUN = _JOINING | {"number", "open", "close", "variable", "currency"}
 
 DIGIT = re.compile(r"\d")
@@ -109,7 +111,7 @@ def runs(text: str) -> Iterator[Run]:
         if token.kind == "space":
             is_apart = True
             continue
-        joins = token.kind in _JOINING or (bool(run) and run[-1].kind in _JOINING | {"currency"})
+        joins = token.kind in _JOINING or (bool(run) and run[-1].kind in _JOINS_WITH_NEXT)
         if token.kind not in _IN_RUN or (is_apart and not joins):
             if run:
                 yield run
@@ -154,7 +156,7 @@ def _kind(match: re.Match[str], before: str) -> str:
         is_ordinal = (match["glued"] or "").casefold() in _ORDINALS
         return "other" if before in _NAMED or is_ordinal else "number"
     folded = match[0].casefold()
-    if match["name"] is None or (len(folded) > 1 and folded not in _FUNCTIONS | SIGN_WORDS):
+    if match["name"] is None or (len(folded) > 1 and folded not in _COMPUTED_WITH):
         return match.lastgroup or "other"
     is_operation = len(folded) > 1 or (folded == "x" and before == _NUMBER_BEFORE)
     return "operation" if is_operation else "variable"
