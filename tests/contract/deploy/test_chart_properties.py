@@ -156,6 +156,7 @@ def test_scaler_copies_the_number_of_workers_that_the_scheduler_names() -> None:
     assert trigger["metadata"] == {
         "scalerAddress": "proctor-scheduler.proctor.svc:8082",
         "pool": "small",
+        "enableTLS": "true",
     }
     assert (spec["minReplicaCount"], spec["maxReplicaCount"], spec["cooldownPeriod"]) == (0, 16, 600)
     assert "fallback" not in spec
