@@ -41,6 +41,11 @@ class Order(BaseModel):
     rollouts: int | None = Field(None, description="Repetitions of each sample")
     temperature: float | None = Field(None, description="0 to 2; 0 is greedy")
     max_tokens: int | None = Field(None, description="Maximum number of tokens of an answer")
+    scoring_method: str = Field(
+        "",
+        description="Of choices: loglikelihood, generate or constrained; default: what the server is known "
+        "to do. generate works with every server",
+    )
     priority: str = Field("", description=PRIORITY_HELP)
     project: int = Field(0, description="Number of the project that groups runs")
 
@@ -56,6 +61,7 @@ class Order(BaseModel):
                 limit=self.limit,
                 num_fewshot=self.num_fewshot,
                 rollouts=self.rollouts,
+                scoring_method=option_value(run_pb2.ScoringMethod, self.scoring_method, "scoring_method"),
                 priority=option_value(run_pb2.Priority, self.priority, "priority"),
                 params=unless_empty(params),
                 max_cost=max_cost,

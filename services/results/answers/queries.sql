@@ -99,7 +99,7 @@ FROM (
             AND (
                 :text = ''
                 OR has_part(answer, :text)
-                OR has_part(reasoning, :text)
+                OR (reasoning <> '' AND has_part(reasoning, :text))
                 OR has_part(prompt_text, :text)
                 OR EXISTS (
                     SELECT FROM jsonb_array_elements(prompt_messages) AS turn WHERE has_part(turn ->> 1, :text)
