@@ -63,12 +63,12 @@ async def test_command_without_a_gateway_says_how_to_start_one() -> None:
     assert "`proctor up`" in end.err
 
 
-@pytest.mark.parametrize("option", ["--port", "--grpc-port"])
-async def test_stack_on_a_taken_port_says_which(tmp_path: Path, option: str) -> None:
+@pytest.mark.parametrize("ports", ["--port {} --grpc-port 0", "--port 0 --grpc-port {}"])
+async def test_stack_on_a_taken_port_says_which(tmp_path: Path, ports: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         environment = {"PROCTOR_STATE_DIR": str(tmp_path), "OPENAI_API_KEY": "test"}
-        line = f"up --model openai/fake --port 0 --grpc-port 0 {option} {port}"
+        line = f"up --model openai/fake {ports.format(port)}"
         end = await proctor_with(environment, line)
     assert end.code == 8, end.err
     assert f"Port {port} is taken by another program" in end.err
