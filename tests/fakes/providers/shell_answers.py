@@ -66,7 +66,7 @@ def _step(task: str, answers: int) -> ShellStep:
 
 def shell_message(messages: Sequence[Mapping[str, Any]], tools: object) -> dict[str, Any] | None:
     """The answer of a server behind the OpenAI protocol; None for a chat that is not a rollout."""
-    done = sum(message["role"] == "assistant" for message in messages)
+    done = sum(message.get("role") == "assistant" for message in messages)
     if messages and _TERMINUS in messages[0]["content"]:
         return {"role": "assistant", "content": _step(messages[0]["content"], done).typed}
     if len(messages) < 2:
