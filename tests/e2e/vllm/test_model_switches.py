@@ -15,7 +15,8 @@ from tests.harness.starter_model import MODEL, OTHER, SAMPLES, SUITE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ROLLOUTS = 6
+# Longer than the least residency of a model, on a fast machine too.
+ROLLOUTS = 20
 LIMIT_SECONDS = 240.0
 
 
