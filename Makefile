@@ -126,7 +126,7 @@ OTHER := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_
 # Processes, files and time: what a version of Python does in its own way.
 OTHER_TESTS ?= $(addprefix tests/unit/,common stack worker/execution worker/sandboxes worker/verification \
 	scheduler/batches scheduler/rollouts scheduler/suites/rows scheduler/uploads wire)
-# One upload, run and rollout, on the stack that they share, and a batch.
+# One upload, run, comparison and rollout, on the stack that they share, and a batch.
 whole_flow = tests/e2e/datasets/test_batches.py tests/e2e/datasets/test_dataset_runs.py \
 	tests/e2e/runs/test_rollouts.py
 
