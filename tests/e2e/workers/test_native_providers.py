@@ -230,7 +230,7 @@ async def test_planted_keys_are_in_no_log_row_or_message_of_the_stack(stack: Sta
     await completed(stack, keyed_order(model="gemini/fake"))
     files = [path for path in stack.stack.options.state_dir.rglob("*") if path.is_file()]
     assert files_with(files, b"check the API key in WRONG_KEY"), "what was recorded is found there"
-    kept = b"\n".join([*(path.read_bytes() for path in files), (await rows_of(stack)).encode()])
+    kept = b"\n".join([*map(content_of, files), (await rows_of(stack)).encode()])
     assert PLANTED.encode() not in kept
 
 
@@ -251,7 +251,15 @@ async def rows_of(stack: StackHarness) -> str:
 
 
 def files_with(files: Sequence[Path], words: bytes) -> list[Path]:
-    return [path for path in files if words in path.read_bytes()]
+    return [path for path in files if words in content_of(path)]
+
+
+def content_of(path: Path) -> bytes:
+    """Of a file that is gone by now, nothing: servers delete what they need no longer."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 async def test_what_a_provider_cannot_do_is_refused_when_it_is_ordered(stack: StackHarness) -> None:
