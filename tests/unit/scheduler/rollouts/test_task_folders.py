@@ -220,7 +220,7 @@ def test_overrides_stay_in_the_repository(tmp_path: Path, path: str) -> None:
         ("[verifier.environment]\ngpus = 1", "verifier.environment.gpus"),
         ('multi_step_reward_strategy = "best"', "is unknown"),
         (
-            'artifacts = ["/root/x"]\n[verifier]\nenvironment_mode = "separate"',
+            'artifacts = ["/elsewhere/x"]\n[verifier]\nenvironment_mode = "separate"',
             "outside of the working folder",
         ),
         (
