@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from services.common.bounded_messages import TooManyItems, read_message
+from services.common.bounded_messages import TooManyItems, TooManyParts, check_parts, read_message
 from services.common.checked_fields import invalid_field
 from services.common.errors import DomainError, ErrorKind, MessageTooLarge, RemoteError
 
@@ -97,11 +97,20 @@ class MalformedRequest(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARA
     """The request is not of the type {expected}; make it from the contracts in protos/."""
 
 
-def parsed(kind: type[M], request: bytes) -> M:
+class RequestOfManyParts(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
+    """The request has more than {limit} fields and items; send several smaller ones."""
+
+
+def parsed(kind: type[M], request: bytes, *, max_parts: int | None = None) -> M:
+    """`max_parts`: of fields and items of a large request, which are counted before it is parsed."""
     try:
+        if max_parts is not None:
+            check_parts(kind, request, max_parts)
         return read_message(kind, request)
     except TooManyItems as error:
         # `from None`: a chain of errors would keep the message in memory until a garbage collection.
         raise invalid_field(error.field, f"must have at most {error.limit} items") from None
+    except TooManyParts as error:
+        raise RequestOfManyParts(limit=error.limit) from None
     except DecodeError as error:
         raise MalformedRequest(expected=kind.DESCRIPTOR.name) from error

@@ -79,6 +79,8 @@ _HOP_METADATA = (
 )
 # Where the gateway has a span of its own, that goes along instead: the caller's is its parent.
 _TRACE_METADATA = ("traceparent", "tracestate")
+# As many as values of a JSON body.
+MAX_PARTS = 20_000
 log = get_logger()
 ProxyContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
@@ -107,7 +109,7 @@ class _Call:
     async def checked(self, messages: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         """The messages of a stream, of which each is read. Raises what `parsed` raises."""
         async for message in messages:
-            parsed(self.kind, message)
+            parsed(self.kind, message, max_parts=MAX_PARTS)
             yield message
 
     @asynccontextmanager
@@ -124,7 +126,7 @@ class _Call:
             request = await held.enter_async_context(self.reads.message(messages, reader))
             held.enter_context(self.admission.slots.counted_bytes(caller.name, len(request)))
             # What its service would refuse for its size is not sent there.
-            parsed(self.kind, request)
+            parsed(self.kind, request, max_parts=MAX_PARTS)
             yield request, caller
 
 

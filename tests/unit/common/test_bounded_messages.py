@@ -4,12 +4,22 @@ import gc
 import resource
 
 import pytest
+from google.protobuf import struct_pb2
 from google.protobuf.message import DecodeError
 
+from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import comparison_service_pb2, outcome_pb2, sample_pb2, work_messages_pb2
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from services.common.bounded_messages import MAX_ITEMS, MAX_ITEMS_IN_ALL, TooManyItems, read_message
+from proctor.v1 import suite_service_pb2 as suite_pb2
+from services.common.bounded_messages import (
+    MAX_ITEMS,
+    MAX_ITEMS_IN_ALL,
+    TooManyItems,
+    TooManyParts,
+    check_parts,
+    read_message,
+)
 
 
 def empty_items(field: int, count: int) -> bytes:
@@ -64,6 +74,55 @@ def test_bytes_of_no_message_are_a_decode_error() -> None:
     with pytest.raises(DecodeError) as refused:
         read_message(outcome_pb2.Outcome, b"\xff")
     assert not isinstance(refused.value, TooManyItems)
+
+
+def in_field(number: int, content: bytes) -> bytes:
+    """A message with another in the field; of more than 127 and fewer than 2^28 bytes."""
+    length = len(content)
+    sizes = (length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14 & 0x7F | 0x80, length >> 21)
+    return bytes([number << 3 | 2, *sizes]) + content
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        (comparison_service_pb2.CompareRunsRequest, empty_items(1, 2_000_000)),
+        (comparison_service_pb2.CompareRunsRequest, b"\xf2\x07\x00" * 1_300_000),
+        (comparison_service_pb2.CompareRunsRequest, b"\x7d0000" * 20_001),
+        (scheduler_pb2.SubmitRunRequest, in_field(1, empty_items(3, 2_000_000))),
+        (scheduler_pb2.SubmitRunRequest, in_field(1, b"\x48\x01" * 40_000)),
+        (suite_pb2.AddSuiteRequest, in_field(1, empty_items(3, 2_000_000))),
+    ],
+    ids=["items", "unknown fields", "numbers", "items of a part", "fields of a part", "entries of a map"],
+)
+def test_parts_of_a_large_message_are_counted_before_it_is_parsed(kind: type, content: bytes) -> None:
+    with pytest.raises(TooManyParts):
+        check_parts(kind, content, 20_000)
+
+
+def test_large_messages_of_few_parts_and_small_ones_are_taken() -> None:
+    suite = suite_pb2.AddSuiteRequest(user="x")
+    suite.document.files["rows.jsonl"] = b"x" * 4_000_000
+    check_parts(suite_pb2.AddSuiteRequest, suite.SerializeToString(), 20)
+    marks = answer_pb2.MarkAnswersRequest()
+    for number in range(MAX_ITEMS):
+        marks.answers.add(row_id=f"{number:0100}")
+    check_parts(answer_pb2.MarkAnswersRequest, marks.SerializeToString(), MAX_ITEMS)
+    check_parts(comparison_service_pb2.CompareRunsRequest, empty_items(1, 30_000), 20_000)
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 100_000, b"\x0f" * 100_000])
+def test_large_bytes_of_no_message_are_a_decode_error(content: bytes) -> None:
+    with pytest.raises(DecodeError):
+        check_parts(comparison_service_pb2.CompareRunsRequest, content, 100_000)
+
+
+def test_the_depth_of_a_large_message_is_no_recursion() -> None:
+    """A value of JSON may be a list of values."""
+    deep = b""
+    for _ in range(7_000):
+        deep = in_field(1, in_field(6, deep))
+    check_parts(struct_pb2.ListValue, deep, 100_000)
 
 
 def test_refused_messages_stay_in_memory_no_longer() -> None:

@@ -11,8 +11,9 @@ import pytest
 import pytest_asyncio
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 
+from proctor.v1 import answer_service_pb2 as answer_pb2
 from services.common.grpc.errors import remote_error
-from services.gateway.grpc_proxy.forwarded_services import RESULTS_FILES, SCHEDULER_FILES
+from services.gateway.grpc_proxy.forwarded_services import MAX_PARTS, RESULTS_FILES, SCHEDULER_FILES
 from services.gateway.server.app import served_routes
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
@@ -209,6 +210,14 @@ async def test_many_items_are_refused_in_each_list_of_each_public_method(harness
                 refused.append(name)
     names = {name.rpartition("/")[2] for name in refused}
     assert names >= {"SubmitRun", "EstimateRun", "CompareRuns", "MarkAnswers"}
+
+
+async def test_parts_of_the_largest_message_are_counted_before_it_is_parsed(harness: GatewayHarness) -> None:
+    name = "/proctor.v1.AnswerService/MarkAnswers"
+    method = answer_pb2.DESCRIPTOR.services_by_name["AnswerService"].methods_by_name["MarkAnswers"]
+    async with grpc.aio.insecure_channel(harness.grpc) as channel:
+        reported = await refusal(channel, name, b"\x12\0" * 2_000_000, method)
+    assert reported.facts == {"limit": str(MAX_PARTS)}
 
 
 def takes_empty_items(path: Path) -> bool:
