@@ -529,6 +529,7 @@ class RolloutTask(_message.Message):
     FOLDERS_FIELD_NUMBER: _builtins.int
     SETUP_FIELD_NUMBER: _builtins.int
     SOLVED_TESTS_FIELD_NUMBER: _builtins.int
+    PACKAGES_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """Name of the task, unique in its set."""
     instruction: _builtins.str
@@ -609,6 +610,10 @@ class RolloutTask(_message.Message):
     def solved_tests(self) -> Global___RanTests:
         """Those that ran on the solution, where that was executed."""
 
+    @_builtins.property
+    def packages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Packages of Python that its image has, as pip reads them."""
+
     def __init__(
         self,
         *,
@@ -638,10 +643,11 @@ class RolloutTask(_message.Message):
         folders: _abc.Iterable[_builtins.str] | None = ...,
         setup: _abc.Iterable[Global___SetupStep] | None = ...,
         solved_tests: Global___RanTests | None = ...,
+        packages: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "solved_tests", b"solved_tests"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "solved_tests", b"solved_tests", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "packages", b"packages", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "solved_tests", b"solved_tests", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

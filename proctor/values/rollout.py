@@ -197,7 +197,8 @@ class RolloutTask:
 
     `others` are files by their paths from the root, in `folders` outside of the working folder. Both
     sandboxes have them as they were, and what an agent changes there is not collected. `setup` is executed in
-    the agent's sandbox on all files, before it begins.
+    the agent's sandbox on all files, before it begins. `packages` are those of Python that its image has, as
+    pip reads them.
 
     With `steps`, tests are in `shared` and `steps/NAME`, files that a step adds to the workspace in
     `workdirs/NAME`, both of the bundle of tests, and solutions in `steps/NAME`. The score is the mean over
@@ -232,6 +233,7 @@ class RolloutTask:
     folders: tuple[str, ...] = ()
     setup: tuple[SetupStep, ...] = ()
     solved_tests: RanTests = field(default_factory=RanTests)
+    packages: tuple[str, ...] = ()
 
     def files(self) -> Mapping[BundleKind, bytes]:
         """The files that the task holds itself, by their kind."""

@@ -6,7 +6,7 @@ import os
 import secrets
 import subprocess
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from services.worker.rollouts.model_port.http import served_model
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.verification.execute_pytest import ExecutePytest
+from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
 
@@ -160,14 +161,17 @@ def committed(folder: Path) -> str:
 
 
 @asynccontextmanager
-async def opened_rollouts(collected: TarLimits | None = None) -> AsyncIterator[ExecuteRollout]:
+async def opened_rollouts(
+    collected: TarLimits | None = None,
+    find_packages: Callable[[Sequence[str]], ImagePackages] = lambda _: ImagePackages(),
+) -> AsyncIterator[ExecuteRollout]:
     """Rollouts in real sandboxes of processes."""
     engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
     programs = ExecuteProgram(served_model, lambda: secrets.token_urlsafe(32), clock)
     execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
     try:
         yield ExecuteRollout(
-            verifier=VerifyRollout(execute_pytest),
+            verifier=VerifyRollout(execute_pytest, find_packages=find_packages),
             agents=ExecuteAgent(clock, programs),
             slots=asyncio.Semaphore(2),
             clock=clock,

@@ -18,6 +18,7 @@ from services.common.clock import SystemClock
 from services.worker.rollouts.check_soundness import CheckSoundness
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
+from services.worker.rollouts.wiring import make_packages
 from services.worker.sandboxes.allowed_images import ANY_IMAGE
 from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.wiring import make_sandboxes
@@ -49,7 +50,9 @@ async def check() -> int:
             return _CANNOT_ISOLATE
         execute_pytest = ExecutePytest(engine, pytest_runner, lambda: uuid.uuid4().hex)
         rollouts = ExecuteRollout(
-            verifier=VerifyRollout(execute_pytest, FileWheels(settings.verifier_wheels).packed),
+            verifier=VerifyRollout(
+                execute_pytest, FileWheels(settings.verifier_wheels).packed, make_packages(settings).find
+            ),
             agents=ExecuteAgent(clock),
             slots=asyncio.Semaphore(1),
             clock=clock,

@@ -33,6 +33,7 @@ from services.worker.sandboxes.ports import Sandbox
 from services.worker.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
 from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.bundles import inflated
+from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.verifier_result import VerifierResult
 from services.worker.verification.verify_rollout import VerifyRollout, tests_places
 
@@ -78,6 +79,7 @@ class ExecuteRollout:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
         async with self.slots:
             started = self.clock.monotonic()
+            execution, packages = await self._with_packages(execution)
             task = execution.rollout_spec.task
             program = await asyncio.to_thread(self.find_program, execution.rollout_spec.agent)
             trajectory = _trajectory(execution, program)
@@ -88,7 +90,7 @@ class ExecuteRollout:
             work = AgentWork(
                 execution.rollout_spec, execution.ask, trajectory, budget, artifacts.checkpoint, program
             )
-            rollout = _OneRollout(self, work, workspace, artifacts)
+            rollout = _OneRollout(self, work, workspace, artifacts, packages)
             steps: tuple[TaskStepRecord, ...] = ()
             if task.steps:
                 steps = await rollout.in_task_steps()
@@ -112,6 +114,21 @@ class ExecuteRollout:
                 earlier_usage=budget.earlier.usage,
             )
 
+    async def _with_packages(self, execution: RolloutExecution) -> tuple[RolloutExecution, ImagePackages]:
+        """The task with variables by which its commands find the packages of its image."""
+        rollout_spec = execution.rollout_spec
+        task = rollout_spec.task
+        packages = await asyncio.to_thread(self.verifier.find_packages, task.packages)
+        task = replace(
+            task,
+            environment=packages.variables(task.environment),
+            setup=tuple(
+                replace(step, environment=packages.variables(step.environment)) for step in task.setup
+            ),
+            notes=(*task.notes, *packages.notes),
+        )
+        return replace(execution, rollout_spec=replace(rollout_spec, task=task)), packages
+
 
 @dataclass(slots=True)
 class _OneRollout:
@@ -121,6 +138,7 @@ class _OneRollout:
     work: AgentWork
     workspace: bytes
     artifacts: Artifacts
+    packages: ImagePackages
     diff: str = ""
     agent_notes: str = ""
 
@@ -167,7 +185,7 @@ class _OneRollout:
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
         sandbox = await self.parts.verifier.execute_pytest.engine.open(
-            _sandbox_spec(self.work.rollout_spec, self.work.program)
+            _sandbox_spec(self.work.rollout_spec, self.work.program, self.packages)
         )
         try:
             program = self.work.program
@@ -270,16 +288,18 @@ def _is_same(rollout_spec: RolloutSpec) -> bool:
     return rollout_spec.agent.verification is VerificationPlace.SAME
 
 
-def _sandbox_spec(rollout_spec: RolloutSpec, program: AgentProgram | None) -> SandboxSpec:
+def _sandbox_spec(
+    rollout_spec: RolloutSpec, program: AgentProgram | None, packages: ImagePackages
+) -> SandboxSpec:
     """A program that is put into the sandbox takes none of the task's memory."""
     task, limits, kind = rollout_spec.task, rollout_spec.task.limits, rollout_spec.agent.kind
     own = ["/logs", *([SOLUTION] if kind is AgentKind.ORACLE else [])]
     if _is_same(rollout_spec):
         own += tests_places(task)
     memory, disk = limits.memory_bytes, limits.disk_bytes
-    shown: tuple[tuple[str, str], ...] = ()
+    shown = packages.shown
     if program is not None and program.is_shown:
-        shown = ((str(program.folder), PLACE),)
+        shown += ((str(program.folder), PLACE),)
     elif program is not None:
         own.append(PLACE)
         size = 2 * program.size_bytes

@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import uuid
+from pathlib import Path
 
 from nats.aio.client import Client
 
@@ -16,7 +17,9 @@ from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.nats import NatsBundles, NatsExecution
 from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.rollouts.programs.file_packages import FilePackages
 from services.worker.rollouts.programs.file_programs import FilePrograms
+from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.ports import SandboxEngine
@@ -50,7 +53,9 @@ def make_process_rollout(
     execute_pytest = ExecutePytest(engine=sandboxes, runner=pytest_runner, new_nonce=lambda: uuid.uuid4().hex)
     rollouts = ExecuteRollout(
         verifier=VerifyRollout(
-            execute_pytest=execute_pytest, wheels=FileWheels(folder=settings.verifier_wheels).packed
+            execute_pytest=execute_pytest,
+            wheels=FileWheels(folder=settings.verifier_wheels).packed,
+            find_packages=make_packages(settings).find,
         ),
         agents=ExecuteAgent(clock=clock, programs=_make_programs(clock)),
         slots=asyncio.Semaphore(slots),
@@ -58,8 +63,8 @@ def make_process_rollout(
         collected=TarLimits(total_bytes=settings.rollout_max_bytes, members=settings.rollout_max_files),
         find_program=FilePrograms(
             folder=settings.agent_programs,
-            unpacked=settings.bundle_cache_dir.with_name(f"{settings.bundle_cache_dir.name}-programs"),
-            is_shown=settings.sandbox_engine == "process",
+            unpacked=_beside_bundles(settings, "programs"),
+            is_shown=_is_shown(settings),
         ).find,
     )
     files = FetchFiles(
@@ -79,6 +84,23 @@ def make_process_rollout(
     return ProcessRollout(
         execute_sample=execute_sample, files=files, rollouts=rollouts, new_execution=new_execution
     )
+
+
+def make_packages(settings: WorkerSettings) -> FilePackages:
+    return FilePackages(
+        wheels=settings.verifier_wheels,
+        unpacked=UnpackedFolders(root=_beside_bundles(settings, "packages")),
+        is_shown=_is_shown(settings),
+    )
+
+
+def _beside_bundles(settings: WorkerSettings, name: str) -> Path:
+    return settings.bundle_cache_dir.with_name(f"{settings.bundle_cache_dir.name}-{name}")
+
+
+def _is_shown(settings: WorkerSettings) -> bool:
+    """Whether sandboxes show folders of this machine."""
+    return settings.sandbox_engine == "process"
 
 
 def _make_programs(clock: Clock) -> ExecuteProgram:

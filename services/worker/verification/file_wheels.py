@@ -2,7 +2,6 @@
 
 import re
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from io import BytesIO
@@ -68,7 +67,9 @@ class FileWheels:
     def _requires(self, paths: list[Path]) -> frozenset[NormalizedName]:
         for path in paths:
             if path not in self._required:
-                self._required[path] = frozenset(_requirements(path))
+                self._required[path] = frozenset(
+                    canonicalize_name(each.name) for each in requirements_of(path) if not _is_of_extra(each)
+                )
         return frozenset().union(*(self._required[path] for path in paths))
 
 
@@ -79,12 +80,14 @@ def _named(tests: bytes) -> set[NormalizedName]:
     return named if _NEEDS_UV.search(text) else named - {_UV}
 
 
-def _requirements(path: Path) -> Iterator[NormalizedName]:
-    """Without those of extras, which name what they need themselves."""
-    with zipfile.ZipFile(path) as files:
+def requirements_of(wheel: Path) -> list[Requirement]:
+    """With those of extras."""
+    with zipfile.ZipFile(wheel) as files:
         name = next((each for each in files.namelist() if each.endswith(".dist-info/METADATA")), "")
         metadata = HeaderParser().parsestr(files.read(name).decode("utf-8", "replace")) if name else None
-    for text in (metadata.get_all("Requires-Dist") or ()) if metadata else ():
-        requirement = Requirement(text)
-        if requirement.marker is None or "extra" not in str(requirement.marker):
-            yield canonicalize_name(requirement.name)
+    return [Requirement(text) for text in (metadata.get_all("Requires-Dist") or ())] if metadata else []
+
+
+def _is_of_extra(requirement: Requirement) -> bool:
+    """Extras name what they need themselves."""
+    return requirement.marker is not None and "extra" in str(requirement.marker)

@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -24,6 +24,7 @@ from services.worker.sandboxes.tar_files import pack, read_files
 from services.worker.verification.agent_files import made_ready
 from services.worker.verification.bundles import inflated, inflated_scripts, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest
+from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.not_started import not_started
 from services.worker.verification.pytest_request import PytestRequest, suspicions_in
 from services.worker.verification.pytest_results import read_results
@@ -53,10 +54,14 @@ _EMPTIED = f'PATH={DEFAULT_PATH}; for place in "$@"; do find "$place" -mindepth 
 
 @dataclass(frozen=True, slots=True)
 class VerifyRollout:
-    """`wheels` gives a tar of those that tests install, empty where there is none."""
+    """`wheels` gives a tar of those that tests install, empty where there is none.
+
+    `find_packages` blocks: packages that the image of a task has, where its sandbox is of no image.
+    """
 
     execute_pytest: ExecutePytest
     wheels: Callable[[bytes], bytes] = lambda _: b""
+    find_packages: Callable[[Sequence[str]], ImagePackages] = lambda _: ImagePackages()
 
     async def verify(self, task: RolloutTask, files: bytes, sandbox: Sandbox | None = None) -> VerifierResult:
         """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is not a score.
@@ -66,9 +71,12 @@ class VerifyRollout:
         Where the tests give no result, or could not start, they are tried on the files that the task began
         with: what they meet there too is not the agent's doing. What only its files cause scores 0.
         """
+        packages = await asyncio.to_thread(self.find_packages, task.packages)
+        is_named = partial(_is_named, task, packages)
         try:
-            result = await (self._judge_in(sandbox, task, files) if sandbox else self._judge(task, files))
-            line = await asyncio.to_thread(not_started, result, partial(_is_named, task))
+            judged = self._judge_in(sandbox, task, files) if sandbox else self._judge(task, files, packages)
+            result = await judged
+            line = await asyncio.to_thread(not_started, result, is_named)
         except VerifierFailed as error:
             failure, result = (
                 error,
@@ -78,15 +86,16 @@ class VerifyRollout:
             if not line:
                 return result
             failure = VerifierFailed(problem=f"they could not start: {line}")
-        if await self._fails_without_agent(task):
+        if await self._fails_without_agent(task, packages):
             raise failure
         return result
 
-    async def _fails_without_agent(self, task: RolloutTask) -> bool:
+    async def _fails_without_agent(self, task: RolloutTask, packages: ImagePackages) -> bool:
         workspace = await asyncio.to_thread(inflated, task.workspace)
+        is_named = partial(_is_named, task, packages)
         try:
-            result = await self._judge(task, workspace)
-            return bool(await asyncio.to_thread(not_started, result, partial(_is_named, task)))
+            result = await self._judge(task, workspace, packages)
+            return bool(await asyncio.to_thread(not_started, result, is_named))
         except VerifierFailed:
             return True
 
@@ -99,13 +108,13 @@ class VerifyRollout:
             return VerifierResult(0.0, "the folders of the tests cannot be emptied", suspicions=suspicions)
         return await self._execute(sandbox, task, suspicions)
 
-    async def _judge(self, task: RolloutTask, files: bytes) -> VerifierResult:
+    async def _judge(self, task: RolloutTask, files: bytes, packages: ImagePackages) -> VerifierResult:
         if task.verifier is VerifierKind.RUBRICS:
             return await self._judge_rubrics(task, files)
         suspicions = await asyncio.to_thread(_suspicions, task, files)
         if task.has_own_files:
             files = await asyncio.to_thread(_own_files, task, files)
-        sandbox = await self.execute_pytest.engine.open(_spec(task))
+        sandbox = await self.execute_pytest.engine.open(_spec(task, packages))
         try:
             if task.others and not task.verifier_image:
                 await sandbox.put("/", await asyncio.to_thread(inflated, task.others))
@@ -215,8 +224,13 @@ def _environment(task: RolloutTask) -> Mapping[str, str]:
     }
 
 
-def _is_named(task: RolloutTask, name: str) -> bool:
-    """Whether the instruction or a file that the task begins with has this name in it."""
+def _is_named(task: RolloutTask, packages: ImagePackages, name: str) -> bool:
+    """Whether the instruction or a file that the task begins with has this name in it.
+
+    A package that the image would have is none that the agent was to make.
+    """
+    if packages.lacks(name):
+        return False
     if name in task.instruction:
         return True
     files = read_files(io.BytesIO(inflated(task.workspace)), task.workdir, TarLimits())
@@ -241,7 +255,7 @@ def _ready(task: RolloutTask, files: bytes) -> bytes:
     return made_ready(files, task.workdir, folders=inner)
 
 
-def _spec(task: RolloutTask) -> SandboxSpec:
+def _spec(task: RolloutTask, packages: ImagePackages) -> SandboxSpec:
     limits = task.limits
     return SandboxSpec(
         workdir=task.workdir,
@@ -250,6 +264,7 @@ def _spec(task: RolloutTask) -> SandboxSpec:
         image=task.verifier_image or task.image,
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
         lifetime_seconds=limits.verifier_seconds + 300.0,
+        shown=packages.shown,
     )
 
 

@@ -90,6 +90,7 @@ def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
         others=bundle_of(placed.others),
         folders=placed.folders,
         setup=placed.setup,
+        packages=placed.packages,
     )
 
 

@@ -77,6 +77,7 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
         others=bundle_of(placed.others),
         folders=placed.folders,
         setup=placed.setup,
+        packages=placed.packages,
     )
 
 

@@ -2,14 +2,10 @@
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from threading import Lock
 
 from packaging.utils import canonicalize_name
 
@@ -18,11 +14,11 @@ from proctor.values.rollout import RolloutAgent
 from services.worker.rollouts.errors import ProgramNotInstalled
 from services.worker.rollouts.programs.agent_program import AgentProgram
 from services.worker.rollouts.programs.unpack import BadProgram, newest_wheels, unpack_archive, unpack_wheel
+from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 # Changes with how programs are unpacked.
 _FORM = "1"
-_unpacking = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,38 +57,17 @@ class FilePrograms:
         archives = sorted(path for path in folder.iterdir() if path.name.endswith(_ARCHIVES))
         if not wheels and not archives:
             raise BadProgram(f"it has no wheels, and no archives ({', '.join(_ARCHIVES)})")
-        with _unpacking:
-            self._make_folder()
-            target = self.unpacked / _digest([*wheels, *archives])
-            if not target.is_dir():
-                self._unpack(wheels, archives, target)
+        unpack = partial(_unpack, wheels, archives)
+        target = UnpackedFolders(self.unpacked).made(_digest([*wheels, *archives]), unpack)
         version = _version(TEMPLATES[agent.template].package, wheels, target)
         return AgentProgram(target, version, _size(target), self.is_shown)
 
-    def _unpack(self, wheels: Sequence[Path], archives: Sequence[Path], target: Path) -> None:
-        """Renamed when it is whole: a worker may be killed, and another may unpack the same."""
-        part = Path(tempfile.mkdtemp(dir=self.unpacked))
-        try:
-            for archive in archives:
-                unpack_archive(archive, part)
-            for wheel in newest_wheels(wheels):
-                unpack_wheel(wheel, part)
-            part.chmod(0o755)
-            part.rename(target)
-        except OSError:
-            shutil.rmtree(part, ignore_errors=True)
-            if not target.is_dir():
-                raise
-        except BadProgram:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
 
-    def _make_folder(self) -> None:
-        """Raises OSError where others could change it. Sandboxes, of users of their own, read it."""
-        self.unpacked.mkdir(mode=0o755, parents=True, exist_ok=True)
-        status = self.unpacked.lstat()
-        if status.st_uid != os.getuid() or status.st_mode & 0o022 or not self.unpacked.is_dir():
-            raise PermissionError(f"{self.unpacked} is not a folder that only this account may change")
+def _unpack(wheels: Sequence[Path], archives: Sequence[Path], into: Path) -> None:
+    for archive in archives:
+        unpack_archive(archive, into)
+    for wheel in newest_wheels(wheels):
+        unpack_wheel(wheel, into)
 
 
 def _not_installed(agent: RolloutAgent, problem: str) -> ProgramNotInstalled:

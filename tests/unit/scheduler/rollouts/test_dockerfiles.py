@@ -173,7 +173,7 @@ RUNS = {
     "cat x | grep y > z": ("cat x | grep y > z", []),
     "curl http://x | sh": ("", ["curl http://x | sh"]),
     "touch $(whoami)": ("", ["touch $(whoami)"]),
-    "python3 -m pip install x && python3 gen.py": ("python3 gen.py", ["python3 -m pip install x"]),
+    "python3 -m pip install x && python3 gen.py": ("python3 gen.py", []),
     '["mkdir", "my folder"]': ("mkdir 'my folder'", []),
 }
 
@@ -241,3 +241,42 @@ def test_folders_of_the_machine_are_named() -> None:
         "files of the Dockerfile in folders of the machine's own are not there: /usr/local/bin/x"
         in placed.notes
     )
+
+
+INSTALLED = {
+    "pip install a 'b[c]>=2,<3'": ("a", "b[c]>=2,<3"),
+    "apt-get update && pip3 install --no-cache-dir --break-system-packages a==1 \\\n  b": ("a==1", "b"),
+    "python3 -m pip install -q -U --index-url https://example.org/simple a": ("a",),
+    "PIP_NO_INPUT=1 /opt/venv/bin/pip --timeout 9 install a || true": ("a",),
+    "uv pip install --system a >/dev/null 2>&1": ("a",),
+    "pip install a${V}": ("a==3",),
+    "cd src && pip install --requirement=../wants.txt": ("one==1", "two; python_version > '3'"),
+    "pip install -r wants.txt a": ("a", "one==1", "two; python_version > '3'"),
+    '["pip", "install", "a"]': ("a",),
+}
+NOT_INSTALLED = (
+    *("pip install -e .", "pip install ./tool", "pip install git+https://example.org/x", "pip install a.whl"),
+    *("pip install -r absent.txt", "pip install --target /x a", "pip download a", "npm install a"),
+    *("pip uninstall -y a", "pip install 'a"),
+)
+WANTS = (
+    b"# wanted\n-i https://example.org\none==1 --hash=sha256:00\ntwo; python_version > '3'  # and\n./tool\n"
+)
+
+
+@pytest.mark.parametrize("run", INSTALLED)
+def test_packages_that_pip_installs_are_named(run: str) -> None:
+    facts = read(f"ENV V===3\nCOPY wants.txt .\nRUN mkdir src\nRUN {run}", {"wants.txt": WANTS})
+    assert facts.packages == INSTALLED[run]
+    assert not any("pip" in note for note in facts.notes)
+
+
+@pytest.mark.parametrize("run", NOT_INSTALLED)
+def test_what_is_no_package_of_an_index_is_not_executed(run: str) -> None:
+    facts = read(f"RUN {run}")
+    assert facts.packages == ()
+    assert any("not executed" in note for note in facts.notes)
+
+
+def test_packages_of_another_stage_are_its_own() -> None:
+    assert read("RUN pip install a\nFROM y\nRUN pip install b").packages == ("b",)

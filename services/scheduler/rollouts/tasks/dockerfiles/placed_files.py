@@ -15,7 +15,7 @@ DEFAULT_FOLDER = "/app"
 _OF_MANY = frozenset({"/etc", "/home", "/mnt", "/opt", "/srv", "/tmp", "/var"})  # noqa: S108  # inside
 # They cannot be writable as a whole: those of the machine, and those of the sandbox's own programs.
 _CLOSED = frozenset({"/", "/etc", "/opt"})
-_OWN = SYSTEM | {"logs", "solution", "tests"}
+_OWN = SYSTEM | {"logs", "tests"}
 _RUNNER = "/opt/runner"
 _ROOT_HOME = "/root"
 _SHOWN = 5
@@ -36,6 +36,7 @@ class PlacedFiles:
     setup: tuple[SetupStep, ...]
     environment: Mapping[str, str]
     notes: tuple[str, ...]
+    packages: tuple[str, ...] = ()
 
 
 def is_closed(folder: str) -> bool:
@@ -63,7 +64,7 @@ def place(facts: DockerfileFacts, cwd: str) -> PlacedFiles:
     if relative_to(workdir, _ROOT_HOME) is not None:
         environment.setdefault("HOME", _ROOT_HOME)
     notes = (*facts.notes, *_notes(workdir, folders, closed))
-    return PlacedFiles(workdir, cwd, workspace, others, folders, setup, environment, notes)
+    return PlacedFiles(workdir, cwd, workspace, others, folders, setup, environment, notes, facts.packages)
 
 
 def _folder_of(path: str) -> str:

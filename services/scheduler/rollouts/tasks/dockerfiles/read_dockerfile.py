@@ -21,6 +21,7 @@ from services.scheduler.rollouts.tasks.dockerfiles.instruction import (
     Instruction,
     read_instructions,
 )
+from services.scheduler.rollouts.tasks.dockerfiles.pip_install import PipInstall, listed_packages
 from services.scheduler.rollouts.tasks.dockerfiles.run_steps import ChosenRun, choose
 from services.scheduler.rollouts.tasks.dockerfiles.stage import Stage
 from services.scheduler.rollouts.tasks.dockerfiles.variables import BadWord, Variables
@@ -39,7 +40,10 @@ _SHOWN_LEFT_OUT = 8
 
 @dataclass(frozen=True, slots=True)
 class DockerfileFacts:
-    """`files` by absolute paths; WORKDIR and `steps`, the RUNs that are executed, make the `folders`."""
+    """`files` by absolute paths; WORKDIR and `steps`, the RUNs that are executed, make the `folders`.
+
+    `packages` are those that RUN installs by pip.
+    """
 
     workdir: str = "/"
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -47,6 +51,7 @@ class DockerfileFacts:
     folders: tuple[str, ...] = ()
     steps: tuple[SetupStep, ...] = ()
     notes: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 def read_dockerfile(task: str, text: str, context: Files) -> DockerfileFacts:
@@ -109,6 +114,7 @@ class _Build:
             tuple(sorted(stage.made)),
             tuple(stage.steps),
             tuple(notes),
+            tuple(dict.fromkeys(stage.packages)),
         )
 
     def _variables(self, values: Mapping[str, str]) -> Variables:
@@ -163,6 +169,8 @@ class _Build:
             chosen = ChosenRun(script)
         else:
             chosen = choose(script, stage.workdir)
+        for install in chosen.installs:
+            self._install(install)
         if not is_plain or not chosen.script:
             stage.left_out += chosen.left_out or ([] if is_plain else [" ".join(script.split())[:80]])
             return
@@ -172,6 +180,18 @@ class _Build:
         stage.made.update(chosen.folders)
         variables = {**stage.arguments, **stage.environment}
         stage.steps.append(SetupStep((*program, chosen.script), stage.workdir, variables))
+
+    def _install(self, install: PipInstall) -> None:
+        stage = self._stage
+        variables = self._variables(stage.variables)
+        try:
+            packages = [variables.replaced_in_text(package) for package in install.packages]
+            for file in install.files:
+                packages += listed_packages(stage.files[file].content)
+        except (BadWord, KeyError):
+            stage.left_out.append(" ".join(install.text.split())[:80])
+        else:
+            stage.packages += packages
 
     def _program(self, instruction: Instruction) -> tuple[tuple[str, ...], str]:
         """The shell with its options, and the script. A heredoc alone is the script."""

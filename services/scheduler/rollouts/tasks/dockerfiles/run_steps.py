@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from posixpath import join, normpath
 
+from services.scheduler.rollouts.tasks.dockerfiles.pip_install import PipInstall, read_pip_install
+
 # They read and write files of the task. What installs programs or needs root is not among them.
 _ALLOWED = frozenset(
     (
@@ -37,11 +39,15 @@ SYSTEM = frozenset({"bin", "boot", "dev", "lib", "lib32", "lib64", "proc", "run"
 
 @dataclass(frozen=True, slots=True)
 class ChosenRun:
-    """`script` is empty where nothing is executed. `folders` are those it makes or writes to."""
+    """`script` is empty where nothing is executed. `folders` are those it makes or writes to.
+
+    `installs` are executed before it.
+    """
 
     script: str
     left_out: Sequence[str] = ()
     folders: Sequence[str] = ()
+    installs: Sequence[PipInstall] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,7 @@ def choose(script: str, cwd: str) -> ChosenRun:
     kept: list[_Part] = []
     left_out: list[str] = []
     folders: list[str] = []
+    installs: list[PipInstall] = []
     place = cwd
     for part in parts:
         words = _bare(part.text).split()
@@ -71,12 +78,14 @@ def choose(script: str, cwd: str) -> ChosenRun:
         if _can_run(part.text, place):
             kept.append(part)
             folders += _written(part.text, place)
+        elif install := read_pip_install(part.text, place):
+            installs.append(install)
         else:
             left_out.append(_short(part.text))
     if all(set(_names(part.text)) <= _ALONE and ">" not in part.text for part in kept):
-        return ChosenRun("", left_out)
+        return ChosenRun("", left_out, installs=installs)
     joined = "".join(f"{part.operator if number else ''} {part.text}" for number, part in enumerate(kept))
-    return ChosenRun(joined.strip(), left_out, folders)
+    return ChosenRun(joined.strip(), left_out, folders, installs)
 
 
 def _can_run(text: str, cwd: str) -> bool:

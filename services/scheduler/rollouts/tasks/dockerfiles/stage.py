@@ -19,7 +19,7 @@ _THERE = ("/", "/etc", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/usr",
 class Stage:
     """`files` by absolute paths; `folders` are known to be there, and `made` are those of WORKDIR and RUN.
 
-    `left_out` are the commands of RUN that are not executed.
+    `left_out` are the commands of RUN that are not executed, `packages` those that it installs by pip.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Stage:
     left_out: list[str] = field(default_factory=list)
     made: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
 
     def next_stage(self, name: str) -> "Stage":
         """A stage that begins with what this one has made. Arguments end with their stage."""

@@ -1,0 +1,37 @@
+"""The packages of Python that the image of a task has, in a sandbox that has no images."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+
+from services.worker.sandboxes.sandbox import DEFAULT_PATH
+
+PLACE = "/opt/packages"
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePackages:
+    """`folder` of this machine has them, modules in `lib` and commands in `bin`; empty where there is none.
+
+    `notes` name those of another version, and those that are `missing`, by their normalized names.
+    """
+
+    folder: str = ""
+    notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    def lacks(self, name: str) -> bool:
+        return canonicalize_name(name) in self.missing
+
+    @property
+    def shown(self) -> tuple[tuple[str, str], ...]:
+        return ((self.folder, PLACE),) if self.folder else ()
+
+    def variables(self, own: Mapping[str, str]) -> Mapping[str, str]:
+        """Variables by which Python and shells find them, after what the task names itself."""
+        if not self.folder:
+            return own
+        modules = [*filter(None, [own.get("PYTHONPATH")]), f"{PLACE}/lib"]
+        path = f"{own.get('PATH', DEFAULT_PATH)}:{PLACE}/bin"
+        return {**own, "PYTHONPATH": ":".join(modules), "PATH": path}
