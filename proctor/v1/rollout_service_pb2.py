@@ -28,7 +28,7 @@ from proctor.v1 import rollout_pb2 as proctor_dot_v1_dot_rollout__pb2
 from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/rollout_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17proctor/v1/limits.proto\x1a\x18proctor/v1/rollout.proto\x1a\x14proctor/v1/run.proto\"\xaa\x01\n\x0bTasksHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12I\n\x0eoverrides_json\x18\x03 \x03(\x0b\x32*.proctor.v1.TasksHeader.OverridesJsonEntryB\x05\x88\xb5\x18\x88\'\x1a\x34\n\x12OverridesJsonEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\n\n\x08TasksEnd\"\x80\x01\n\x12UploadTasksRequest\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.proctor.v1.TasksHeaderH\x00\x12\x11\n\x07\x63ontent\x18\x02 \x01(\x0cH\x00\x12#\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x14.proctor.v1.TasksEndH\x00\x42\x07\n\x05\x63hunk\"S\n\x13UploadTasksResponse\x12\x14\n\x0ctasks_digest\x18\x01 \x01(\t\x12\x10\n\x08task_ids\x18\x02 \x03(\t\x12\x14\n\x0cstored_bytes\x18\x03 \x01(\x03\"\x92\x05\n\x15SubmitRolloutsRequest\x12\r\n\x05suite\x18\x01 \x01(\t\x12\r\n\x05tasks\x18\x02 \x01(\x0c\x12S\n\x0eoverrides_json\x18\x03 \x03(\x0b\x32\x34.proctor.v1.SubmitRolloutsRequest.OverridesJsonEntryB\x05\x88\xb5\x18\x88\'\x12\'\n\x05\x61gent\x18\x04 \x01(\x0b\x32\x18.proctor.v1.RolloutAgent\x12\x0e\n\x06models\x18\x05 \x03(\t\x12\x15\n\x08rollouts\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\nproject_id\x18\x07 \x01(\x03\x12,\n\x06params\x18\x08 \x01(\x0b\x32\x1c.proctor.v1.GenerationParams\x12\x15\n\x08max_cost\x18\t \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04user\x18\n \x01(\t\x12\x12\n\nrequest_id\x18\x0b \x01(\t\x12\x14\n\x0ctasks_digest\x18\x0c \x01(\t\x12\x15\n\x08parallel\x18\r \x01(\x05H\x02\x88\x01\x01\x12\x16\n\x0eparallel_group\x18\x0e \x01(\t\x12O\n\x0csolved_tests\x18\x0f \x03(\x0b\x32\x32.proctor.v1.SubmitRolloutsRequest.SolvedTestsEntryB\x05\x88\xb5\x18\x88\'\x1a\x34\n\x12OverridesJsonEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aH\n\x10SolvedTestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12#\n\x05value\x18\x02 \x01(\x0b\x32\x14.proctor.v1.RanTests:\x02\x38\x01\x42\x0b\n\t_rolloutsB\x0b\n\t_max_costB\x0b\n\t_parallel\"j\n\x16SubmitRolloutsResponse\x12\r\n\x05suite\x18\x01 \x01(\t\x12\x10\n\x08task_ids\x18\x02 \x03(\t\x12\x1d\n\x04runs\x18\x03 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\x10\n\x08order_id\x18\x04 \x01(\t\"\x95\x02\n\rRolloutsOrder\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12\r\n\x05suite\x18\x02 \x01(\t\x12\x15\n\rsuite_version\x18\x03 \x01(\x05\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x12\n\nproject_id\x18\x05 \x01(\x03\x12\'\n\x05\x61gent\x18\x06 \x01(\x0b\x32\x18.proctor.v1.RolloutAgent\x12\x10\n\x08rollouts\x18\x07 \x01(\x05\x12\x10\n\x08task_ids\x18\x08 \x03(\t\x12\x0e\n\x06models\x18\t \x03(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1d\n\x04runs\x18\x0b \x03(\x0b\x32\x0f.proctor.v1.Run\";\n\x17GetRolloutsOrderRequest\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"D\n\x18GetRolloutsOrderResponse\x12(\n\x05order\x18\x01 \x01(\x0b\x32\x19.proctor.v1.RolloutsOrder\"\xad\x01\n\x19ListRolloutsOrdersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05suite\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x17\n\nproject_id\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12#\n\x05state\x18\x06 \x01(\x0e\x32\x14.proctor.v1.RunStateB\r\n\x0b_project_id\"o\n\x1aListRolloutsOrdersResponse\x12)\n\x06orders\x18\x01 \x03(\x0b\x32\x19.proctor.v1.RolloutsOrder\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\x32\xff\x02\n\x0eRolloutService\x12P\n\x0bUploadTasks\x12\x1e.proctor.v1.UploadTasksRequest\x1a\x1f.proctor.v1.UploadTasksResponse(\x01\x12W\n\x0eSubmitRollouts\x12!.proctor.v1.SubmitRolloutsRequest\x1a\".proctor.v1.SubmitRolloutsResponse\x12]\n\x10GetRolloutsOrder\x12#.proctor.v1.GetRolloutsOrderRequest\x1a$.proctor.v1.GetRolloutsOrderResponse\x12\x63\n\x12ListRolloutsOrders\x12%.proctor.v1.ListRolloutsOrdersRequest\x1a&.proctor.v1.ListRolloutsOrdersResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/rollout_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17proctor/v1/limits.proto\x1a\x18proctor/v1/rollout.proto\x1a\x14proctor/v1/run.proto\"\xaa\x01\n\x0bTasksHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12I\n\x0eoverrides_json\x18\x03 \x03(\x0b\x32*.proctor.v1.TasksHeader.OverridesJsonEntryB\x05\x88\xb5\x18\x88\'\x1a\x34\n\x12OverridesJsonEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\n\n\x08TasksEnd\"\x80\x01\n\x12UploadTasksRequest\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.proctor.v1.TasksHeaderH\x00\x12\x11\n\x07\x63ontent\x18\x02 \x01(\x0cH\x00\x12#\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x14.proctor.v1.TasksEndH\x00\x42\x07\n\x05\x63hunk\"S\n\x13UploadTasksResponse\x12\x14\n\x0ctasks_digest\x18\x01 \x01(\t\x12\x10\n\x08task_ids\x18\x02 \x03(\t\x12\x14\n\x0cstored_bytes\x18\x03 \x01(\x03\"|\n\nModelTasks\x12=\n\x08rollouts\x18\x01 \x03(\x0b\x32$.proctor.v1.ModelTasks.RolloutsEntryB\x05\x88\xb5\x18\x88\'\x1a/\n\rRolloutsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\xab\x06\n\x15SubmitRolloutsRequest\x12\r\n\x05suite\x18\x01 \x01(\t\x12\r\n\x05tasks\x18\x02 \x01(\x0c\x12S\n\x0eoverrides_json\x18\x03 \x03(\x0b\x32\x34.proctor.v1.SubmitRolloutsRequest.OverridesJsonEntryB\x05\x88\xb5\x18\x88\'\x12\'\n\x05\x61gent\x18\x04 \x01(\x0b\x32\x18.proctor.v1.RolloutAgent\x12\x0e\n\x06models\x18\x05 \x03(\t\x12\x15\n\x08rollouts\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\nproject_id\x18\x07 \x01(\x03\x12,\n\x06params\x18\x08 \x01(\x0b\x32\x1c.proctor.v1.GenerationParams\x12\x15\n\x08max_cost\x18\t \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04user\x18\n \x01(\t\x12\x12\n\nrequest_id\x18\x0b \x01(\t\x12\x14\n\x0ctasks_digest\x18\x0c \x01(\t\x12\x15\n\x08parallel\x18\r \x01(\x05H\x02\x88\x01\x01\x12\x16\n\x0eparallel_group\x18\x0e \x01(\t\x12O\n\x0csolved_tests\x18\x0f \x03(\x0b\x32\x32.proctor.v1.SubmitRolloutsRequest.SolvedTestsEntryB\x05\x88\xb5\x18\x88\'\x12L\n\x0bmodel_tasks\x18\x10 \x03(\x0b\x32\x31.proctor.v1.SubmitRolloutsRequest.ModelTasksEntryB\x04\x88\xb5\x18\x14\x1a\x34\n\x12OverridesJsonEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aH\n\x10SolvedTestsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12#\n\x05value\x18\x02 \x01(\x0b\x32\x14.proctor.v1.RanTests:\x02\x38\x01\x1aI\n\x0fModelTasksEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.proctor.v1.ModelTasks:\x02\x38\x01\x42\x0b\n\t_rolloutsB\x0b\n\t_max_costB\x0b\n\t_parallel\"j\n\x16SubmitRolloutsResponse\x12\r\n\x05suite\x18\x01 \x01(\t\x12\x10\n\x08task_ids\x18\x02 \x03(\t\x12\x1d\n\x04runs\x18\x03 \x03(\x0b\x32\x0f.proctor.v1.Run\x12\x10\n\x08order_id\x18\x04 \x01(\t\"\x95\x02\n\rRolloutsOrder\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12\r\n\x05suite\x18\x02 \x01(\t\x12\x15\n\rsuite_version\x18\x03 \x01(\x05\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x12\n\nproject_id\x18\x05 \x01(\x03\x12\'\n\x05\x61gent\x18\x06 \x01(\x0b\x32\x18.proctor.v1.RolloutAgent\x12\x10\n\x08rollouts\x18\x07 \x01(\x05\x12\x10\n\x08task_ids\x18\x08 \x03(\t\x12\x0e\n\x06models\x18\t \x03(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1d\n\x04runs\x18\x0b \x03(\x0b\x32\x0f.proctor.v1.Run\";\n\x17GetRolloutsOrderRequest\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"D\n\x18GetRolloutsOrderResponse\x12(\n\x05order\x18\x01 \x01(\x0b\x32\x19.proctor.v1.RolloutsOrder\"\xad\x01\n\x19ListRolloutsOrdersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05suite\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x17\n\nproject_id\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12#\n\x05state\x18\x06 \x01(\x0e\x32\x14.proctor.v1.RunStateB\r\n\x0b_project_id\"o\n\x1aListRolloutsOrdersResponse\x12)\n\x06orders\x18\x01 \x03(\x0b\x32\x19.proctor.v1.RolloutsOrder\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\x32\xff\x02\n\x0eRolloutService\x12P\n\x0bUploadTasks\x12\x1e.proctor.v1.UploadTasksRequest\x1a\x1f.proctor.v1.UploadTasksResponse(\x01\x12W\n\x0eSubmitRollouts\x12!.proctor.v1.SubmitRolloutsRequest\x1a\".proctor.v1.SubmitRolloutsResponse\x12]\n\x10GetRolloutsOrder\x12#.proctor.v1.GetRolloutsOrderRequest\x1a$.proctor.v1.GetRolloutsOrderResponse\x12\x63\n\x12ListRolloutsOrders\x12%.proctor.v1.ListRolloutsOrdersRequest\x1a&.proctor.v1.ListRolloutsOrdersResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,14 +39,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TASKSHEADER_OVERRIDESJSONENTRY']._serialized_options = b'8\001'
   _globals['_TASKSHEADER'].fields_by_name['overrides_json']._loaded_options = None
   _globals['_TASKSHEADER'].fields_by_name['overrides_json']._serialized_options = b'\210\265\030\210\''
+  _globals['_MODELTASKS_ROLLOUTSENTRY']._loaded_options = None
+  _globals['_MODELTASKS_ROLLOUTSENTRY']._serialized_options = b'8\001'
+  _globals['_MODELTASKS'].fields_by_name['rollouts']._loaded_options = None
+  _globals['_MODELTASKS'].fields_by_name['rollouts']._serialized_options = b'\210\265\030\210\''
   _globals['_SUBMITROLLOUTSREQUEST_OVERRIDESJSONENTRY']._loaded_options = None
   _globals['_SUBMITROLLOUTSREQUEST_OVERRIDESJSONENTRY']._serialized_options = b'8\001'
   _globals['_SUBMITROLLOUTSREQUEST_SOLVEDTESTSENTRY']._loaded_options = None
   _globals['_SUBMITROLLOUTSREQUEST_SOLVEDTESTSENTRY']._serialized_options = b'8\001'
+  _globals['_SUBMITROLLOUTSREQUEST_MODELTASKSENTRY']._loaded_options = None
+  _globals['_SUBMITROLLOUTSREQUEST_MODELTASKSENTRY']._serialized_options = b'8\001'
   _globals['_SUBMITROLLOUTSREQUEST'].fields_by_name['overrides_json']._loaded_options = None
   _globals['_SUBMITROLLOUTSREQUEST'].fields_by_name['overrides_json']._serialized_options = b'\210\265\030\210\''
   _globals['_SUBMITROLLOUTSREQUEST'].fields_by_name['solved_tests']._loaded_options = None
   _globals['_SUBMITROLLOUTSREQUEST'].fields_by_name['solved_tests']._serialized_options = b'\210\265\030\210\''
+  _globals['_SUBMITROLLOUTSREQUEST'].fields_by_name['model_tasks']._loaded_options = None
+  _globals['_SUBMITROLLOUTSREQUEST'].fields_by_name['model_tasks']._serialized_options = b'\210\265\030\024'
   _globals['_TASKSHEADER']._serialized_start=155
   _globals['_TASKSHEADER']._serialized_end=325
   _globals['_TASKSHEADER_OVERRIDESJSONENTRY']._serialized_start=273
@@ -57,24 +65,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UPLOADTASKSREQUEST']._serialized_end=468
   _globals['_UPLOADTASKSRESPONSE']._serialized_start=470
   _globals['_UPLOADTASKSRESPONSE']._serialized_end=553
-  _globals['_SUBMITROLLOUTSREQUEST']._serialized_start=556
-  _globals['_SUBMITROLLOUTSREQUEST']._serialized_end=1214
+  _globals['_MODELTASKS']._serialized_start=555
+  _globals['_MODELTASKS']._serialized_end=679
+  _globals['_MODELTASKS_ROLLOUTSENTRY']._serialized_start=632
+  _globals['_MODELTASKS_ROLLOUTSENTRY']._serialized_end=679
+  _globals['_SUBMITROLLOUTSREQUEST']._serialized_start=682
+  _globals['_SUBMITROLLOUTSREQUEST']._serialized_end=1493
   _globals['_SUBMITROLLOUTSREQUEST_OVERRIDESJSONENTRY']._serialized_start=273
   _globals['_SUBMITROLLOUTSREQUEST_OVERRIDESJSONENTRY']._serialized_end=325
-  _globals['_SUBMITROLLOUTSREQUEST_SOLVEDTESTSENTRY']._serialized_start=1103
-  _globals['_SUBMITROLLOUTSREQUEST_SOLVEDTESTSENTRY']._serialized_end=1175
-  _globals['_SUBMITROLLOUTSRESPONSE']._serialized_start=1216
-  _globals['_SUBMITROLLOUTSRESPONSE']._serialized_end=1322
-  _globals['_ROLLOUTSORDER']._serialized_start=1325
-  _globals['_ROLLOUTSORDER']._serialized_end=1602
-  _globals['_GETROLLOUTSORDERREQUEST']._serialized_start=1604
-  _globals['_GETROLLOUTSORDERREQUEST']._serialized_end=1663
-  _globals['_GETROLLOUTSORDERRESPONSE']._serialized_start=1665
-  _globals['_GETROLLOUTSORDERRESPONSE']._serialized_end=1733
-  _globals['_LISTROLLOUTSORDERSREQUEST']._serialized_start=1736
-  _globals['_LISTROLLOUTSORDERSREQUEST']._serialized_end=1909
-  _globals['_LISTROLLOUTSORDERSRESPONSE']._serialized_start=1911
-  _globals['_LISTROLLOUTSORDERSRESPONSE']._serialized_end=2022
-  _globals['_ROLLOUTSERVICE']._serialized_start=2025
-  _globals['_ROLLOUTSERVICE']._serialized_end=2408
+  _globals['_SUBMITROLLOUTSREQUEST_SOLVEDTESTSENTRY']._serialized_start=1307
+  _globals['_SUBMITROLLOUTSREQUEST_SOLVEDTESTSENTRY']._serialized_end=1379
+  _globals['_SUBMITROLLOUTSREQUEST_MODELTASKSENTRY']._serialized_start=1381
+  _globals['_SUBMITROLLOUTSREQUEST_MODELTASKSENTRY']._serialized_end=1454
+  _globals['_SUBMITROLLOUTSRESPONSE']._serialized_start=1495
+  _globals['_SUBMITROLLOUTSRESPONSE']._serialized_end=1601
+  _globals['_ROLLOUTSORDER']._serialized_start=1604
+  _globals['_ROLLOUTSORDER']._serialized_end=1881
+  _globals['_GETROLLOUTSORDERREQUEST']._serialized_start=1883
+  _globals['_GETROLLOUTSORDERREQUEST']._serialized_end=1942
+  _globals['_GETROLLOUTSORDERRESPONSE']._serialized_start=1944
+  _globals['_GETROLLOUTSORDERRESPONSE']._serialized_end=2012
+  _globals['_LISTROLLOUTSORDERSREQUEST']._serialized_start=2015
+  _globals['_LISTROLLOUTSORDERSREQUEST']._serialized_end=2188
+  _globals['_LISTROLLOUTSORDERSRESPONSE']._serialized_start=2190
+  _globals['_LISTROLLOUTSORDERSRESPONSE']._serialized_end=2301
+  _globals['_ROLLOUTSERVICE']._serialized_start=2304
+  _globals['_ROLLOUTSERVICE']._serialized_end=2687
 # @@protoc_insertion_point(module_scope)

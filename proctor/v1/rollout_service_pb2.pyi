@@ -159,6 +159,50 @@ class UploadTasksResponse(_message.Message):
 Global___UploadTasksResponse: _TypeAlias = UploadTasksResponse  # noqa: Y015
 
 @_typing.final
+class ModelTasks(_message.Message):
+    """How often a model works on some of the tasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class RolloutsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    ROLLOUTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rollouts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Rollouts by the names of tasks, 1 to 100. Other tasks are left out."""
+
+    def __init__(
+        self,
+        *,
+        rollouts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rollouts", b"rollouts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelTasks: _TypeAlias = ModelTasks  # noqa: Y015
+
+@_typing.final
 class SubmitRolloutsRequest(_message.Message):
     """Request of SubmitRollouts."""
 
@@ -205,6 +249,27 @@ class SubmitRolloutsRequest(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class ModelTasksEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___ModelTasks: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___ModelTasks | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     SUITE_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     OVERRIDES_JSON_FIELD_NUMBER: _builtins.int
@@ -220,6 +285,7 @@ class SubmitRolloutsRequest(_message.Message):
     PARALLEL_FIELD_NUMBER: _builtins.int
     PARALLEL_GROUP_FIELD_NUMBER: _builtins.int
     SOLVED_TESTS_FIELD_NUMBER: _builtins.int
+    MODEL_TASKS_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """The suite of the runs. The same tasks with the same agent are the same version of it."""
     tasks: _builtins.bytes
@@ -264,6 +330,12 @@ class SubmitRolloutsRequest(_message.Message):
         the suite.
         """
 
+    @_builtins.property
+    def model_tasks(self) -> _containers.MessageMap[_builtins.str, Global___ModelTasks]:
+        """By models of `models`: those that work on some of the tasks only, or on some more often than on others. Other models work on each task
+        `rollouts` times.
+        """
+
     def __init__(
         self,
         *,
@@ -282,10 +354,11 @@ class SubmitRolloutsRequest(_message.Message):
         parallel: _builtins.int | None = ...,
         parallel_group: _builtins.str = ...,
         solved_tests: _abc.Mapping[_builtins.str, _rollout_pb2.RanTests] | None = ...,
+        model_tasks: _abc.Mapping[_builtins.str, Global___ModelTasks] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "parallel", b"parallel", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "models", b"models", "overrides_json", b"overrides_json", "parallel", b"parallel", "parallel_group", b"parallel_group", "params", b"params", "project_id", b"project_id", "request_id", b"request_id", "rollouts", b"rollouts", "solved_tests", b"solved_tests", "suite", b"suite", "tasks", b"tasks", "tasks_digest", b"tasks_digest", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_parallel", b"_parallel", "_rollouts", b"_rollouts", "agent", b"agent", "max_cost", b"max_cost", "model_tasks", b"model_tasks", "models", b"models", "overrides_json", b"overrides_json", "parallel", b"parallel", "parallel_group", b"parallel_group", "params", b"params", "project_id", b"project_id", "request_id", b"request_id", "rollouts", b"rollouts", "solved_tests", b"solved_tests", "suite", b"suite", "tasks", b"tasks", "tasks_digest", b"tasks_digest", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
     _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
@@ -368,7 +441,7 @@ class RolloutsOrder(_message.Message):
     project_id: _builtins.int
     """Project that groups runs."""
     rollouts: _builtins.int
-    """Rollouts at each task."""
+    """Rollouts at each task; the most of them where models or tasks differ, as `row_rollouts` of the runs say."""
     @_builtins.property
     def agent(self) -> _rollout_pb2.RolloutAgent:
         """Who works on the tasks, and its budgets."""

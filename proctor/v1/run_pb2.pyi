@@ -334,6 +334,7 @@ class RunOrder(_message.Message):
     LINE_MODELS_FIELD_NUMBER: _builtins.int
     COMPLETION_WINDOW_SECONDS_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
+    ROW_ROLLOUTS_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Project that groups runs, at least 0; 0 means none."""
     suite: _builtins.str
@@ -394,6 +395,10 @@ class RunOrder(_message.Message):
         data set.
         """
 
+    @_builtins.property
+    def row_rollouts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Repetitions of each row, 0 to `rollouts`, where some have fewer; set by orders of rollouts only, and ignored in SubmitRun."""
+
     def __init__(
         self,
         *,
@@ -418,10 +423,11 @@ class RunOrder(_message.Message):
         line_models: _abc.Iterable[_builtins.str] | None = ...,
         completion_window_seconds: _builtins.int | None = ...,
         reasoning: Global___Reasoning.ValueType = ...,
+        row_rollouts: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__completion_window_seconds: _TypeAlias = _typing.Literal["completion_window_seconds"]  # noqa: Y015
     _WhichOneofArgType__completion_window_seconds: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds"]  # noqa: Y015

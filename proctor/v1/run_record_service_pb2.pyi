@@ -269,6 +269,7 @@ class OpenRunRequest(_message.Message):
     FACTS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
     MAX_FAILED_SHARE_FIELD_NUMBER: _builtins.int
+    ROW_ROLLOUTS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -293,6 +294,10 @@ class OpenRunRequest(_message.Message):
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[_sample_pb2.TaskGroup]:
         """Groups of tasks, in the order of the suite; the last one is the benchmark itself."""
 
+    @_builtins.property
+    def row_rollouts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Repetitions of each sample, 0 to `rollouts`, where some have fewer; empty means `rollouts` of each."""
+
     def __init__(
         self,
         *,
@@ -305,10 +310,11 @@ class OpenRunRequest(_message.Message):
         facts: Global___RunFacts | None = ...,
         groups: _abc.Iterable[_sample_pb2.TaskGroup] | None = ...,
         max_failed_share: _builtins.float | None = ...,
+        row_rollouts: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share", "facts", b"facts", "max_failed_share", b"max_failed_share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share", "epoch", b"epoch", "facts", b"facts", "groups", b"groups", "max_failed_share", b"max_failed_share", "rollouts", b"rollouts", "run_id", b"run_id", "scoring_method", b"scoring_method", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share", "epoch", b"epoch", "facts", b"facts", "groups", b"groups", "max_failed_share", b"max_failed_share", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "run_id", b"run_id", "scoring_method", b"scoring_method", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_failed_share: _TypeAlias = _typing.Literal["max_failed_share"]  # noqa: Y015
     _WhichOneofArgType__max_failed_share: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share"]  # noqa: Y015

@@ -207,6 +207,7 @@ CREATE TABLE run_records (
     epoch integer NOT NULL,
     is_frozen boolean DEFAULT false NOT NULL,
     rollouts integer NOT NULL,
+    row_rollouts integer[] DEFAULT '{}'::integer[] NOT NULL,
     scoring_method text,
     is_truncated_left boolean NOT NULL,
     opened_at timestamp with time zone DEFAULT now() NOT NULL,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, TaskEntry
+from proctor.cli.rollouts.config import RolloutsConfig, TaskEntry
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_service_pb2
 from proctor.wire.well_known import unless_empty
@@ -20,7 +20,7 @@ _OWN = "overrides.json"
 
 @dataclass(frozen=True, slots=True)
 class PackedTasks:
-    """A .tar.gz of folders, and overrides by their names as JSON texts. Equal entries are equal here."""
+    """A .tar.gz of folders, and overrides by their names as JSON texts."""
 
     archive: bytes
     overrides_json: Mapping[str, str]
@@ -34,15 +34,25 @@ def packed(entries: Sequence[TaskEntry]) -> PackedTasks:
 
 
 def order_of(
-    config: RolloutsConfig, group: OrderGroup, tasks_digest: str, parallel_group: str
+    config: RolloutsConfig,
+    models: Sequence[str],
+    tasks: rollout_service_pb2.UploadTasksResponse,
+    parallel_group: str,
 ) -> rollout_service_pb2.SubmitRolloutsRequest:
     """Orders with the same `parallel_group` share the configuration's `parallel`."""
+    rollouts_of = config.model_rollouts
+    usual = max(rollouts_of[models[0]])
     return rollout_service_pb2.SubmitRolloutsRequest(
         suite=config.name,
-        tasks_digest=tasks_digest,
+        tasks_digest=tasks.tasks_digest,
         agent=config.agent,
-        models=group.models,
-        rollouts=group.rollouts,
+        models=models,
+        rollouts=usual,
+        model_tasks={
+            model: _model_tasks(tasks.task_ids, rollouts_of[model])
+            for model in models
+            if set(rollouts_of[model]) != {usual}
+        },
         project_id=config.project_id,
         params=unless_empty(config.params),
         max_cost=config.max_cost,
@@ -50,6 +60,11 @@ def order_of(
         parallel=config.parallel or None,
         parallel_group=parallel_group,
     )
+
+
+def _model_tasks(task_ids: Sequence[str], rollouts: Sequence[int]) -> rollout_service_pb2.ModelTasks:
+    ordered = {name: each for name, each in zip(task_ids, rollouts, strict=True) if each}
+    return rollout_service_pb2.ModelTasks(rollouts=ordered)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

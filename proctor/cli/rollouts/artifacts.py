@@ -19,6 +19,7 @@ from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
 from proctor.v1 import outcome_pb2, rollout_service_pb2
 from proctor.values.rollout import DIFF, FILES, LOG, PART_BYTES, TRAJECTORY
+from proctor.wire.row_rollouts import row_rollouts
 
 # Rollouts that are fetched at a time.
 _PARALLEL = 4
@@ -89,9 +90,10 @@ def _folders_of(order: rollout_service_pb2.RolloutsOrder, root: Path) -> Rollout
     config = {"order_id": order.order_id, "suite": order.suite, "suite_version": order.suite_version}
     folders = RolloutFolders(root, order.suite, stamp, config)
     tasks = list(order.task_ids)
-    for number, run in enumerate(order.runs):
-        first = number * order.rollouts * len(tasks)
-        folders.runs.append(OrderedRun(run.run_id, run.order.model, order.rollouts, first, tasks, tasks))
+    for run in order.runs:
+        rollouts = row_rollouts(run.order, len(tasks))
+        known = OrderedRun(run.run_id, run.order.model, rollouts, folders.total, tasks, tasks)
+        folders.runs.append(known)
     return folders
 
 

@@ -5,7 +5,7 @@ import json
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from proctor.cli.rollouts.sources.registry import open_registry
 from proctor.cli.rollouts.sources.task_folders import is_task, task_folders
 from proctor.client.errors import Refused
 from proctor.v1 import rollout_pb2, run_pb2
-from proctor.values.rollout import MAX_MODELS, AgentKind, RolloutAgent, VerificationPlace
+from proctor.values.rollout import AgentKind, RolloutAgent, VerificationPlace
 
 M = TypeVar("M", bound=Message)
 
@@ -57,6 +57,12 @@ class TaskEntry:
     variables: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
     source: str = ""
+
+    @property
+    def task(self) -> Hashable:
+        """Equal for entries that differ in their model and rollouts only."""
+        variables = tuple(sorted(self.variables.items()))
+        return self.folder, self.source, self.keeps_own, self.overrides, variables, self.image
 
     @property
     def shown(self) -> str:
@@ -98,39 +104,22 @@ class RolloutsConfig:
         """Rollouts of all entries."""
         return sum(entry.rollouts for entry in self.entries)
 
-    def groups(self) -> Sequence["OrderGroup"]:
-        """An order for each set of tasks and number of rollouts, with all models that have exactly these."""
-        entries: dict[tuple[str, int], list[TaskEntry]] = {}
+    @property
+    def tasks(self) -> Sequence[TaskEntry]:
+        """Each task once, as the entry that names it first."""
+        first: dict[Hashable, TaskEntry] = {}
         for entry in self.entries:
-            entries.setdefault((entry.model, entry.rollouts), []).append(entry)
-        found: list[OrderGroup] = []
-        for (model, rollouts), own in entries.items():
-            same = [group for group in found if group.is_of(own)]
-            if same and len(same[-1].models) < MAX_MODELS:
-                same[-1].models.append(model)
-            else:
-                found.append(OrderGroup([model], rollouts, own))
+            first.setdefault(entry.task, entry)
+        return list(first.values())
+
+    @property
+    def model_rollouts(self) -> Mapping[str, Sequence[int]]:
+        """Rollouts of each model at each of `tasks`: 0 where no entry orders it, the sum of equal entries."""
+        index = {entry.task: number for number, entry in enumerate(self.tasks)}
+        found: dict[str, list[int]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.model, [0] * len(index))[index[entry.task]] += entry.rollouts
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class OrderGroup:
-    """One order: `entries` are those of its first model."""
-
-    models: list[str]
-    rollouts: int
-    entries: Sequence[TaskEntry]
-
-    def parts(self, size: int) -> "Sequence[OrderGroup]":
-        """The same as orders of at most so many models."""
-        starts = range(0, len(self.models), size)
-        return [OrderGroup(self.models[at : at + size], self.rollouts, self.entries) for at in starts]
-
-    def is_of(self, entries: Sequence[TaskEntry]) -> bool:
-        """Whether the entries differ from those of the group by their model only."""
-        return [replace(entry, model="") for entry in entries] == [
-            replace(entry, model="") for entry in self.entries
-        ]
 
 
 def read_config(path: Path) -> RolloutsConfig:

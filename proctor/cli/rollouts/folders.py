@@ -23,11 +23,11 @@ STAMP_FORM = "%Y%m%d__%H-%M-%S"
 
 @dataclass(slots=True)
 class OrderedRun:
-    """A run of the order: rollout r at its task t is the rollout `first + t * rollouts + r` of the order."""
+    """A run of the order, with its rollouts at each task. `first` is the number of its first rollout."""
 
     run_id: str
     model: str
-    rollouts: int
+    rollouts: list[int]
     first: int
     task_dirs: list[str]
     task_ids: list[str]
@@ -35,7 +35,11 @@ class OrderedRun:
     repositories: list[dict[str, Any]] = field(default_factory=list)
 
     def number(self, task: int, rollout: int) -> int:
-        return self.first + task * self.rollouts + rollout
+        return self.first + sum(self.rollouts[:task]) + rollout
+
+    @property
+    def total(self) -> int:
+        return sum(self.rollouts)
 
 
 @dataclass(slots=True)
@@ -58,7 +62,7 @@ class RolloutFolders:
 
     @property
     def total(self) -> int:
-        return sum(run.rollouts * len(run.task_ids) for run in self.runs)
+        return sum(run.total for run in self.runs)
 
     def rollout_id(self, number: int) -> str:
         return f"{self.stamp}-{number}"

@@ -65,9 +65,10 @@ def _order(order: rollout_service_pb2.RolloutsOrder) -> tuple[Cell, ...]:
     agent = order.agent.template or word_of(rollout_pb2.AgentKind, order.agent.kind)
     if order.agent.verification == rollout_pb2.VERIFICATION_PLACE_SAME:
         agent += ", tests in its sandbox"
+    most = "up to " if any(run.order.row_rollouts for run in order.runs) else ""
     return (
         two_lines(Text(versioned_name(order.suite, order.suite_version), "bold"), order.order_id),
-        two_lines(f"{len(order.task_ids)} × {order.rollouts}", f"agent {agent}"),
+        two_lines(f"{len(order.task_ids)} × {most}{order.rollouts}", f"agent {agent}"),
         date_and_time(order.created_at),
         "",
     )

@@ -14,8 +14,8 @@ import typer
 from proctor.cli.gateway import Session, print_page
 from proctor.cli.render.terminal import Terminal, execute, say, write_verbatim
 from proctor.cli.render.words import duration
-from proctor.cli.rollouts.archive import PackedTasks, order_of, packed
-from proctor.cli.rollouts.config import OrderGroup, RolloutsConfig, read_config
+from proctor.cli.rollouts.archive import order_of, packed
+from proctor.cli.rollouts.config import RolloutsConfig, read_config
 from proctor.cli.rollouts.dataset_options import DatasetOptions
 from proctor.cli.rollouts.folders import STAMP_FORM, OrderedRun, RolloutFolders, load_folders
 from proctor.cli.rollouts.gradable import GradeCheck, TasksToCheck, check_gradable, known_check
@@ -25,6 +25,8 @@ from proctor.client.errors import NotFound, Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2, summary_pb2
+from proctor.values.rollout import MAX_MODELS
+from proctor.wire.row_rollouts import row_rollouts
 
 _BAR_LENGTH = 20
 _QUEUE_FULL = "QUEUE_FULL"
@@ -70,13 +72,16 @@ async def run(
     folders = RolloutFolders(data, read.name, stamp, str(read.path))
     for line in _opening_lines(read, folders, verbose):
         say(session.terminal.progress, line)
-    groups = await _uploaded(session.client, read)
-    checks: Mapping[str, GradeCheck] = {}
+    tasks = await _uploaded(session.client, read)
+    checked: GradeCheck | None = None
     if read.agent.kind not in _WITHOUT_MODEL:
-        known = _known_checks(session, read, groups) if is_unchecked else _check(session, read, groups)
-        checks = await known
+        to_check = TasksToCheck(
+            tasks.tasks_digest, [entry.folder for entry in read.tasks], read.agent.verification
+        )
+        known = known_check(session.client, to_check) if is_unchecked else _check(session, read, to_check)
+        checked = await known
     folders.save_configuration(read.document)
-    runs = Ordering(session, read, checks, folders).runs(groups)
+    runs = Ordering(session, read, tasks, checked, folders).runs()
     ended = await _follow(session, folders, verbose, runs, read.total)
     code = _report(session.terminal, folders, ended)
     show_summary(session.terminal, folders)
@@ -134,122 +139,87 @@ def summarize(
     execute(terminal, work)
 
 
-async def _uploaded(client: ProctorClient, config: RolloutsConfig) -> Sequence[tuple[OrderGroup, str]]:
-    """The groups with the digests of their tasks. All archives are made first; equal ones are sent once."""
-    stored: list[tuple[PackedTasks, str]] = []
-    uploaded: list[tuple[OrderGroup, str]] = []
-    for group, tasks in [(group, packed(group.entries)) for group in config.groups()]:
-        digest = next((known for other, known in stored if other == tasks), "")
-        if not digest:
-            header = rollout_service_pb2.TasksHeader(name=config.name, overrides_json=tasks.overrides_json)
-            digest = (await client.upload_tasks(header, tasks.archive)).tasks_digest
-            stored.append((tasks, digest))
-        uploaded.append((group, digest))
-    return uploaded
+async def _uploaded(client: ProctorClient, config: RolloutsConfig) -> rollout_service_pb2.UploadTasksResponse:
+    tasks = packed(config.tasks)
+    header = rollout_service_pb2.TasksHeader(name=config.name, overrides_json=tasks.overrides_json)
+    return await client.upload_tasks(header, tasks.archive)
 
 
-async def _known_checks(
-    session: Session, config: RolloutsConfig, groups: Sequence[tuple[OrderGroup, str]]
-) -> Mapping[str, GradeCheck]:
-    """The last checks of the sets of tasks, by their digests."""
-    sets = {digest: _to_check(config, group, digest) for group, digest in groups}
-    found = {digest: await known_check(session.client, tasks) for digest, tasks in sets.items()}
-    return {digest: check for digest, check in found.items() if check is not None}
-
-
-async def _check(
-    session: Session, config: RolloutsConfig, groups: Sequence[tuple[OrderGroup, str]]
-) -> Mapping[str, GradeCheck]:
-    """Checks of the sets of tasks, by their digests. Raises Refused where workers cannot grade a task."""
-    sets = {digest: group for group, digest in groups}
-    count = sum(len(group.entries) for group in sets.values())
+async def _check(session: Session, config: RolloutsConfig, tasks: TasksToCheck) -> GradeCheck:
+    """Raises Refused where workers cannot grade a task."""
+    count = len(tasks.folders)
+    model = config.entries[0].model
     with session.terminal.progress.status(f"Checking {count} tasks by their solutions..."):
-        checks = await asyncio.gather(
-            *(_check_group(session.client, config, group, digest) for digest, group in sets.items())
-        )
-    problems = {name: problem for each in checks for name, problem in each.problems.items()}
-    if any(each.is_new for each in checks) and not problems:
-        proved = count - sum(len(each.unproved) for each in checks)
-        line = f"[rollouts] checked: the solutions of {proved} of {count} tasks score 1.0"
-        say(session.terminal.progress, line)
-    for task_id, problem in problems.items():
+        checked = await check_gradable(session.client, tasks, model, config.project_id)
+    if checked.is_new and not checked.problems:
+        proved = f"{count - len(checked.unproved)} of {count}"
+        say(session.terminal.progress, f"[rollouts] checked: the solutions of {proved} tasks score 1.0")
+    for task_id, problem in checked.problems.items():
         say(session.terminal.err, f"{task_id} cannot be graded here: {problem}", style="red")
-    if problems:
-        which = f"{len(problems)} task{'s' * (len(problems) != 1)}"
+    if checked.problems:
+        which = f"{len(checked.problems)} task{'s' * (len(checked.problems) != 1)}"
         raise Refused(
             f"No model was asked, since {which} cannot be graded. Leave them out, or order with --no-check."
         )
-    return dict(zip(sets, checks, strict=True))
-
-
-async def _check_group(
-    client: ProctorClient, config: RolloutsConfig, group: OrderGroup, digest: str
-) -> GradeCheck:
-    tasks = _to_check(config, group, digest)
-    return await check_gradable(client, tasks, group.models[0], config.project_id)
-
-
-def _to_check(config: RolloutsConfig, group: OrderGroup, digest: str) -> TasksToCheck:
-    return TasksToCheck(digest, [entry.folder for entry in group.entries], config.agent.verification)
+    return checked
 
 
 @dataclass(slots=True)
 class Ordering:
-    """Submits the orders of a configuration one after the other, and waits where the queue is full."""
+    """Submits the order of a configuration, in parts where the queue has no room for all of its runs."""
 
     session: Session
     config: RolloutsConfig
-    checks: Mapping[str, GradeCheck]
+    tasks: rollout_service_pb2.UploadTasksResponse
+    checked: GradeCheck | None
     folders: RolloutFolders
     space: str = field(default_factory=lambda: str(uuid.uuid4()))
     pause_seconds: float = 5.0
     has_waited: bool = False
 
-    async def runs(self, groups: Sequence[tuple[OrderGroup, str]]) -> AsyncIterator[OrderedRun]:
+    async def runs(self) -> AsyncIterator[OrderedRun]:
         """The runs as they are ordered."""
-        for group, digest in groups:
-            async for ordered_group, ordered in self._submitted(group, digest):
-                print_page(self.session, f"rollouts/{ordered.order_id}")
-                for run in self._added(ordered_group, ordered):
-                    yield run
-                self.folders.save()
-
-    async def _submitted(
-        self, group: OrderGroup, digest: str
-    ) -> AsyncIterator[tuple[OrderGroup, rollout_service_pb2.SubmitRolloutsResponse]]:
-        """The order, or several where the queue takes no order of so many runs."""
-        waiting = [group]
-        while waiting:
-            order = order_of(self.config, waiting[0], digest, self.space)
-            if digest in self.checks:
-                for task_id, tests in self.checks[digest].solved_tests.items():
-                    order.solved_tests[task_id].CopyFrom(tests)
+        models = list(self.config.model_rollouts)
+        size = MAX_MODELS
+        while models:
             try:
-                yield waiting[0], await self.session.client.rollouts.SubmitRollouts(order)
+                ordered = await self._submit(models[:size])
             except Refused as refused:
                 if refused.reason != _QUEUE_FULL:
                     raise
                 limit = int(refused.facts.get("limit", "1"))
                 # Half of what may wait: else the queue would have to be empty each time.
-                waiting[:1] = waiting[0].parts(max(1, limit // 2))
-                if not self.has_waited:
-                    line = f"[rollouts] {limit} of your runs wait already; the rest follows"
-                    say(self.session.terminal.progress, line)
-                self.has_waited = True
-                await asyncio.sleep(self.pause_seconds)
-            else:
-                waiting.pop(0)
+                half = max(1, limit // 2)
+                await self._wait(limit, 0.0 if half < len(models[:size]) else self.pause_seconds)
+                size = half
+                continue
+            models = models[size:]
+            print_page(self.session, f"rollouts/{ordered.order_id}")
+            for run in self._added(ordered):
+                yield run
+            self.folders.save()
 
-    def _added(
-        self, group: OrderGroup, ordered: rollout_service_pb2.SubmitRolloutsResponse
-    ) -> Iterator[OrderedRun]:
-        task_dirs = [entry.shown for entry in group.entries]
-        repositories = [entry.repository for entry in group.entries]
+    async def _submit(self, models: Sequence[str]) -> rollout_service_pb2.SubmitRolloutsResponse:
+        order = order_of(self.config, models, self.tasks, self.space)
+        for task_id, tests in (self.checked.solved_tests if self.checked else {}).items():
+            order.solved_tests[task_id].CopyFrom(tests)
+        return await self.session.client.rollouts.SubmitRollouts(order)
+
+    async def _wait(self, limit: int, seconds: float) -> None:
+        if not self.has_waited:
+            line = f"[rollouts] {limit} of your runs wait already; the rest follows"
+            say(self.session.terminal.progress, line)
+        self.has_waited = True
+        await asyncio.sleep(seconds)
+
+    def _added(self, ordered: rollout_service_pb2.SubmitRolloutsResponse) -> Iterator[OrderedRun]:
+        task_dirs = [entry.shown for entry in self.config.tasks]
+        repositories = [entry.repository for entry in self.config.tasks]
         for run in ordered.runs:
             known = OrderedRun(
                 run_id=run.run_id,
                 model=run.order.model,
-                rollouts=group.rollouts,
+                rollouts=row_rollouts(run.order, len(task_dirs)),
                 first=self.folders.total,
                 task_dirs=task_dirs,
                 task_ids=list(ordered.task_ids),

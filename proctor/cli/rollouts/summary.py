@@ -168,13 +168,15 @@ def _score(mean: float | None) -> str:
 
 def _found(folders: RolloutFolders, ordered: OrderedRun, index: int) -> list[dict[str, Any]]:
     """The rollouts of a task that are there."""
-    numbers_of = [ordered.number(index, rollout) for rollout in range(ordered.rollouts)]
+    numbers_of = [ordered.number(index, rollout) for rollout in range(ordered.rollouts[index])]
     return [folders.results[number] for number in numbers_of if number in folders.results]
 
 
 def _lines(folders: RolloutFolders) -> Iterator[TaskSummary]:
     for ordered in folders.runs:
         for index, task_id in enumerate(ordered.task_ids):
+            if not ordered.rollouts[index]:
+                continue
             found = _found(folders, ordered, index)
             answered = [result for result in found if result["score"] is not None]
             sound = [result["score"] for result in answered if not result.get("suspicions")]

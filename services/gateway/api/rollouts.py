@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from proctor.v1 import rollout_pb2, rollout_service_pb2
 from proctor.values.names.suite_name import versioned_name
+from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.rollout import (
     MAX_ARCHIVE_BYTES,
     MAX_COMMAND_SECONDS,
@@ -126,6 +127,11 @@ class AgentBudgets(RequestBody):
         )
 
 
+ModelTasks = Annotated[
+    dict[Text, Annotated[int, Field(ge=1, le=MAX_ROLLOUTS)]], Field(min_length=1, max_length=MAX_TASKS)
+]
+
+
 class RolloutsRequest(RequestBody):
     """Tasks × models × rollouts."""
 
@@ -151,6 +157,11 @@ class RolloutsRequest(RequestBody):
         json_schema_extra=_EACH_ONCE,
     )
     rollouts: Rollouts = None
+    model_tasks: dict[ModelName, ModelTasks] = Field(
+        default={},
+        max_length=MAX_MODELS,
+        description="Models that work on some tasks only, or on some more often: rollouts by names of tasks",
+    )
     agent: AgentBudgets = AgentBudgets()
     overrides: dict[Text, Annotated[dict[str, JsonValue], Field(max_length=MAX_FIELDS)]] = Field(
         default={},
@@ -176,6 +187,10 @@ class RolloutsRequest(RequestBody):
             agent=self.agent.to_proto(),
             models=self.models,
             rollouts=self.rollouts,
+            model_tasks={
+                model: rollout_service_pb2.ModelTasks(rollouts=tasks)
+                for model, tasks in self.model_tasks.items()
+            },
             project_id=self.project_id,
             params=self.params.to_proto() if self.params else None,
             max_cost=self.max_cost,
@@ -238,7 +253,7 @@ class RolloutsOrderShown(BaseModel):
     user: str
     project_id: int
     agent: AgentShown
-    rollouts: int = Field(description="Rollouts at each task")
+    rollouts: int = Field(description="Rollouts at each task; the most where models or tasks differ")
     task_ids: list[str] = Field(description="The index of a task is the doc_id of its outcomes")
     models: list[str]
     created_at: datetime

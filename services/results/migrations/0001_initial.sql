@@ -72,6 +72,8 @@ CREATE TABLE run_records (
     -- A frozen run rejects outcomes; opening a later epoch thaws it.
     is_frozen boolean NOT NULL DEFAULT false,
     rollouts integer NOT NULL CHECK (rollouts > 0),
+    -- The rollouts of each sample, where some have fewer; 0 for those that are not asked.
+    row_rollouts integer[] NOT NULL DEFAULT '{}',
     -- loglikelihood, generate, constrained; null where no task has choices.
     scoring_method text,
     is_truncated_left boolean NOT NULL,

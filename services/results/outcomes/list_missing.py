@@ -44,7 +44,7 @@ class ListMissing:
         while rollout < record.plan.rollouts:
             window = range(sample, min(sample + WINDOW_SAMPLES, record.plan.end_sample))
             found = await self.outcomes.missing(record, rollout, window) if window else []
-            missing.extend((rollout, number) for number in found)
+            missing.extend((rollout, number) for number in found if record.plan.is_asked(number, rollout))
             if len(missing) >= page_size:
                 return _cut(missing, page_size)
             # An empty window is the end of a rollout: the next one begins at its first sample.

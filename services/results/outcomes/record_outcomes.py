@@ -178,7 +178,8 @@ class RecordOutcomes:
 
 
 def _task_index(plan: RunPlan, outcome: Outcome) -> int | None:
-    return plan.task_index_of(outcome.sample) if 0 <= outcome.rollout < plan.rollouts else None
+    index = plan.task_index_of(outcome.sample)
+    return None if index is None or not plan.is_asked(outcome.sample, outcome.rollout) else index
 
 
 def _scored(batch: OutcomeBatch, task_index: int, outcome: Outcome, scored: Scored | None) -> ScoredOutcome:

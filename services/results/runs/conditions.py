@@ -189,7 +189,19 @@ CONDITIONS: Sequence[Condition] = (
         lambda one: "keep" if one.task.scoring.keeps_reasoning else "separate",
         usual=("separate",),
     ),
-    Condition("rollouts", "Answers to each sample", lambda one: str(one.run.plan.rollouts), usual=("1",)),
+    Condition(
+        "rows left out",
+        "Rows that the model was not ordered for",
+        lambda one: _worded(one.run.plan.row_rollouts.count(0) or None),
+        usual=(NONE,),
+        is_needed=True,
+    ),
+    Condition(
+        "rollouts",
+        "Answers to each sample, or to each row in turn where they differ",
+        lambda one: _worded(list(one.run.plan.row_rollouts) or str(one.run.plan.rollouts)),
+        usual=("1",),
+    ),
     Condition(
         "temperature",
         "As the order or the task says; 0 is greedy",

@@ -18,6 +18,8 @@ class OpenRun:
         """The plan counts only for a run that is not known yet."""
         if plan.rollouts < 1:
             raise invalid_field("rollouts", "must be 1 or more")
+        if plan.row_rollouts and len(plan.row_rollouts) != plan.end_sample:
+            raise invalid_field("row_rollouts", "must have a number for each sample")
         check_plan(plan)
         return await self.records.open(plan, epoch)
 

@@ -38,6 +38,7 @@ def plan_from_proto(request: run_record_pb2.OpenRunRequest) -> RunPlan:
         FACTS.from_proto(request.facts),
         tuple(GROUP.from_proto(group) for group in request.groups),
         request.max_failed_share if request.HasField("max_failed_share") else DEFAULT_MAX_FAILED_SHARE,
+        tuple(request.row_rollouts),
     )
 
 

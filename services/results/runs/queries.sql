@@ -4,11 +4,11 @@ SELECT true AS is_committed FROM sample_sets WHERE sample_set_id = :sample_set_i
 
 -- name: add_run_record: Store the record of a run
 INSERT INTO run_records (
-    run_id, epoch, rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id, username,
+    run_id, epoch, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id, username,
     created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share
 )
 VALUES (
-    :run_id, :epoch, :rollouts, :scoring_method, :is_truncated_left, :benchmark, :suite_version, :model, :project_id,
+    :run_id, :epoch, :rollouts, :row_rollouts, :scoring_method, :is_truncated_left, :benchmark, :suite_version, :model, :project_id,
     :username, :created_at, :row_limit, :num_fewshot, :missing_tasks, :groups, :price, :dataset_name, :max_failed_share
 )
 -- No row where the run is known: then its epoch is opened.
@@ -40,8 +40,8 @@ UPDATE run_records SET is_frozen = true, state = :state, frozen_at = now() WHERE
 
 -- name: read_run_record: Return the record of a run
 SELECT
-    epoch, is_frozen, rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id, username,
-    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
+    epoch, is_frozen, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id,
+    username, created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
     state, frozen_at
 FROM run_records
 WHERE run_id = :run_id;

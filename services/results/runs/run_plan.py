@@ -89,7 +89,10 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The part of a run that never changes once it is opened. The last group is the benchmark itself."""
+    """The part of a run that never changes once it is opened. The last group is the benchmark itself.
+
+    `row_rollouts`: the rollouts of each sample, 0 to `rollouts`; empty where every sample has all of them.
+    """
 
     run_id: str
     tasks: tuple[PlannedTask, ...]
@@ -99,11 +102,22 @@ class RunPlan:
     facts: RunFacts = field(default_factory=RunFacts)
     groups: tuple[TaskGroup, ...] = ()
     max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
+    row_rollouts: tuple[int, ...] = ()
 
     @property
     def total(self) -> int:
         """Samples × rollouts."""
-        return self.rollouts * sum(task.sample_count for task in self.tasks)
+        return sum(map(self.total_of, self.tasks))
+
+    def total_of(self, task: PlannedTask) -> int:
+        """Outcomes that the task will have."""
+        if self.row_rollouts:
+            return sum(self.row_rollouts[task.first_sample : task.end_sample])
+        return self.rollouts * task.sample_count
+
+    def is_asked(self, sample: int, rollout: int) -> bool:
+        most = self.row_rollouts[sample] if self.row_rollouts else self.rollouts
+        return 0 <= rollout < most
 
     @property
     def end_sample(self) -> int:

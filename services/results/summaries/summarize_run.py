@@ -125,7 +125,7 @@ class SummarizeRun:
             is_stand_in=origin.is_stand_in,
             row_source=origin.row_source,
             row_source_revision=origin.row_source_revision,
-            total=task.sample_count * plan.rollouts,
+            total=plan.total_of(task),
             answered=count.recorded - count.failed,
             failed=count.failed,
             unparsed=count.unparsed,

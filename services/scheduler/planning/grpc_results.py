@@ -195,6 +195,7 @@ class GrpcRunRecord:
                 for task in plan.tasks
             ],
             rollouts=run.order.rollouts,
+            row_rollouts=run.order.row_rollouts,
             scoring_method=number_of(run.scoring_method),
             truncation=number_of(run.order.truncation),
             facts=facts_to_proto(run, plan.missing_tasks),

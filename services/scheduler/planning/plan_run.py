@@ -190,7 +190,7 @@ class PlanRun:
         )
         if not is_going_on:
             raise RunStopped
-        total = plan.sample_count * run.order.rollouts
+        total = run.order.outcomes_of(range(plan.sample_count))
         environment = {**run.environment, **plan.environment}
         await self._mark(token, run, PlanRecord(tasks, total, environment, reused_answers))
 
@@ -202,7 +202,7 @@ class PlanRun:
         """Replaces shards of an interrupted planning. Returns False if the run was stopped."""
         # Not in one transaction with the rest: no step reads these shards before `mark_planned`.
         await self.shards.delete_shards(token, run)
-        shards = number_shards(plan.ranges, run.order.rollouts)
+        shards = number_shards(plan.ranges, run.order.rollouts, run.order.row_rollouts)
         while chunk := list(islice(shards, _SHARDS_PER_WRITE)):
             if not await self.shards.add_shards(token, run, chunk):
                 return False

@@ -76,12 +76,19 @@ class ShardCutter:
         self._bytes = 0
 
 
-def number_shards(ranges_of_tasks: Sequence[Sequence[range]], rollouts: int) -> Iterator[Shard]:
-    """Shards of a new run: rollout by rollout, so that a first figure over all samples comes early."""
+def number_shards(
+    ranges_of_tasks: Sequence[Sequence[range]], rollouts: int, row_rollouts: Sequence[int] = ()
+) -> Iterator[Shard]:
+    """Shards of a new run: rollout by rollout, so that a first figure over all samples comes early.
+
+    `row_rollouts`: the rollouts of each sample, whose shards are of one sample then.
+    """
     number = 0
     for rollout in range(rollouts):
         for task_index, ranges in enumerate(ranges_of_tasks):
             for samples in ranges:
+                if row_rollouts and rollout >= row_rollouts[samples.start]:
+                    continue
                 yield Shard(number, task_index, rollout, samples, len(samples))
                 number += 1
 

@@ -95,6 +95,7 @@ def submission_from_proto(request: rollout_service_pb2.SubmitRolloutsRequest) ->
         parallel=request.parallel if request.HasField("parallel") else None,
         parallel_group=request.parallel_group,
         solved_tests={name: RAN_TESTS.from_proto(ran) for name, ran in request.solved_tests.items()},
+        model_tasks={model: dict(tasks.rollouts) for model, tasks in request.model_tasks.items()},
     )
 
 

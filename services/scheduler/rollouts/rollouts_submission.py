@@ -7,6 +7,7 @@ from uuid import UUID, uuid5
 
 from proctor.values.agents.templates import TEMPLATES
 from proctor.values.generation import GenerationParams
+from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.rollout import (
     MAX_ARCHIVE_BYTES,
     MAX_COMMAND_SECONDS,
@@ -37,7 +38,8 @@ class RolloutsSubmission:
 
     Or `tasks_digest` names tasks that were uploaded. `parallel` bounds the rollouts at a time, over all
     orders of the user with the same `parallel_group`; an empty one means this order only. `solved_tests` ran
-    on the solutions of tasks, by their names.
+    on the solutions of tasks, by their names. `model_tasks` are rollouts by the names of tasks, for models
+    that work on some of them only, or on some more often.
     """
 
     suite: str
@@ -55,6 +57,7 @@ class RolloutsSubmission:
     parallel: int | None = None
     parallel_group: str = ""
     solved_tests: Mapping[str, RanTests] = field(default_factory=dict)
+    model_tasks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def parallel_group_of_user(self) -> str:
@@ -87,6 +90,7 @@ def check_submission(submission: RolloutsSubmission) -> None:
     if len(set(submission.models)) < len(submission.models):
         raise _invalid("models", "models names a model twice. Order more rollouts of it instead.")
     _check_tasks(submission)
+    _check_model_tasks(submission)
     if submission.parallel is not None and not 1 <= submission.parallel <= MAX_PARALLEL:
         raise _invalid("parallel", f"parallel must be from 1 to {MAX_PARALLEL:,}.")
     if len(submission.parallel_group) > MAX_GROUP_CHARACTERS:
@@ -126,6 +130,16 @@ def _check_program(agent: RolloutAgent) -> None:
         limit = f"over the {MAX_COMMAND_CHARACTERS:,}"
         sentence = f"agent.command and agent.environment have {size:,} characters, {limit}."
         raise _invalid("agent.command", sentence)
+
+
+def _check_model_tasks(submission: RolloutsSubmission) -> None:
+    for model, rollouts in submission.model_tasks.items():
+        if model not in submission.models:
+            raise _invalid("model_tasks", f"model_tasks names {model}, which models does not.")
+        if not rollouts:
+            raise _invalid("model_tasks", f"model_tasks names no task of {model}. Leave the model out.")
+        if not all(1 <= each <= MAX_ROLLOUTS for each in rollouts.values()):
+            raise _invalid("model_tasks", f"model_tasks: rollouts must be from 1 to {MAX_ROLLOUTS}.")
 
 
 def _check_tasks(submission: RolloutsSubmission) -> None:

@@ -56,14 +56,14 @@ class SubmitRollouts:
         added = await self.suites.add(document, SuiteOwner(submission.user, submission.project_id))
         suite = versioned_name(added.suite.name, added.suite.version)
         priority = (await self.limits.limits()).background_priority(submission.user)
+        task_ids = tuple(task.task_id for task in tasks)
+        rows = [_rows_of(submission, model, task_ids) for model in submission.models]
         prepared = [
-            await self.submit_run.prepare(_run_submission(submission, suite, model, priority))
-            for model in submission.models
+            await self.submit_run.prepare(_run_submission(submission, suite, each, priority)) for each in rows
         ]
         for run in prepared:
             # Refused without a price, as a run's own max_cost is.
             self.submit_run.pricing.price_of(run.order.model, run.order.base_url, submission.agent.max_cost)
-        task_ids = tuple(task.task_id for task in tasks)
         runs = await self.orders.add(_stored(submission, task_ids, prepared), prepared)
         for run in runs:
             await self.submit_run.controls.announce(run)
@@ -96,14 +96,38 @@ def _with_solved_tests(tasks: Sequence[RolloutTask], submission: RolloutsSubmiss
     return [replace(task, solved_tests=solved.get(task.task_id, task.solved_tests)) for task in tasks]
 
 
-def _run_submission(submission: RolloutsSubmission, suite: str, model: str, priority: Priority) -> Submission:
-    run_id = submission.id_for(model)
+@dataclass(frozen=True, slots=True)
+class _ModelRows:
+    """How often a model works on each task; `row_rollouts` is empty where that is `rollouts` for all."""
+
+    model: str
+    rollouts: int
+    row_rollouts: tuple[int, ...] = ()
+
+
+def _rows_of(submission: RolloutsSubmission, model: str, task_ids: Sequence[str]) -> _ModelRows:
+    """Raises InvalidParameter for a task that is not there."""
+    named = submission.model_tasks.get(model)
+    if named is None:
+        return _ModelRows(model, submission.rollouts)
+    if unknown := sorted(named.keys() - set(task_ids)):
+        sentence = f"model_tasks: there is no task {unknown[0]}. There are: {', '.join(task_ids[:20])}."
+        raise InvalidParameter(field="model_tasks", sentence=sentence)
+    rollouts = tuple(named.get(task_id, 0) for task_id in task_ids)
+    return _ModelRows(model, max(rollouts), rollouts if len(set(rollouts)) > 1 else ())
+
+
+def _run_submission(
+    submission: RolloutsSubmission, suite: str, rows: _ModelRows, priority: Priority
+) -> Submission:
+    run_id = submission.id_for(rows.model)
     run_order = RunOrder(
         suite=suite,
-        model=model,
+        model=rows.model,
         priority=priority,
         project_id=submission.project_id,
-        rollouts=submission.rollouts,
+        rollouts=rows.rollouts,
+        row_rollouts=rows.row_rollouts,
         params=submission.params,
         prompt_form=PromptForm.CHAT,
         max_cost=submission.max_cost,
@@ -122,7 +146,7 @@ def _stored(submission: RolloutsSubmission, task_ids: tuple[str, ...], runs: Seq
         user=submission.user,
         project_id=submission.project_id,
         agent=submission.agent,
-        rollouts=submission.rollouts,
+        rollouts=max(run.order.rollouts for run in runs),
         task_ids=task_ids,
         models=tuple(run.order.model for run in runs),
         run_ids=tuple(run.run_id for run in runs),

@@ -230,11 +230,11 @@ environment_variables = { TIMEOUT_SEC = "60" }
 [[tasks]]
 prepared_dir = "tasks/spoiled"
 model = "openai/fake"
-rollouts = 2
 
 [[tasks]]
 prepared_dir = "tasks/spoiled"
 model = "openai/other"
+rollouts = 2
 """
 
 
@@ -272,8 +272,7 @@ async def test_the_command_line_orders_follows_and_writes_folders(
         config = str(tmp_path / "shown.toml")
         ended = await run("rollouts", "run", config, "--data", data, "--no-check")
     assert ended.code == 0, ended.err
-    # Two numbers of rollouts are two orders.
-    assert ended.out.count(f"Its page: http://{stack.stack.gateway_http}/rollouts/") == 2
+    assert ended.out.count(f"Its page: http://{stack.stack.gateway_http}/rollouts/") == 1
     [manifest_file] = (tmp_path / "data" / "rollouts" / "shown").glob("*/manifest.json")
     manifest = json.loads(manifest_file.read_text())
     assert_lines(ended.out.splitlines(), tmp_path, manifest["created_at"])
@@ -296,17 +295,17 @@ async def test_the_command_line_orders_follows_and_writes_folders(
     before = manifest_file.read_bytes()
     again = await run("rollouts", "eval", "shown", "--latest", "--data", data)
     assert (again.code, manifest_file.read_bytes()) == (0, before)
-    assert ("ended: submitted 4" in again.out, "pass^2" in again.out) == (True, True), again.out
+    assert ("ended: submitted 3" in again.out, "pass^2" in again.out) == (True, True), again.out
     summed = await run("rollouts", "summarize", "shown", "--latest", "--data", data, "--json")
     tasks = [(row["model"], row["answered"], row["passed"]) for row in summed.document["tasks"]]
-    assert tasks == [("openai/fake", 2, 2), ("openai/fake", 2, 0), ("openai/other", 1, 0)]
+    assert tasks == [("openai/fake", 2, 2), ("openai/fake", 1, 0), ("openai/other", 2, 0)]
     listed = await run("rollouts", "list", "--suite", "shown")
-    assert (listed.code, listed.out.count("shown@")) == (0, 2), listed.out
+    assert (listed.code, listed.out.count("shown@"), "2 × up to 2" in listed.out) == (0, 1, True), listed.out
     report = await run("report", "openai/fake")
     assert (report.code, "Rollouts" in report.out, "pass^2" in report.out) == (0, True, True), report.out
     listed_rows = (await run("report", "openai/fake", "--json")).document["rows"]
     [reported] = [row for row in listed_rows if row["benchmark"] == "shown"]
-    assert (reported["kind"], reported["rollouts"], reported["answered"]) == ("rollouts", 2, 4)
+    assert (reported["kind"], reported["rollouts"], reported["answered"]) == ("rollouts", 2, 3)
     never = await run("report", "openai/never")
     assert (never.code, "No completed run of openai/never" in never.err) == (4, True)
     missing = await run("rollouts", "summarize", "shown", "--rollout", "never", "--data", data)

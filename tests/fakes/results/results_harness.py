@@ -87,6 +87,7 @@ class ResultsHarness:
                 epoch=epoch,
                 tasks=[task_to_proto(task) for task in plan.tasks],
                 rollouts=plan.rollouts,
+                row_rollouts=plan.row_rollouts,
                 scoring_method=number_of(plan.scoring_method),
                 facts=FACTS.to_proto(plan.facts),
                 groups=[GROUP.to_proto(group) for group in plan.groups],
@@ -95,10 +96,13 @@ class ResultsHarness:
         )
         return plan
 
-    async def open_run_of(self, *sizes: int, rollouts: int = 1) -> RunPlan:
+    async def open_run_of(
+        self, *sizes: int, rollouts: int = 1, row_rollouts: tuple[int, ...] = ()
+    ) -> RunPlan:
         """A run whose samples are stored and that takes outcomes."""
         sets = [await self.store([choice_sample(position) for position in range(size)]) for size in sizes]
-        return await self.open(plan_of(sizes, sets, rollouts=rollouts))
+        plan = plan_of(sizes, sets, rollouts=rollouts)
+        return await self.open(replace(plan, row_rollouts=row_rollouts))
 
     async def send(self, batch: OutcomeBatch) -> None:
         """As a worker does: a message has at most so many outcomes."""

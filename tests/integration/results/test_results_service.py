@@ -178,6 +178,18 @@ async def test_what_is_missing_comes_in_pages_by_rollout(harness: ResultsHarness
     assert await missing(harness, plan, 1, page_size=3) == expected
 
 
+async def test_rows_that_are_not_asked_are_neither_missing_nor_recorded(harness: ResultsHarness) -> None:
+    plan = await harness.open_run_of(3, rollouts=2, row_rollouts=(2, 0, 1))
+    asked = [(0, 0), (0, 2), (1, 0)]
+    assert await missing(harness, plan, 1) == asked
+    strangers = [answered(1), answered(2, rollout=1)]
+    done = [answered(sample, rollout=rollout) for rollout, sample in asked]
+    await harness.send(batch(plan.run_id, [*strangers, *done]))
+    await eventually(lambda: recorded_is(harness, plan, 3), "what is asked is recorded")
+    summary = await close(harness, plan)
+    assert (summary.is_partial, summary.answered, summary.tasks[0].total) == (False, 3, 3)
+
+
 async def test_a_run_is_not_closed_while_samples_are_missing(harness: ResultsHarness) -> None:
     plan = await harness.open_run_of(5)
     await harness.send(batch(plan.run_id, [answered(0)]))

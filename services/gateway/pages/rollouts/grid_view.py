@@ -9,6 +9,7 @@ from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
 from proctor.values.run import CHANGING_STATES
 from proctor.values.usage import TokenUsage
 from proctor.wire.report import suspicions_of
+from proctor.wire.row_rollouts import row_rollouts
 from services.gateway.http.presentation import present
 from services.gateway.pages.addresses import address
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row
@@ -66,6 +67,11 @@ class TaskRollouts:
     name: str
     cells: Sequence[Cell]
 
+    @property
+    def run_id(self) -> str:
+        """The first run that works on it; "" where none does."""
+        return next((cell.run_id for cell in self.cells if cell.rollouts), "")
+
 
 class ModelRow(RunRow):
     """A run of the order with its figures."""
@@ -104,6 +110,7 @@ class GridView:
     first: int
     following: int | None
     is_one_run: bool
+    total: int
     now: datetime
     # Seconds between two renewals where they are not pushed.
     every: str = ""
@@ -119,10 +126,6 @@ class GridView:
     @property
     def recorded(self) -> int:
         return sum(model.progress.completed for model in self.models)
-
-    @property
-    def total(self) -> int:
-        return self.order.tasks * self.order.rollouts * len(self.models)
 
     @property
     def socket(self) -> str:
@@ -150,8 +153,9 @@ def grid_view(
     """`parts` are the runs to show; `first` is the index of the first task of the page."""
     size = tasks_per_page(order, len(parts))
     names = order.task_ids[first : first + size]
+    rollouts = [row_rollouts(part.run.order, len(order.task_ids)) for part in parts]
     tasks = [
-        TaskRollouts(at, name, [_cell(part, at, part.run.order.rollouts or 1) for part in parts])
+        TaskRollouts(at, name, [_cell(part, at, own[at]) for part, own in zip(parts, rollouts, strict=True)])
         for at, name in enumerate(names, first)
     ]
     models = [_model_row(part) for part in parts]
@@ -167,6 +171,7 @@ def grid_view(
         first=first,
         following=following,
         is_one_run=path.startswith("/runs/"),
+        total=sum(map(sum, rollouts)),
         now=now,
     )
 

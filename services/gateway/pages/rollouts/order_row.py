@@ -5,6 +5,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from proctor.v1 import rollout_service_pb2
+from proctor.wire.row_rollouts import row_rollouts
 from services.gateway.api.rollouts import AgentShown
 from services.gateway.http.presentation import present
 from services.gateway.pages.rows.runs import RunRow, run_row
@@ -19,6 +20,7 @@ class OrderRow(BaseModel):
     agent: AgentShown
     task_ids: list[str]
     rollouts: int
+    total: int
     user: str
     created_at: datetime | None
     runs: list[RunRow]
@@ -32,9 +34,12 @@ class OrderRow(BaseModel):
         return sum(run.progress.completed for run in self.runs)
 
     @property
-    def total(self) -> int:
-        return self.tasks * self.rollouts * len(self.runs)
+    def each(self) -> str:
+        """Rollouts at each task, in words."""
+        most = self.tasks * self.rollouts * len(self.runs)
+        return f"{'up to ' if self.total < most else ''}{self.rollouts}"
 
 
 def order_row(order: rollout_service_pb2.RolloutsOrder) -> OrderRow:
-    return present(OrderRow, order, runs=[run_row(run) for run in order.runs])
+    total = sum(sum(row_rollouts(run.order, len(order.task_ids))) for run in order.runs)
+    return present(OrderRow, order, total=total, runs=[run_row(run) for run in order.runs])

@@ -11,6 +11,7 @@ from fastapi import Depends, Query
 from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.plain import INT32_MAX
+from proctor.wire.row_rollouts import row_rollouts
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Backends, Results, Scheduler
 from services.gateway.http.errors import RolloutNotFound, RolloutsOfRunNotFound
@@ -98,11 +99,9 @@ async def run_grid(backends: Backends, run_id: str, index: int, now: datetime) -
 async def one_rollout(backends: Backends, at: RolloutAddress, now: datetime) -> RolloutView:
     """Raises RolloutNotFound."""
     run, order = await _run_and_order(backends.scheduler, at.job_id)
-    key, rollouts = (
-        RolloutPosition(whole_number(at.task, otherwise=-1), whole_number(at.rollout, otherwise=-1)),
-        max(1, run.order.rollouts),
-    )
-    if not (0 <= key.task < len(order.task_ids) and 0 <= key.rollout < rollouts):
+    key = RolloutPosition(whole_number(at.task, otherwise=-1), whole_number(at.rollout, otherwise=-1))
+    rollouts = row_rollouts(run.order, len(order.task_ids))
+    if not (0 <= key.task < len(rollouts) and 0 <= key.rollout < rollouts[key.task]):
         raise RolloutNotFound(run_id=at.job_id, task=at.task, rollout=at.rollout)
     recorded = await _recorded(backends.results, at.job_id, key)
     return rollout_view(run_row(run), order, key, recorded, (rollouts, at.start, now))
@@ -140,6 +139,8 @@ async def _order_alone(scheduler: Scheduler, run: run_pb2.Run) -> rollout_servic
     alone.CopyFrom(orders[0])
     alone.order_id, alone.user, alone.rollouts = "", run.user, run.order.rollouts or 1
     alone.created_at.CopyFrom(run.created_at)
+    del alone.runs[:]
+    alone.runs.append(run)
     return alone
 
 
@@ -163,10 +164,10 @@ async def _outcomes(
 ) -> Mapping[tuple[int, int], outcome_pb2.RecordedOutcome]:
     """Outcomes without their texts. The samples of the run are the tasks in their order."""
     found: dict[tuple[int, int], outcome_pb2.RecordedOutcome] = {}
-    wanted = len(tasks) * max(1, run.order.rollouts)
+    wanted = sum(row_rollouts(run.order, tasks.stop)[tasks.start : tasks.stop])
     request = results_pb2.ListOutcomesRequest(
         run_id=run.run_id,
-        page_size=min(wanted, _OUTCOMES_AT_A_TIME),
+        page_size=max(1, min(wanted, _OUTCOMES_AT_A_TIME)),
         first_sample=tasks.start,
         is_brief=True,
     )

@@ -1,5 +1,6 @@
 """Views of one rollout for its template."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
@@ -41,14 +42,14 @@ class PageStart:
 class RolloutView:
     """One rollout; nothing is recorded of it while it goes or waits.
 
-    `steps`, `diff` and `log` are the parts of its trajectory, its changes and its tests' output on this page.
+    `row_rollouts`: the rollouts of its run at each task. `steps`, `diff` and `log` are the parts of its
+    trajectory, its changes and its tests' output on this page.
     """
 
     run: RunRow
     key: RolloutPosition
     name: str
-    tasks: int
-    rollouts: int
+    row_rollouts: Sequence[int]
     shown: RolloutBadge
     instruction: str
     record: RolloutRecord
@@ -60,6 +61,15 @@ class RolloutView:
     diff: Excerpt[DiffLine]
     log: Excerpt[str]
     now: datetime
+
+    @property
+    def tasks(self) -> int:
+        return len(self.row_rollouts)
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts at its task."""
+        return self.row_rollouts[self.key.task]
 
     @property
     def is_recorded(self) -> bool:
@@ -76,7 +86,7 @@ class RolloutView:
 
     def at(self, task: int, rollout: int) -> str:
         """The address of a rollout of the run; "" where there is none."""
-        if not (0 <= task < self.tasks and 0 <= rollout < self.rollouts):
+        if not (0 <= task < len(self.row_rollouts) and 0 <= rollout < self.row_rollouts[task]):
             return ""
         return f"{self.grid}/{task}/{rollout}"
 
@@ -110,12 +120,16 @@ class RolloutView:
     def earlier(self) -> str:
         """The rollout before this one, of the same task or the one before."""
         task, rollout = self.key.task, self.key.rollout
-        return self.at(task, rollout - 1) or self.at(task - 1, self.rollouts - 1)
+        before = (other for other in reversed(range(task)) if self.row_rollouts[other])
+        return self.at(task, rollout - 1) or next(
+            (self.at(other, self.row_rollouts[other] - 1) for other in before), ""
+        )
 
     @property
     def later(self) -> str:
         task, rollout = self.key.task, self.key.rollout
-        return self.at(task, rollout + 1) or self.at(task + 1, 0)
+        behind = (self.at(other, 0) for other in range(task + 1, len(self.row_rollouts)))
+        return self.at(task, rollout + 1) or next(filter(None, behind), "")
 
 
 def rollout_view(
@@ -123,9 +137,9 @@ def rollout_view(
     order: rollout_service_pb2.RolloutsOrder,
     key: RolloutPosition,
     recorded: outcome_pb2.RecordedOutcome | None,
-    shown: tuple[int, PageStart, datetime],
+    shown: tuple[Sequence[int], PageStart, datetime],
 ) -> RolloutView:
-    """`shown`: the rollouts at each task, where the page starts, and the time."""
+    """`shown`: the rollouts at each task, by its index, where the page starts, and the time."""
     rollouts, start, now = shown
     outcome = recorded.outcome if recorded else outcome_pb2.Outcome()
     record = record_of(outcome.answer.body_json)
@@ -133,8 +147,7 @@ def rollout_view(
         run=run,
         key=key,
         name=order.task_ids[key.task],
-        tasks=len(order.task_ids),
-        rollouts=rollouts,
+        row_rollouts=rollouts,
         shown=rollout_badge(key.rollout, recorded),
         instruction=recorded.prompt if recorded else "",
         record=record,

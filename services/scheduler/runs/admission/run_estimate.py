@@ -112,6 +112,8 @@ def expected_outcomes(
     order: RunOrder, history: Sequence[CompletedRun], planned: Sequence[PlannedRows] = ()
 ) -> float | None:
     """None if neither the order nor a run on the same benchmark says how many."""
+    if order.row_rollouts:
+        return sum(order.row_rollouts)
     same = [past for past in history if set(past.tasks) == set(order.tasks) and past.limit == order.limit]
     # Rows may be fewer than the limit asks for, so what a like run had counts more than the order.
     if same:

@@ -166,6 +166,10 @@ class PlannedTask:
     generation: Generation | None = None
 
     @property
+    def samples(self) -> range:
+        return range(self.first_sample, self.first_sample + self.sample_count)
+
+    @property
     def stop(self) -> tuple[str, ...]:
         return self.generation.until if self.generation else ()
 

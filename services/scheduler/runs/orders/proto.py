@@ -23,6 +23,8 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     order.reasoning = order.reasoning or number_of(Reasoning.SEPARATE)
     if not order.HasField("rollouts"):
         order.rollouts = 1
+    # Submissions of rollouts set them.
+    del order.row_rollouts[:]
     try:
         read = ORDER.from_proto(order)
     except UnknownNumber as error:

@@ -18,7 +18,8 @@ class RunOrder:
     Either `suite` or `dataset_id` is set; `metrics`, and `line_models`, names by which lines may call the
     model, are for data sets. The completion window counts from when the run was accepted.
     Orders of rollouts set `parallel_group`, which begins with the user. Of all runs with it, at most
-    `parallel` rollouts are in flight.
+    `parallel` rollouts are in flight. They may set `row_rollouts` too: the rollouts of each row, 0 to
+    `rollouts`.
     """
 
     suite: str
@@ -44,6 +45,7 @@ class RunOrder:
     parallel_group: str = ""
     parallel: int | None = None
     reasoning: Reasoning = Reasoning.SEPARATE
+    row_rollouts: tuple[int, ...] = ()
 
     @property
     def benchmark(self) -> str:
@@ -53,6 +55,12 @@ class RunOrder:
     @property
     def keeps_reasoning(self) -> bool:
         return self.reasoning is Reasoning.KEEP
+
+    def outcomes_of(self, samples: range) -> int:
+        """How many the samples with these numbers have."""
+        if self.row_rollouts:
+            return sum(self.row_rollouts[samples.start : samples.stop])
+        return self.rollouts * len(samples)
 
     @property
     def is_of_rollouts(self) -> bool:

@@ -126,7 +126,7 @@ def _task_progress(run: Run, tasks: Sequence[PlannedTask], counts: RunCounts) ->
     return tuple(
         TaskProgress(
             task=task.task,
-            total=task.sample_count * run.order.rollouts,
+            total=run.order.outcomes_of(task.samples),
             recorded=known.recorded,
             failed=known.failed,
             unparsed=known.unparsed,

@@ -32,7 +32,7 @@ def folders(tmp_path: Path) -> RolloutFolders:
     """Two tasks by two models; a rollout of the second failed."""
     made = RolloutFolders(tmp_path, "mine", "20260101__00-00-00", "mine.toml")
     for number, model in enumerate(("openai/x", "openai/y")):
-        run = OrderedRun(f"run-{number}", model, 1, 2 * number, ["a", "b"], ["a", "b"])
+        run = OrderedRun(f"run-{number}", model, [1, 1], 2 * number, ["a", "b"], ["a", "b"])
         made.runs.append(run)
         made.add(run, outcome(0, 1.0, "submitted", *(["conftest.py steers a runner"] if number else [])))
         if number:

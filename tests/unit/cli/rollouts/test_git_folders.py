@@ -60,14 +60,14 @@ def test_equal_folders_of_two_models_are_one_order_with_the_files_of_a_folder(
     entry = '[[tasks]]\ngit = "repository"\nrevision = "main"\nprepared_dir = "tasks/one"\nmodel = "{}"\n'
     (tmp_path / "config.toml").write_text(entry.format("openai/x") + entry.format("openai/y"))
     config = read_config(tmp_path / "config.toml")
-    [group] = config.groups()
-    assert group.models == ["openai/x", "openai/y"]
-    assert group.entries[0].shown.endswith(f"@{git(repository, 'rev-parse', 'HEAD')}:tasks/one")
+    [task] = config.tasks
+    assert config.model_rollouts == {"openai/x": [1], "openai/y": [1]}
+    assert task.shown.endswith(f"@{git(repository, 'rev-parse', 'HEAD')}:tasks/one")
     plain = '[[tasks]]\nprepared_dir = "repository/tasks/one"\nmodel = "openai/x"\n'
     (tmp_path / "plain.toml").write_text(plain)
-    [other] = read_config(tmp_path / "plain.toml").groups()
-    assert {name for name, _ in members(packed(group.entries).archive)} >= {"1-one/tb_meta.json"}
-    assert members(packed(group.entries).archive) == members(packed(other.entries).archive)
+    other = read_config(tmp_path / "plain.toml")
+    assert {name for name, _ in members(packed(config.tasks).archive)} >= {"1-one/tb_meta.json"}
+    assert members(packed(config.tasks).archive) == members(packed(other.tasks).archive)
 
 
 def members(archive: bytes) -> set[tuple[str, bytes]]:

@@ -34,8 +34,9 @@ class Queue:
         self, order: rollout_service_pb2.SubmitRolloutsRequest
     ) -> rollout_service_pb2.SubmitRolloutsResponse:
         if self.waiting + len(order.models) > LIMIT:
+            if self.waiting:
+                self.is_full.set()
             self.waiting = max(0, self.waiting - 3)
-            self.is_full.set()
             raise Refused("Queue is full.", "QUEUE_FULL", {"limit": str(LIMIT)})
         self.waiting += len(order.models)
         self.ordered += order.models
@@ -57,7 +58,8 @@ def ordering(folder: Path, queue: Any) -> Ordering:
     read = read_config(config)
     folders = RolloutFolders(folder / "data", "many", "20260101__00-00-00", str(config))
     session = Session(queue, Terminal(is_json=False))
-    return Ordering(session, read, {}, folders, pause_seconds=0.0)
+    tasks = rollout_service_pb2.UploadTasksResponse(tasks_digest="digest", task_ids=["a"])
+    return Ordering(session, read, tasks, None, folders, pause_seconds=0.0)
 
 
 async def test_runs_beyond_those_that_may_wait_follow_by_themselves(
@@ -65,7 +67,7 @@ async def test_runs_beyond_those_that_may_wait_follow_by_themselves(
 ) -> None:
     queue = Queue()
     making = ordering(tmp_path, queue)
-    runs = [run async for run in making.runs([(group, "digest") for group in making.config.groups()])]
+    runs = [run async for run in making.runs()]
     assert queue.ordered == [run.model for run in runs] == [f"openai/m{number}" for number in range(MODELS)]
     assert [run.first for run in runs] == list(range(MODELS))
     said = capsys.readouterr().out
@@ -79,16 +81,14 @@ async def test_another_refusal_ends_the_order(tmp_path: Path) -> None:
 
     making = ordering(tmp_path, Refusing())
     with pytest.raises(Refused, match="many is no name"):
-        await anext(making.runs([(group, "digest") for group in making.config.groups()]))
+        await anext(making.runs())
 
 
 async def test_who_breaks_off_reads_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     queue = Queue()
     making = ordering(tmp_path, queue)
     making.pause_seconds = 3600.0
-    [group, _] = making.config.groups()
-    runs = making.runs([(part, "digest") for part in group.parts(5)])
-    following = asyncio.create_task(_follow(making.session, making.folders, 1, runs, MODELS))
+    following = asyncio.create_task(_follow(making.session, making.folders, 1, making.runs(), MODELS))
     async with asyncio.timeout(60):
         await queue.is_full.wait()
     following.cancel()

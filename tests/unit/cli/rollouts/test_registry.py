@@ -142,8 +142,8 @@ def test_an_entry_names_a_data_set(mirrors: Path, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(entry + entry.replace("/x", "/y"))
     config = read_config(tmp_path / "config.toml")
     assert config.total == 8
-    [group] = config.groups()
-    assert [entry.folder.name for entry in group.entries] == ["one", "two"]
+    assert [task.folder.name for task in config.tasks] == ["one", "two"]
+    assert config.model_rollouts == {"openai/x": [2, 2], "openai/y": [2, 2]}
     # Written once for both models.
     assert len({entry.folder for entry in config.entries}) == 2
     (tmp_path / "config.toml").write_text(f'{entry}prepared_dir = "a"\n')
@@ -156,8 +156,7 @@ def test_options_stand_for_a_configuration(mirrors: Path) -> None:
     registry, models = str(mirrors / "harbor"), ["openai/x", "openai/y"]
     config = DatasetOptions("small@1.0", registry, "", models, 3, "terminus").config()
     assert (config.name, config.total) == ("small", 12)
-    [group] = config.groups()
-    assert (group.models, group.rollouts) == (models, 3)
+    assert config.model_rollouts == {model: [3, 3] for model in models}
     assert config.agent.kind == rollout_pb2.AGENT_KIND_TERMINUS
     program = DatasetOptions("small@1.0", registry, "", models, 1, "qwen-code").config().agent
     assert (program.kind, program.template) == (rollout_pb2.AGENT_KIND_COMMAND, "qwen-code")

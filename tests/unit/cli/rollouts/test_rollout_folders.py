@@ -24,7 +24,7 @@ STEPS = [{"source": "user"}, {"source": "agent", "metrics": {}, "tool_calls": [{
 
 def written(folder: Path) -> tuple[RolloutFolders, Path]:
     folders = RolloutFolders(folder, "mine", "20260101__00-00-00", {"name": "mine"})
-    run = OrderedRun("run", "openai/x", 1, 1, ["tasks/a"], ["a"], [{"git_url": "", "branch": "main"}])
+    run = OrderedRun("run", "openai/x", [1], 1, ["tasks/a"], ["a"], [{"git_url": "", "branch": "main"}])
     folders.runs.append(run)
     record = {
         "ended": "submitted",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.rollouts.archive import packed
+from proctor.cli.rollouts.archive import order_of, packed
 from proctor.cli.rollouts.config import read_config
 from proctor.client.errors import Refused
-from proctor.v1 import rollout_pb2
+from proctor.v1 import rollout_pb2, rollout_service_pb2
 from tests.harness.rollout_tasks import tb_meta_folder, write
 
 ENTRY = '[[tasks]]\nprepared_dir = "a"\nmodel = "openai/x"\n'
@@ -23,17 +23,14 @@ def written(folder: Path, text: str) -> Path:
     return folder / "config.toml"
 
 
-def test_entries_of_a_model_with_as_many_rollouts_are_one_order(tmp_path: Path) -> None:
+def test_models_and_rollouts_of_entries_are_over_one_set_of_tasks(tmp_path: Path) -> None:
     tb_meta_folder(tmp_path / "b")
     other = ENTRY.replace('"a"', '"b"')
     text = f"{ENTRY}rollouts = 2\n{other}rollouts = 2\n{ENTRY.replace('/x', '/y')}[agent]\nmax_steps = 7\n"
     config = read_config(written(tmp_path, text))
     assert (config.name, config.total) == ("config", 5)
-    groups = [
-        (each.models, each.rollouts, [entry.folder.name for entry in each.entries])
-        for each in config.groups()
-    ]
-    assert groups == [(["openai/x"], 2, ["a", "b"]), (["openai/y"], 1, ["a"])]
+    assert [task.folder.name for task in config.tasks] == ["a", "b"]
+    assert config.model_rollouts == {"openai/x": [2, 2], "openai/y": [1, 0]}
     assert (config.agent.max_steps, config.agent.kind) == (7, rollout_pb2.AGENT_KIND_SHELL)
 
 
@@ -43,11 +40,25 @@ def test_a_byte_order_mark_is_no_part_of_the_files(tmp_path: Path) -> None:
     assert packed(read_config(path).entries).archive
 
 
-def test_models_with_the_same_tasks_and_rollouts_are_one_order(tmp_path: Path) -> None:
-    entries = [ENTRY.replace("/x", f"/{model}") for model in "xyz"]
-    text = f"{entries[0]}{entries[1]}{entries[2]}apply_overrides = false\n"
-    groups = read_config(written(tmp_path, text)).groups()
-    assert [group.models for group in groups] == [["openai/x", "openai/y"], ["openai/z"]]
+def test_a_sweep_is_a_task_for_each_of_its_values(tmp_path: Path) -> None:
+    variables = "environment_variables = { TIMEOUT_SEC = '%d' }\n"
+    text = "".join(f"{ENTRY}{variables % seconds}" for seconds in (60, 90, 60))
+    config = read_config(written(tmp_path, text))
+    assert [task.variables for task in config.tasks] == [{"TIMEOUT_SEC": "60"}, {"TIMEOUT_SEC": "90"}]
+    # An entry that is there twice orders twice as many rollouts.
+    assert config.model_rollouts == {"openai/x": [2, 1]}
+
+
+def test_an_order_names_the_tasks_of_models_that_have_others(tmp_path: Path) -> None:
+    tb_meta_folder(tmp_path / "b")
+    other = ENTRY.replace('"a"', '"b"')
+    text = f"{ENTRY}rollouts = 3\n{other}rollouts = 3\n{other.replace('/x', '/y')}rollouts = 5\n"
+    tasks = rollout_service_pb2.UploadTasksResponse(tasks_digest="digest", task_ids=["one", "two"])
+    order = order_of(read_config(written(tmp_path, text)), ["openai/x", "openai/y"], tasks, "")
+    assert (order.rollouts, list(order.models)) == (3, ["openai/x", "openai/y"])
+    assert {model: dict(each.rollouts) for model, each in order.model_tasks.items()} == {
+        "openai/y": {"two": 5}
+    }
 
 
 def test_variables_of_an_entry_win_over_its_file_of_overrides(tmp_path: Path) -> None:
@@ -79,8 +90,7 @@ def test_a_folder_of_task_folders_is_an_entry_for_each_task(tmp_path: Path) -> N
     config = read_config(written(tmp_path, ENTRY.replace('"a"', '"many"') + "rollouts = 2\n"))
     assert [entry.folder.name for entry in config.entries] == ["a", "b"]
     assert config.total == 4
-    [group] = config.groups()
-    assert list(packed(group.entries).overrides_json) == ["1-a", "2-b"]
+    assert list(packed(config.tasks).overrides_json) == ["1-a", "2-b"]
 
 
 @pytest.mark.parametrize(

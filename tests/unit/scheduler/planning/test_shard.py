@@ -73,6 +73,16 @@ def test_numbers_go_through_all_tasks_before_the_next_rollout() -> None:
     assert [shard.size for shard in shards[:3]] == [2, 1, 1]
 
 
+def test_rows_have_shards_as_often_as_they_are_asked() -> None:
+    ranges = [[range(0, 1), range(1, 2), range(2, 3)]]
+    shards = list(number_shards(ranges, rollouts=2, row_rollouts=(2, 0, 1)))
+    assert [(shard.number, shard.rollout, list(shard.samples)) for shard in shards] == [
+        (0, 0, [0]),
+        (1, 0, [2]),
+        (2, 1, [0]),
+    ]
+
+
 def test_shards_of_what_is_missing_keep_to_one_task_and_one_rollout() -> None:
     tasks = [planned("a", 0, 100), planned("b", 100, 100)]
     missing = [MissingSample(sample, 0) for sample in (3, 99, 100, 150)] + [MissingSample(150, 1)]

@@ -38,6 +38,22 @@ async def test_orders_lead_to_their_grids_and_are_pushed(harness: GatewayHarness
     assert "<html" not in (await show(harness, "/rollouts", headers=PART)).html
 
 
+async def test_a_model_that_works_on_some_tasks_has_no_rollouts_at_the_others(
+    harness: GatewayHarness, order: rollout_service_pb2.RolloutsOrder
+) -> None:
+    second = order.runs[1]
+    second.order.row_rollouts.extend([0, 2])
+    harness.scheduler.put(second)
+    grid = await show(harness, f"/rollouts/{ORDER_ID}")
+    assert ("5 of 6 rollouts" in grid.html, "up to 2 rollouts" in grid.html) == (True, True)
+    assert grid.html.count("not ordered") == 1
+    assert f"/runs/{SECOND}/rollouts/0/0" not in links(grid)
+    assert (await show(harness, f"/runs/{SECOND}/rollouts/0/0")).status == 404
+    one = await show(harness, f"/runs/{SECOND}/rollouts/1/0")
+    assert f"/runs/{SECOND}/rollouts/1/1" in links(one)
+    assert not any(link.startswith(f"/runs/{SECOND}/rollouts/0/") for link in links(one))
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [
