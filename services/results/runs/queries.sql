@@ -4,12 +4,13 @@ SELECT true AS is_committed FROM sample_sets WHERE sample_set_id = :sample_set_i
 
 -- name: add_run_record: Store the record of a run
 INSERT INTO run_records (
-    run_id, epoch, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id, username,
-    created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share
+    run_id, epoch, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id,
+    username, created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share
 )
 VALUES (
-    :run_id, :epoch, :rollouts, :row_rollouts, :scoring_method, :is_truncated_left, :benchmark, :suite_version, :model, :project_id,
-    :username, :created_at, :row_limit, :num_fewshot, :missing_tasks, :groups, :price, :dataset_name, :max_failed_share
+    :run_id, :epoch, :rollouts, :row_rollouts, :scoring_method, :is_truncated_left, :benchmark, :suite_version, :model,
+    :project_id, :username, :created_at, :row_limit, :num_fewshot, :missing_tasks, :groups, :price, :dataset_name,
+    :max_failed_share
 )
 -- No row where the run is known: then its epoch is opened.
 ON CONFLICT (run_id) DO NOTHING

@@ -74,7 +74,7 @@ def test_numbers_go_through_all_tasks_before_the_next_rollout() -> None:
 
 
 def test_rows_have_shards_as_often_as_they_are_asked() -> None:
-    ranges = [[range(0, 1), range(1, 2), range(2, 3)]]
+    ranges = [[range(1), range(1, 2), range(2, 3)]]
     shards = list(number_shards(ranges, rollouts=2, row_rollouts=(2, 0, 1)))
     assert [(shard.number, shard.rollout, list(shard.samples)) for shard in shards] == [
         (0, 0, [0]),
