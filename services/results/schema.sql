@@ -207,7 +207,6 @@ CREATE TABLE run_records (
     epoch integer NOT NULL,
     is_frozen boolean DEFAULT false NOT NULL,
     rollouts integer NOT NULL,
-    row_rollouts integer[] DEFAULT '{}'::integer[] NOT NULL,
     scoring_method text,
     is_truncated_left boolean NOT NULL,
     opened_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -227,6 +226,7 @@ CREATE TABLE run_records (
     state text,
     frozen_at timestamp with time zone,
     compared_epoch integer DEFAULT 0 NOT NULL,
+    row_rollouts integer[] DEFAULT '{}'::integer[] NOT NULL,
     CONSTRAINT run_records_rollouts_check CHECK ((rollouts > 0)),
     CONSTRAINT run_records_pkey PRIMARY KEY (run_id)
 );

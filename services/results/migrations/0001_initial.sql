@@ -72,8 +72,6 @@ CREATE TABLE run_records (
     -- A frozen run rejects outcomes; opening a later epoch thaws it.
     is_frozen boolean NOT NULL DEFAULT false,
     rollouts integer NOT NULL CHECK (rollouts > 0),
-    -- The rollouts of each sample, where some have fewer; 0 for those that are not asked.
-    row_rollouts integer[] NOT NULL DEFAULT '{}',
     -- loglikelihood, generate, constrained; null where no task has choices.
     scoring_method text,
     is_truncated_left boolean NOT NULL,
@@ -102,7 +100,9 @@ CREATE TABLE run_records (
     frozen_at timestamptz,
     -- The epoch that was last compared with the runs beside it; a crash between the close and its comparisons leaves it
     -- behind `epoch`.
-    compared_epoch integer NOT NULL DEFAULT 0
+    compared_epoch integer NOT NULL DEFAULT 0,
+    -- The rollouts of each sample, where some have fewer; 0 for those that are not asked.
+    row_rollouts integer[] NOT NULL DEFAULT '{}'
 );
 
 -- Runs that are deleted, whose outcomes are still to be deleted: a few at a time, and on after a kill.
