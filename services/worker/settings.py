@@ -88,6 +88,11 @@ class WorkerSettings(NatsServiceSettings):
     rollout_slots: int = Field(default=0, ge=0)
     """Rollouts at a time, each with one open sandbox; 0 means four per core. Never more than the
     concurrency of the pool."""
+    rollout_rest_seconds: float = Field(default=60, gt=0)
+    """Seconds that a rollout waits for its provider, by a limit of the rate or between tries, before it gives
+    its sandbox to others. Its working folder is kept until the answer is there; its processes are not."""
+    rollout_provider_seconds: float = Field(default=1800, gt=0)
+    """A run of rollouts fails after so many seconds without an answer of its provider; a retry goes on."""
     bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{os.getuid()}"
     """Folder where files of tasks are kept for further rollouts. It may be emptied at any time."""
     bundle_cache_bytes: int = Field(default=2 * 1024**3, ge=0)

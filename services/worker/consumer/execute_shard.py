@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from proctor.values.outcome import Failure, FailureClass, Outcome
+from proctor.values.priority import Priority
 from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.in_flight import InFlightShard
 from services.worker.consumer.ports import Quarantine
@@ -31,6 +32,36 @@ class ShardEnd(Enum):
     ENGINE_LOST = auto()
     # Maybe because of one of the samples.
     ENGINE_DIED = auto()
+
+
+@dataclass(slots=True)
+class SamplePlace:
+    """The place of a sample that is executed. A rollout that rests gives it to others."""
+
+    concurrency: ConcurrencyLimit
+    prefetch: Prefetch
+    priority: Priority
+    is_given: bool = False
+
+    def give(self) -> None:
+        self.is_given = True
+        self.concurrency.release()
+        self.prefetch.lend(self.priority)
+
+    async def take(self) -> None:
+        await self.concurrency.acquire()
+        self._take_back()
+
+    def end(self, _: object = None) -> None:
+        """The sample is executed, or cancelled."""
+        if self.is_given:
+            self._take_back()
+        else:
+            self.concurrency.release()
+
+    def _take_back(self) -> None:
+        self.is_given = False
+        self.prefetch.take_back(self.priority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +99,10 @@ class ExecuteShard:
                 # In this loop and not in the tasks: samples start in order, and tasks do not pile up.
                 await self.concurrency.acquire()
                 in_flight.has_started = True
-                task = group.create_task(self._execute_one(in_flight, sample), name="execute sample")
+                place = SamplePlace(self.concurrency, self.prefetch, in_flight.priority)
+                task = group.create_task(self._execute_one(in_flight, sample, place), name="execute sample")
                 # Not in the task itself: one that is cancelled before its first step runs none of it.
-                task.add_done_callback(lambda _: self.concurrency.release())
+                task.add_done_callback(place.end)
 
     async def _execute_alone(self, in_flight: InFlightShard) -> None:
         async with self.concurrency.exclusive():
@@ -95,11 +127,15 @@ class ExecuteShard:
             raise
         await self.quarantine.end(shard, sample.number)
 
-    async def _execute_one(self, in_flight: InFlightShard, sample: ShardSample) -> None:
-        is_rollout = bool(sample.rollout_spec)
-        execute = self.process_rollout.process if is_rollout else self.execute_sample.execute
+    async def _execute_one(
+        self, in_flight: InFlightShard, sample: ShardSample, place: SamplePlace | None = None
+    ) -> None:
+        """Without a `place` a rollout keeps its own."""
         began = self.concurrency.gpu_seconds
-        outcome = await execute(in_flight.shard, sample)
+        if sample.rollout_spec:
+            outcome = await self.process_rollout.process(in_flight.shard, sample, place)
+        else:
+            outcome = await self.execute_sample.execute(in_flight.shard, sample)
         used = self.concurrency.gpu_seconds - began
         self._finish(in_flight, sample, replace(outcome, gpu_seconds=used) if outcome and used else outcome)
 

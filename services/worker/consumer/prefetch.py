@@ -137,6 +137,18 @@ class Prefetch:
             self.add(unfinished, held)
             self._suspended -= held
 
+    def lend(self, priority: Priority) -> None:
+        """Leaves a rollout in flight out of the counts until `take_back`: others are pulled in its place."""
+        self.add(-1, -1)
+        self._suspended += 1
+        self.free_slots(priority, 1)
+        self._wake_all()
+
+    def take_back(self, priority: Priority) -> None:
+        self.add(1, 1)
+        self._suspended -= 1
+        self.take_slots(priority, 1)
+
     def report(self, priority: Priority, model: str | None, *, is_flowing: bool) -> None:
         """Whether the last pull for this priority and model brought anything."""
         flowing = self._flowing[priority]

@@ -25,6 +25,7 @@ from services.worker.engines.errors import (
 from services.worker.engines.ports import Engine
 from services.worker.execution.choice_prompt import constrained_sampling, instructed_prompt, option_texts
 from services.worker.execution.request_span import is_traced_call, note_usage, request_span
+from services.worker.execution.request_wait import RequestWait
 from services.worker.execution.run_states import RefusedRuns, RunStates
 from services.worker.execution.shard import Shard, ShardSample
 from services.worker.metrics import RATE_LIMITED, REQUEST_RETRIES
@@ -64,7 +65,9 @@ class ExecuteSample:
     refused_runs: RefusedRuns
     check_code: CheckCode
 
-    async def execute(self, shard: Shard, sample: ShardSample) -> Outcome | None:
+    async def execute(
+        self, shard: Shard, sample: ShardSample, wait: RequestWait | None = None
+    ) -> Outcome | None:
         """The outcome; None where the sample is left to its run: the deadline came before the first try, or
         the run lost its slot and the request failed.
 
@@ -74,13 +77,16 @@ class ExecuteSample:
             return shard.outcome(sample.number, Failure(FailureClass.REFUSED, sample.refusal))
         if sample.code_check and (problem := await self.check_code.problem()):
             return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
-        return await self._execute_until_answered(shard, sample)
+        return await self._execute_until_answered(shard, sample, wait or RequestWait())
 
-    async def _execute_until_answered(self, shard: Shard, sample: ShardSample) -> Outcome | None:
+    async def _execute_until_answered(
+        self, shard: Shard, sample: ShardSample, wait: RequestWait
+    ) -> Outcome | None:
         limiter = self.rate_limiters.for_server(shard.base_url)
         failure: EngineFailure | None = None
         tries, spent = 0, NO_TOKENS
         while True:
+            await wait.until_turn()
             await limiter.acquire()
             # After the wait for quota, which may be long: the run may have lost its slot meanwhile.
             if failure and self._is_left_to_run(shard, failure):
@@ -91,6 +97,7 @@ class ExecuteSample:
             if reason := self.refused_runs.reason(shard):
                 raise ModelRefused(reason)
             try:
+                wait.is_sent = True
                 response = await self._send(limiter, shard, sample)
                 return await self._outcome(shard, sample, response, spent)
             # The failure is the worker's and not the sample's: the shard is handed on without an outcome.
@@ -98,6 +105,9 @@ class ExecuteSample:
                 raise
             except EngineFailure as error:
                 failure, spent = error, spent.plus(error.usage)
+                wait.failure = error
+            finally:
+                wait.is_sent = False
             if self._is_left_to_run(shard, failure):
                 return None
             # A 429 says nothing about the request; only the deadline bounds how often it is sent.

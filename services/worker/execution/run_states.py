@@ -83,16 +83,28 @@ class RefusedRuns:
         self._clock = clock
         self._remembered_seconds = remembered_seconds
         self._since_answer: dict[tuple[RunId, int], int] = {}
+        self._answered_at: dict[tuple[RunId, int], float] = {}
         # Run and epoch to the provider's reason, and when it came.
         self._refusals: dict[tuple[RunId, int], tuple[str, float]] = {}
 
     def on_answer(self, shard: Shard) -> None:
         key = (shard.run_id, shard.epoch)
         self._since_answer[key] = 0
+        self._answered_at[key] = self._clock.monotonic()
         if self._refusals:
             self._refusals.pop(key, None)
         if len(self._since_answer) > _MAX_CACHED_RUNS:
-            del self._since_answer[next(iter(self._since_answer))]
+            forgotten = next(iter(self._since_answer))
+            del self._since_answer[forgotten]
+            self._answered_at.pop(forgotten, None)
+
+    def answered_at(self, shard: Shard) -> float:
+        """When the run had its last answer from here, by the monotonic clock."""
+        return self._answered_at.get((shard.run_id, shard.epoch), float("-inf"))
+
+    def give_up(self, shard: Shard, reason: str) -> None:
+        """The whole run now counts as refused."""
+        self._refusals[shard.run_id, shard.epoch] = (reason, self._clock.monotonic())
 
     def on_refusal(self, shard: Shard, reason: str, *, is_certain: bool = True) -> bool:
         """Whether the whole run now counts as refused."""

@@ -5,6 +5,7 @@ import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from proctor.values.agents.built_in import built_in
 from proctor.values.rollout import (
@@ -24,6 +25,8 @@ from services.worker.rollouts.errors import FilesNotCollected, StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
 from services.worker.rollouts.programs.agent_program import PLACE, AgentProgram
+from services.worker.rollouts.rests.rest import Rest
+from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of, notes_of
 from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
@@ -58,6 +61,7 @@ class RolloutExecution:
     sink: ArtifactSink | None = None
     ledger: BudgetLedger | None = None
     spent: Spent = field(default_factory=Spent)
+    rest: Rest = field(default_factory=Rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class ExecuteRollout:
 
     async def execute(self, execution: RolloutExecution) -> RolloutResult:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
-        async with self.slots:
+        async with execution.rest.in_slot(self.slots):
             started = self.clock.monotonic()
             execution, packages = await self._with_packages(execution)
             task = execution.rollout_spec.task
@@ -90,7 +94,7 @@ class ExecuteRollout:
             work = AgentWork(
                 execution.rollout_spec, execution.ask, trajectory, budget, artifacts.checkpoint, program
             )
-            rollout = _OneRollout(self, work, workspace, artifacts, packages)
+            rollout = _OneRollout(self, work, workspace, artifacts, packages, execution.rest)
             steps: tuple[TaskStepRecord, ...] = ()
             if task.steps:
                 steps = await rollout.in_task_steps()
@@ -139,6 +143,7 @@ class _OneRollout:
     workspace: bytes
     artifacts: Artifacts
     packages: ImagePackages
+    rest: Rest
     diff: str = ""
     agent_notes: str = ""
 
@@ -184,10 +189,16 @@ class _OneRollout:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
-        sandbox = await self.parts.verifier.execute_pytest.engine.open(
-            _sandbox_spec(self.work.rollout_spec, self.work.program, self.packages)
+        rollout_spec, engine = self.work.rollout_spec, self.parts.verifier.execute_pytest.engine
+        sandbox = RestableSandbox(
+            partial(engine.open, _sandbox_spec(rollout_spec, self.work.program, self.packages)),
+            (rollout_spec.task.workdir, *rollout_spec.task.folders),
+            self.parts.collected,
         )
+        await sandbox.open()
         try:
+            if _can_rest(rollout_spec):
+                self.rest.sandbox = sandbox
             program = self.work.program
             if program is not None and not program.is_shown:
                 await sandbox.put(PLACE, await asyncio.to_thread(program.packed))
@@ -286,6 +297,11 @@ def _trajectory(execution: RolloutExecution, program: AgentProgram | None) -> Tr
 
 def _is_same(rollout_spec: RolloutSpec) -> bool:
     return rollout_spec.agent.verification is VerificationPlace.SAME
+
+
+def _can_rest(rollout_spec: RolloutSpec) -> bool:
+    """Not with a program that waits in the sandbox, nor where tests judge services that run there."""
+    return rollout_spec.agent.kind is not AgentKind.COMMAND and not _is_same(rollout_spec)
 
 
 def _sandbox_spec(

@@ -25,6 +25,16 @@ class AskModel(Protocol):
         ...
 
 
+class RolloutPlace(Protocol):
+    """The place of a rollout in its worker, which others may have while it rests."""
+
+    def give(self) -> None: ...
+
+    async def take(self) -> None:
+        """Waits until there is one again."""
+        ...
+
+
 class ArtifactSink(Protocol):
     @property
     def execution(self) -> str:

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.plain import Json
-from proctor.values.rollout import RolloutSpec, RolloutVerdict
+from proctor.values.rollout import RolloutVerdict
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
 from services.common.structured_logs import get_logger
@@ -21,7 +22,9 @@ from services.worker.rollouts.budget import Spent
 from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.model_port.model_call import CallRefused
-from services.worker.rollouts.ports import ArtifactSink, BudgetLedger
+from services.worker.rollouts.ports import ArtifactSink, BudgetLedger, RolloutPlace
+from services.worker.rollouts.rests.rest import Rest
+from services.worker.rollouts.rests.wait_for_provider import WaitForProvider
 from services.worker.rollouts.rollout_result import RolloutResult
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.trajectory import cut
@@ -45,6 +48,8 @@ class _Model:
     """The model of one rollout: each answer is paced, tried again and refused as that of any sample."""
 
     execute_sample: ExecuteSample
+    waits: WaitForProvider
+    rest: Rest
     shard: Shard
     sample: ShardSample
 
@@ -61,7 +66,9 @@ class _Model:
         if tools:
             sampling = replace(sampling, row_extra={**sampling.row_extra, "tools": list(tools)})
         asked = ShardSample(self.sample.number, Prompt(messages=messages), sampling=sampling)
-        outcome = await self.execute_sample.execute(self.shard, asked)
+        outcome = await self.waits.execute(
+            self.shard, self.rest, partial(self.execute_sample.execute, self.shard, asked)
+        )
         if outcome is None:
             raise _LeftToRun
         if isinstance(outcome.result, Answer):
@@ -79,36 +86,38 @@ class ProcessRollout:
     execute_sample: ExecuteSample
     files: FetchFiles
     rollouts: ExecuteRollout
+    waits: WaitForProvider
     new_execution: Callable[[Shard, int], ExecutionRecord | None]
 
-    async def process(self, shard: Shard, sample: ShardSample) -> Outcome | None:
+    async def process(
+        self, shard: Shard, sample: ShardSample, place: RolloutPlace | None = None
+    ) -> Outcome | None:
         """None where the rollout is left to its run. Raises EngineFailure as `ExecuteSample` does."""
-        assert sample.rollout_spec is not None
         if problem := await self.execute_sample.check_code.problem():
             return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
         spent = Spent()
         outcome: Outcome | None = None
         try:
-            outcome = await self._outcome(shard, sample, sample.rollout_spec, spent)
+            outcome = await self._outcome(shard, sample, spent, Rest(place))
         finally:
             # Also where it is cancelled, as by a run that ends or a worker that drains.
             if outcome is None:
                 await spent.leave()
         return outcome
 
-    async def _outcome(
-        self, shard: Shard, sample: ShardSample, rollout_spec: RolloutSpec, spent: Spent
-    ) -> Outcome | None:
+    async def _outcome(self, shard: Shard, sample: ShardSample, spent: Spent, rest: Rest) -> Outcome | None:
+        assert sample.rollout_spec is not None
         record = self.new_execution(shard, sample.number)
         try:
             execution = RolloutExecution(
-                rollout_spec=await self.files.fetch(rollout_spec),
+                rollout_spec=await self.files.fetch(sample.rollout_spec),
                 session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
                 model=shard.model,
-                ask=_Model(self.execute_sample, shard, sample),
+                ask=_Model(self.execute_sample, self.waits, rest, shard, sample),
                 sink=record,
                 ledger=record,
                 spent=spent,
+                rest=rest,
             )
             rollout_result = await self.rollouts.execute(execution)
             return shard.outcome(sample.number, _response(rollout_result))

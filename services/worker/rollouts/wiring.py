@@ -20,6 +20,7 @@ from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.rollouts.programs.file_packages import FilePackages
 from services.worker.rollouts.programs.file_programs import FilePrograms
 from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
+from services.worker.rollouts.rests.wait_for_provider import RestTimes, WaitForProvider
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.ports import SandboxEngine
@@ -82,7 +83,15 @@ def make_process_rollout(
         )
 
     return ProcessRollout(
-        execute_sample=execute_sample, files=files, rollouts=rollouts, new_execution=new_execution
+        execute_sample=execute_sample,
+        files=files,
+        rollouts=rollouts,
+        waits=WaitForProvider(
+            refused_runs=execute_sample.refused_runs,
+            clock=clock,
+            times=RestTimes(settings.rollout_rest_seconds, settings.rollout_provider_seconds),
+        ),
+        new_execution=new_execution,
     )
 
 

@@ -9,6 +9,7 @@ from services.worker.rollouts.errors import FilesNotFetched
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.rollouts.rests.wait_for_provider import WaitForProvider
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.errors import CannotIsolate
@@ -55,4 +56,5 @@ def refusing_rollouts(execute_sample: ExecuteSample) -> ProcessRollout:
         clock=clock,
     )
     files = FetchFiles(NoBundles(), FileBundleCache(Path("/nonexistent"), 0))
-    return ProcessRollout(execute_sample, files, rollouts, lambda *_: None)
+    waits = WaitForProvider(execute_sample.refused_runs, clock)
+    return ProcessRollout(execute_sample, files, rollouts, waits, lambda *_: None)

@@ -1,0 +1,62 @@
+"""A provider that only answers 429 holds no slot of others, and its rollouts go on where they were."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from proctor.v1 import run_pb2
+from services.worker.rollouts.wiring import ROLLOUTS_PER_CORE
+from tests.e2e.harness.run_ends import all_outcomes, ended
+from tests.fakes.eventually import eventually
+from tests.harness.rollout_orders import MEND, harbor_tasks, rollouts_order
+from tests.harness.rollout_tasks import RIGHT
+from tests.harness.stack_harness import StackHarness
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+# The second request of each rollout has what this prints, and no other request has it.
+PRINTS = "echo LIM''ITED"
+FAULT = {"kind": "status", "status": 429, "text": "LIMITED"}
+_ESCAPED = RIGHT.encode("unicode_escape").decode()
+
+
+async def test_rollouts_of_a_limited_model_rest_while_others_are_judged(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    slots = ROLLOUTS_PER_CORE * (os.cpu_count() or 1)
+    instruction = f"Mend it.\nDO printf '{_ESCAPED}' > doubling.py; {PRINTS}\nDO cat doubling.py\n"
+    limited_tasks = harbor_tasks(tmp_path / "limited", {"limited": instruction})
+    others_tasks = harbor_tasks(tmp_path / "others", {"free": MEND})
+    await stack.model_server.control(fault=FAULT)
+    try:
+        limited = await stack.client.rollouts.SubmitRollouts(
+            rollouts_order("limited", limited_tasks, rollouts=slots)
+        )
+        run_id = limited.runs[0].run_id
+
+        async def do_all_wait() -> bool:
+            async with stack.database() as connection:
+                query = (
+                    "SELECT count(*) FROM scheduler.rollout_budgets WHERE run_id = $1 AND agent_steps >= 2"
+                )
+                return bool(await connection.fetchval(query, run_id) >= slots)
+
+        await eventually(do_all_wait, "each slot has a rollout that waits", 120)
+        order = rollouts_order("unlimited", others_tasks, rollouts=2)
+        order.models[:] = ["openai/other"]
+        others = await stack.client.rollouts.SubmitRollouts(order)
+        run = await ended(stack, others.runs[0].run_id, 120)
+        assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+        assert (await stack.client.run(run_id)).progress.recorded == 0
+    finally:
+        await stack.model_server.control(fault=None)
+    run = await ended(stack, run_id, 180)
+    assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    outcomes = await all_outcomes(stack, run_id)
+    # What was made before the rest is there after it.
+    assert [outcome.scores["reward"] for outcome in outcomes] == [1.0] * slots
+    records = [json.loads(outcome.outcome.answer.body_json) for outcome in outcomes]
+    assert {record["budget"]["steps"] for record in records} == {3}
+    assert not any("lost_executions" in record["budget"] for record in records)
