@@ -68,10 +68,8 @@ def make_process_rollout(
             is_shown=_is_shown(settings),
         ).find,
     )
-    files = FetchFiles(
-        source=NatsBundles(connection=connection, pool=pool),
-        cache=FileBundleCache(folder=settings.bundle_cache_dir, max_bytes=settings.bundle_cache_bytes),
-    )
+    cache = FileBundleCache(folder=settings.bundle_cache_dir, max_bytes=settings.bundle_cache_bytes)
+    files = FetchFiles(source=NatsBundles(connection=connection, pool=pool), cache=cache)
 
     def new_execution(shard: Shard, sample: int) -> NatsExecution:
         return NatsExecution(
@@ -87,11 +85,15 @@ def make_process_rollout(
         files=files,
         rollouts=rollouts,
         waits=WaitForProvider(
-            refused_runs=execute_sample.refused_runs,
-            clock=clock,
-            times=RestTimes(settings.rollout_rest_seconds, settings.rollout_provider_seconds),
+            refused_runs=execute_sample.refused_runs, clock=clock, times=_rest_times(settings)
         ),
         new_execution=new_execution,
+    )
+
+
+def _rest_times(settings: WorkerSettings) -> RestTimes:
+    return RestTimes(
+        rest_seconds=settings.rollout_rest_seconds, most_seconds=settings.rollout_provider_seconds
     )
 
 

@@ -5,7 +5,7 @@ is away, or a limit that stays, costs others of the pool no more than that.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from proctor.values.outcome import Outcome
@@ -52,11 +52,14 @@ class WaitForProvider:
     _asking: dict[tuple[RunId, int], RequestWait] = field(default_factory=dict)
 
     async def execute(
-        self, shard: Shard, rest: Rest, execute: Callable[[RequestWait], Awaitable[Outcome | None]]
+        self,
+        shard: Shard,
+        rest: Rest,
+        execute: Callable[[RequestWait], Coroutine[None, None, Outcome | None]],
     ) -> Outcome | None:
         """The outcome of a request. Raises what `execute` does, SandboxError, and ModelRefused."""
         wait = _RolloutWait(may_ask=lambda own: self._may_ask(shard, own))
-        asking = asyncio.ensure_future(execute(wait))
+        asking = asyncio.create_task(execute(wait), name="ask a model")
         try:
             await self._until_done(shard, rest, wait, asking)
         finally:
@@ -72,7 +75,7 @@ class WaitForProvider:
         return outcome
 
     async def _until_done(
-        self, shard: Shard, rest: Rest, wait: _RolloutWait, asking: "asyncio.Future[Outcome | None]"
+        self, shard: Shard, rest: Rest, wait: _RolloutWait, asking: "asyncio.Task[Outcome | None]"
     ) -> None:
         began = looked = self.clock.monotonic()
         may_rest = True

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -70,7 +70,9 @@ class Worker:
         self.opened.append(Folders(is_refusing=self.is_refusing))
         return cast("Sandbox", self.opened[-1])
 
-    async def rollout(self, execute: Callable[[RequestWait], Awaitable[Outcome | None]]) -> Outcome | None:
+    async def rollout(
+        self, execute: Callable[[RequestWait], Coroutine[None, None, Outcome | None]]
+    ) -> Outcome | None:
         """One request of a rollout, which has a file before it."""
         await self.concurrency.acquire()
         place = SamplePlace(self.concurrency, self.prefetch, Priority.NORMAL)
