@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 IMAGE_TAG ?= $(VERSION)
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
-# The budget of `make test-api`: some 50,000 cases; `make test` tries some for 60 seconds.
+# The budget of `make test-api`: some 50,000 cases; `make test` tries some for 30 seconds.
 EXAMPLES ?= 100
 LIMIT_SECONDS ?= 1800
 

@@ -22,7 +22,7 @@ from tests.chaos.faults.stack_faults import kill
 from tests.e2e.harness.entry_points import HttpAnswer, http
 from tests.fakes.eventually import eventually
 from tests.fakes.storage.s3_server import BUCKET, s3_server
-from tests.fakes.thorough_cases import each_value_once
+from tests.fakes.thorough_cases import each_value_once, first_cases
 from tests.harness.stack_harness import MODEL, StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -158,7 +158,7 @@ async def test_upload_that_is_cut_in_the_middle_leaves_nothing(
     assert await kept(stack, api) == count
 
 
-@pytest.mark.parametrize("api", APIS)
+@first_cases(1, "api", APIS)
 async def test_store_that_is_full_in_the_middle_is_reported_and_nothing_is_left(
     stack: StackHarness, content: bytes, api: str
 ) -> None:
@@ -179,6 +179,7 @@ async def test_store_that_is_full_in_the_middle_is_reported_and_nothing_is_left(
     assert (await sent(stack, api, content)).status == 200
 
 
+@pytest.mark.thorough
 async def test_bucket_that_fails_in_the_middle_is_reported_and_nothing_is_left(content: bytes) -> None:
     with s3_server() as bucket:
         environment = {
@@ -200,7 +201,7 @@ async def test_bucket_that_fails_in_the_middle_is_reported_and_nothing_is_left(c
                 bucket.contents.clear()
 
 
-@pytest.mark.parametrize("api", APIS)
+@first_cases(1, "api", APIS)
 async def test_two_uploads_of_one_name_at_once_are_both_kept_and_lie_there_once(
     stack: StackHarness, api: str
 ) -> None:

@@ -21,6 +21,7 @@ from tests.chaos.faults.faulted_batch import (
 )
 from tests.chaos.faults.run_audit import assert_counters_equal_rows, read_rows
 from tests.chaos.faults.stack_faults import kill
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.batch_counts import count_batch
 from tests.harness.stack_harness import StackHarness
 
@@ -45,7 +46,7 @@ async def client(stack: StackHarness) -> AsyncIterator[AsyncOpenAI]:
 
 
 # Two in one batch, one after the other.
-@pytest.mark.parametrize(("names", "seed"), [(SERVICES[:2], 1), (SERVICES[2:], 2), (SERVERS, 3)], ids=str)
+@first_cases(1, ("names", "seed"), [(SERVERS, 3), (SERVICES[:2], 1), (SERVICES[2:], 2)], ids=str)
 async def test_batch_outlives_kills_while_it_runs(
     stack: StackHarness, client: AsyncOpenAI, names: Sequence[str], seed: int
 ) -> None:
@@ -76,7 +77,7 @@ async def test_batch_outlives_kills_while_it_is_planned_and_while_its_files_are_
     await assert_batch_right(faulted)
 
 
-@pytest.mark.parametrize("state", ["expired", "cancelled"])
+@first_cases(1, "state", ["expired", "cancelled"])
 async def test_batch_that_is_stopped_before_its_leader_is_killed_has_each_line_once(
     stack: StackHarness, client: AsyncOpenAI, state: str
 ) -> None:

@@ -13,6 +13,7 @@ from tests.chaos.faults.run_audit import assert_right
 from tests.chaos.faults.stack_faults import kill
 from tests.e2e.harness.entry_points import http
 from tests.fakes.eventually import eventually
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -23,14 +24,14 @@ MAX_REQUESTS = 5
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+@first_cases(3, "name", PROCESSES)
 async def test_run_outlives_the_kill_of_a_process(stack: StackHarness, name: str) -> None:
     run = await FaultedRun.start(stack)
     await run.strike_at(0.3, partial(kill, stack, name))
     await assert_right(run)
 
 
-# The seed is in the test's name, so that a failure can be repeated. `make test` has a storm of kills instead.
+# The seed is in the test's name, so that a failure can be repeated. `make test` kills everything at once.
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_run_outlives_kills_at_random(stack: StackHarness, seed: int) -> None:
@@ -54,7 +55,7 @@ async def test_run_outlives_the_kill_of_everything_at_once(stack: StackHarness) 
     await assert_right(run)
 
 
-@pytest.mark.parametrize("name", ["scheduler", "results"])
+@first_cases(1, "name", ["scheduler", "results"])
 async def test_run_outlives_a_kill_while_it_is_planned(stack: StackHarness, name: str) -> None:
     run = await FaultedRun.start(stack)
 

@@ -126,6 +126,7 @@ async def test_a_killed_worker_gives_a_rollout_no_second_budget(stack: StackHarn
     assert (outcome.outcome.answer.finish_reason, outcome.scores["reward"]) == ("submitted", 1.0)
 
 
+@pytest.mark.thorough
 async def test_rollouts_wait_for_a_scheduler_that_is_away(stack: StackHarness, tmp_path: Path) -> None:
     """None begins anew: its budget is what one execution takes."""
     tasks = harbor_tasks(tmp_path, {"long": MEND + "DO sleep 1\n" * 3})

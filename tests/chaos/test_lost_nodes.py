@@ -68,6 +68,7 @@ async def test_run_outlives_the_loss_of_a_server_of_nats(stack: StackHarness, no
     await nodes.bring_back([f"nats.{node}"])
 
 
+@pytest.mark.thorough
 async def test_run_outlives_a_node_that_hangs(stack: StackHarness) -> None:
     """Of the leader: its connections stay open, and nothing is refused."""
     nodes = nodes_of(stack)

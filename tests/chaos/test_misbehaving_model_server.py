@@ -5,6 +5,7 @@ import pytest
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_right
 from tests.fakes.eventually import eventually
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -21,7 +22,7 @@ FAULTS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+@first_cases(1, "fault", FAULTS.values(), ids=FAULTS.keys())
 async def test_run_outlives_a_model_server_that_fails_for_a_while(
     stack: StackHarness, fault: dict[str, object]
 ) -> None:

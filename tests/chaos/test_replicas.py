@@ -11,6 +11,7 @@ from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_right
 from tests.chaos.faults.stack_faults import faulted_stack, kill
 from tests.fakes.eventually import eventually
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.replicas import REPLICAS, replica
 from tests.harness.stack_harness import StackHarness
 
@@ -36,7 +37,7 @@ async def test_workers_share_a_run(stack: StackHarness) -> None:
     assert (await stack.model_server.stats())["largest_in_flight"] > 64
 
 
-@pytest.mark.parametrize("name", REPLICAS)
+@first_cases(1, "name", REPLICAS)
 async def test_the_other_replica_goes_on(stack: StackHarness, name: str) -> None:
     run = await FaultedRun.start(stack)
     await run.strike_at(0.3, lambda: kill(stack, name))

@@ -13,8 +13,8 @@ from tests.e2e.harness.described_api import describe_with, things_to_name, walk
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.stack_harness import SHORT_TIMEOUTS, StackOrder, stack_harness
 
-EXAMPLES = os.environ.get("PROCTOR_TEST_API_EXAMPLES", "3")
-SECONDS = os.environ.get("PROCTOR_TEST_API_SECONDS", "60")
+EXAMPLES = os.environ.get("PROCTOR_TEST_API_EXAMPLES", "1")
+SECONDS = os.environ.get("PROCTOR_TEST_API_SECONDS", "30")
 # Schemathesis ends the case that it is at, and the shrinking of one that failed.
 WALK_LIMIT_SECONDS = float(SECONDS) + 240.0
 LIMITS = "/api/v1/queue/limits"

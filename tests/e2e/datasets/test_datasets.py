@@ -21,6 +21,7 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from tests.e2e.harness.entry_points import HttpAnswer, http, proctor
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.stack_harness import StackHarness, stack_harness
 from tests.reference.golden_reference import folder_of
 
@@ -76,7 +77,7 @@ def objects(stack: StackHarness) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("name", FILES)
+@first_cases(2, "name", FILES)
 async def test_file_of_every_form_is_kept_shown_and_deleted(stack: StackHarness, name: str) -> None:
     answer = await uploaded(stack, name, FILES[name])
     assert (answer.status, answer.body["name"], answer.body["count"]) == (200, name, len(ROWS))
@@ -102,6 +103,7 @@ async def test_file_of_every_form_is_kept_shown_and_deleted(stack: StackHarness,
     await eventually(lambda: not objects(stack), "its objects are gone")
 
 
+@pytest.mark.thorough
 async def test_command_line_uploads_lists_shows_and_deletes(stack: StackHarness, tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
     file.write_bytes(JSONL)

@@ -78,6 +78,7 @@ async def test_run_goes_on_through_an_upgrade(
     assert await rows_of_migrations(cluster) > before
 
 
+@pytest.mark.thorough
 async def test_run_goes_on_through_a_rollback(
     cluster: RenderedCluster, model_server: ModelServerProcess, releases: MixedReleases
 ) -> None:

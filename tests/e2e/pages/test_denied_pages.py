@@ -13,6 +13,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.e2e.pages.conftest import Site
 from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.browser import EACH_LOOK, Look, Looks, Tab, chromium, tab
 from tests.harness.stack_harness import StackOrder, keyed_order, stack_harness
 
@@ -49,7 +50,7 @@ async def check_problem(opened: Tab, status: int) -> None:
     await opened.check()
 
 
-@pytest.mark.parametrize("look", EACH_LOOK)
+@first_cases(1, "look", EACH_LOOK)
 async def test_who_is_signed_out_signs_in_and_is_where_the_address_led(guarded: Site, look: Look) -> None:
     async with tab(guarded.browser, guarded.url, look) as opened:
         page = opened.page
@@ -91,7 +92,8 @@ async def test_a_user_is_offered_no_change_of_others_and_one_all_the_same_is_ref
 
 
 @pytest.mark.parametrize("look", EACH_LOOK)
-@pytest.mark.parametrize(
+@first_cases(
+    3,
     ("path", "leads_to"),
     [
         (f"/runs/{NO_ID}", "/runs"),

@@ -54,6 +54,7 @@ async def completed_on(page: Page) -> int:
     return int(await page.locator("progress.big").evaluate("bar => bar.value"))
 
 
+@pytest.mark.thorough
 async def test_page_goes_on_with_another_gateway_and_is_not_loaded_again() -> None:
     scheduler, results = FakeScheduler(), FakeResults()
     scheduler.put(running())

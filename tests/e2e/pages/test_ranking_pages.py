@@ -8,6 +8,7 @@ from playwright.async_api import expect
 
 from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
 from tests.e2e.pages.conftest import MODELS, Site
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.browser import Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -67,7 +68,8 @@ async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -
         assert opened.errors == []
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    2,
     ("path", "field", "value", "said"),
     [
         ("/", "suite", "starter", "{runs} runs in the last 30 days, average"),

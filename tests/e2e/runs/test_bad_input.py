@@ -20,6 +20,7 @@ from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import ended
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.fakes.suites.suite_folder import CHOICE_TASK, write_suite
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -220,7 +221,7 @@ FAILED_PLANS = {
 }
 
 
-@pytest.mark.parametrize("suite", FAILED_PLANS)
+@first_cases(1, "suite", FAILED_PLANS)
 async def test_run_over_unusable_rows_fails_with_a_sentence_and_leaves_nothing(
     stack: StackHarness, suite: str
 ) -> None:
@@ -268,7 +269,7 @@ async def test_model_that_the_provider_does_not_know_fails_the_run_at_once_in_it
     assert (await ended(stack, other)).state == run_pb2.RUN_STATE_COMPLETED
 
 
-@pytest.mark.parametrize("command", ["watch", "results", "cancel", "retry"])
+@first_cases(1, "command", ["watch", "results", "cancel", "retry"])
 async def test_unknown_run_is_not_found(stack: StackHarness, command: str) -> None:
     run_id = "00000000-0000-0000-0000-000000000000"
     end = await proctor(stack, f"{command} {run_id}")

@@ -7,9 +7,8 @@ import socket
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.harness.entry_points import proctor_with
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.processes import bound, output_of
 
 NOBODY = "127.0.0.1:9"
@@ -63,7 +62,7 @@ async def test_command_without_a_gateway_says_how_to_start_one() -> None:
     assert "`proctor up`" in end.err
 
 
-@pytest.mark.parametrize("ports", ["--port {} --grpc-port 0", "--port 0 --grpc-port {}"])
+@first_cases(1, "ports", ["--port {} --grpc-port 0", "--port 0 --grpc-port {}"])
 async def test_stack_on_a_taken_port_says_which(tmp_path: Path, ports: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -97,6 +97,7 @@ async def test_trial_evaluates_a_model_and_leaves_nothing_behind(machine: Machin
     assert machine.left_behind() == []
 
 
+@pytest.mark.thorough
 async def test_trial_of_an_unknown_suite_is_one_sentence(machine: Machine) -> None:
     ended = await machine.proctor("try --suite glu --model openai/fake")
     assert ended.code == ExitCode.NOT_FOUND
@@ -115,6 +116,7 @@ async def line_with(process: asyncio.subprocess.Process, part: str) -> str:
     raise AssertionError(f"It ended without saying {part}.")
 
 
+@pytest.mark.thorough
 async def test_killed_trial_goes_on_with_its_run_then_serves_until_it_is_told_to_stop(
     machine: Machine,
 ) -> None:

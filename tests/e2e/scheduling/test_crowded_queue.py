@@ -41,6 +41,7 @@ async def stack() -> AsyncIterator[StackHarness]:
             yield stack
 
 
+@pytest.mark.thorough
 async def test_a_crowd_loses_no_run_and_exceeds_no_limit(stack: StackHarness) -> None:
     watched = Watched()
     async with looking_on(watch_limits(stack, watched)):

@@ -24,6 +24,7 @@ async def kill_engine(stack: StackHarness) -> None:
     await eventually(lambda: not any(engine.is_running() for engine in engines), "the engine is gone")
 
 
+@pytest.mark.thorough
 async def test_run_outlives_the_kill_of_the_engine(stack: StackHarness) -> None:
     worker = stack.stack.child("worker").pid
     order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=ROLLOUTS)

@@ -1,5 +1,7 @@
 """A run is shared by all workers of its pool, however few requests each of them has open at a time."""
 
+import pytest
+
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.bench.scheduler.spreading import Setting, spread_of_run, stack_of_workers
@@ -11,6 +13,7 @@ SHARDS = 12
 SETTING = Setting(concurrency=8, latency_seconds=0.05, samples=64 * SHARDS)
 
 
+@pytest.mark.thorough
 async def test_every_worker_has_its_share_and_every_sample_is_answered_once() -> None:
     with temporary_state_dir() as state_dir:
         async with stack_of_workers(state_dir.parent, WORKERS, SETTING) as stack:

@@ -21,6 +21,7 @@ from tests.fakes.providers import key_echoing_server as leaky_provider
 from tests.fakes.providers.model_server import Fault, answer_text
 from tests.fakes.providers.provider_server import SECRET, ProviderServer, serving
 from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.fakes.thorough_cases import first_cases
 from tests.fakes.worker.provider_engines import ANTHROPIC, GEMINI, OLLAMA, Native
 from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, keyed_order, stack_harness
 
@@ -167,7 +168,8 @@ async def test_server_that_an_order_names_is_asked_without_the_key_of_the_pool(s
         await stack.submit(order)
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    2,
     ("model", "sentence"),
     [
         *((f"error-{status}", f"answered {status} and said: I was given ***") for status in ERRORS),

@@ -14,6 +14,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeScheduler, refused
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.stack.command_line import CommandLine, ended
+from tests.fakes.thorough_cases import first_cases
 
 NATS = "nats://operator:secret@127.0.0.1:4222"
 ORDER = ("run", "--suite", "glue", "--model", "vllm/starter", "--limit", "4")
@@ -110,14 +111,13 @@ async def test_refused_order_is_code_2(harness: GatewayHarness, proctor: Command
     assert (await proctor(*ORDER)).code == 2
 
 
-@pytest.mark.parametrize(
-    "arguments", [("run",), ("nonsense",), ("runs", "--state", "lost"), (*ORDER, "--param", "x")]
-)
+@first_cases(2, "arguments", [("run",), ("nonsense",), ("runs", "--state", "lost"), (*ORDER, "--param", "x")])
 async def test_wrong_usage_is_code_2(proctor: CommandLine, arguments: tuple[str, ...]) -> None:
     assert (await proctor(*arguments)).code == 2
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    1,
     ("arguments", "named"),
     [(("export", "r1", "--format", "json"), "--output"), (("runs", "--nonsense"), "--nonsense")],
 )
@@ -146,7 +146,7 @@ async def test_without_a_command_it_says_where_to_begin_and_then_how_to_go_on(tm
     assert "proctor try" not in going_on.out
 
 
-@pytest.mark.parametrize("command", ["watch", "results", "cancel", "retry"])
+@first_cases(1, "command", ["watch", "results", "cancel", "retry"])
 async def test_unknown_run_is_code_4(proctor: CommandLine, command: str) -> None:
     finished = await proctor(command, "r9")
     assert finished.code == 4

@@ -15,6 +15,7 @@ from tests.fakes.gateway.compared_runs import two_models
 from tests.fakes.gateway.dataset_runs import stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.stack.command_line import CommandLine, ended
+from tests.fakes.thorough_cases import first_cases
 
 FIRST, SECOND = (run.run_id for run in two_models().runs)
 
@@ -88,13 +89,14 @@ async def test_leaderboard_is_a_table_or_a_document(harness: GatewayHarness, pro
     assert (await proctor("leaderboard", "glue", "--scoring-method", "magic")).code == 2
 
 
-@pytest.mark.parametrize("command", [("leaderboard",), ("history", "--suite"), ("runs", "--suite")])
+@first_cases(1, "command", [("leaderboard",), ("history", "--suite"), ("runs", "--suite")])
 async def test_suite_that_does_not_exist_is_not_found(proctor: CommandLine, command: tuple[str, ...]) -> None:
     finished = await proctor(*command, "nope")
     assert (finished.code, finished.err) == (4, "There is no suite nope. There are: mine, starter.\n")
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    1,
     "command",
     [
         ("leaderboard", "mine@1"),

@@ -1,11 +1,10 @@
 """`proctor queue`, `limits`, `pause`, `resume` as a script sees them, against a real gateway."""
 
-import pytest
-
 from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.stack.command_line import CommandLine
+from tests.fakes.thorough_cases import first_cases
 
 
 def queue_with_one_pending(harness: GatewayHarness) -> None:
@@ -148,7 +147,8 @@ async def test_limits_are_shown_and_changed(proctor: CommandLine) -> None:
     assert "1 --max-running-runs" in " ".join((await proctor("limits")).out.split())
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    2,
     ("option", "value", "said"),
     [
         ("--highest-priorities", "ann", "write USER=NAME, with one of high, normal, low"),

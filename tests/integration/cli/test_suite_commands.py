@@ -6,6 +6,7 @@ import pytest
 
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.stack.command_line import CommandLine
+from tests.fakes.thorough_cases import first_cases
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ async def test_sound_suite_is_checked_and_added_with_its_files(
     assert (again.document["is_known"], again.document["suite"]["version"]) == (True, 1)
 
 
-@pytest.mark.parametrize("command", ["check", "add"])
+@first_cases(1, "command", ["check", "add"])
 async def test_problems_are_named_by_file_and_line(
     harness: GatewayHarness, proctor: CommandLine, suite: Path, command: str
 ) -> None:

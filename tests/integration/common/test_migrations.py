@@ -17,6 +17,7 @@ from services.common.errors import MigrationBlocked, SchemaTooNew, SchemaTooOld
 from services.common.migrations import LockTimeouts, check_schema, migrate
 from services.results import postgres as results
 from services.scheduler import postgres as scheduler
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.processes import bound, output_of
 from tests.harness.servers import postgres_server
 
@@ -182,7 +183,7 @@ async def test_services_of_today_start_on_the_schema_of_tomorrow_until_it_is_con
         await check_schema(dsn, schema, SCHEMAS[schema])
 
 
-@pytest.mark.parametrize("schema", SCHEMAS)
+@first_cases(1, "schema", SCHEMAS)
 async def test_command_migrates_for_a_service_whose_role_may_not(dsn: str, schema: str) -> None:
     parts = urlsplit(dsn)
     owner = await asyncpg.connect(dsn)

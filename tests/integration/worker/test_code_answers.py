@@ -12,6 +12,7 @@ from proctor.values.code import CodeCheck, CodeResult
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.errors import CannotIsolate, SandboxNotOpened
 from services.worker.verification.check_code import CheckCode
+from tests.fakes.thorough_cases import first_cases
 from tests.fakes.worker.refusing_sandboxes import refusing_check
 from tests.reference.golden_reference import folder_of
 
@@ -25,7 +26,8 @@ async def checker() -> AsyncIterator[CheckCode]:
     await engine.close()
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    5,
     ("answer", "detail"),
     [
         ("    return 2 * n", "passed"),

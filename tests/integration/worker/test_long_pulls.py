@@ -19,6 +19,7 @@ from services.worker.consumer.nats import NatsShardSource
 from services.worker.consumer.nats_pull import LongPull
 from services.worker.execution.run_states import RunControl, RunStates
 from tests.fakes.eventually import eventually
+from tests.fakes.thorough_cases import first_cases
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 from tests.fakes.worker.worker_harness import (
     POOL,
@@ -70,7 +71,7 @@ class NotedCalls:
         await eventually(lambda: loop.time() > self.last_at + seconds, "nothing is asked", 30)
 
 
-@pytest.mark.parametrize("models", [(), ("vllm/a", "vllm/b")])
+@first_cases(1, "models", [(), ("vllm/a", "vllm/b")])
 async def test_an_idle_worker_asks_less_than_once_in_five_seconds(
     nats: RunningServer, harness: WorkerHarness, models: tuple[str, ...]
 ) -> None:

@@ -27,6 +27,7 @@ from services.worker.rate_limits.nats import NatsRateLimits
 from services.worker.rate_limits.waits import Backoff
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
+from tests.fakes.thorough_cases import first_cases
 from tests.fakes.worker.scripted_engine import ScriptedEngine
 from tests.fakes.worker.worker_harness import (
     POOL,
@@ -76,7 +77,7 @@ async def send_samples(harness: WorkerHarness, count: int, first_shard: int = 0)
         await harness.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
 
 
-@pytest.mark.parametrize("tells", ["nothing", "seconds", "date"])
+@first_cases(1, "tells", ["nothing", "seconds", "date"])
 async def test_a_storm_of_refusals_costs_no_sample(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path, tells: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from proctor.v1 import outcome_pb2
 from tests.fakes.eventually import eventually
+from tests.fakes.thorough_cases import first_cases
 from tests.fakes.worker.worker_harness import RUN, WorkerHarness, crash, work_shard, worker_harness
 from tests.fakes.worker.worker_process import CONCURRENCY, worker_process
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
@@ -112,7 +113,8 @@ async def test_a_worker_that_is_terminated_forwards_its_shards_and_exits_cleanly
     assert (await model_server.stats())["requests"] <= 256 + CONCURRENCY
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    3,
     "fault",
     [
         {"kind": "status", "status": 429, "retry_after": "1", "count": 6},

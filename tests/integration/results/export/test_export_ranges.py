@@ -21,6 +21,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import gateway_harness
 from tests.fakes.results.recorded_run import answered, batch, choice_sample, failed, plan_of
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.processes import bound, output_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -96,7 +97,7 @@ async def points_of(harness: ResultsHarness, plan: RunPlan) -> list[tuple[str, i
     return [(row["tag"], row["first_byte"], row["is_end"]) for row in rows]
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@first_cases(1, "form", FORMATS)
 async def test_what_comes_after_some_bytes_is_the_rest_of_the_file(
     harness: ResultsHarness, plan: RunPlan, form: int
 ) -> None:

@@ -49,6 +49,7 @@ from tests.fakes.scheduler.batch_results import RecordedRun
 from tests.fakes.scheduler.upload_stores import datasets_in, files_in, storage_in
 from tests.fakes.scheduler_rules import queue_limits
 from tests.fakes.storage.s3_server import BUCKET, s3_server
+from tests.fakes.thorough_cases import first_cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -112,7 +113,8 @@ async def test_empty_file_is_none(harness: BatchHarness) -> None:
     assert (bool(ended.output_file_id), ended.error_file_id) == (True, "")
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    3,
     ("state", "reason", "ends_as", "code"),
     [
         ("completed", None, "completed", "batch_failed"),

@@ -26,6 +26,7 @@ from tests.fakes.scheduler.batch_harness import (
     state_word,
 )
 from tests.fakes.storage.checked_files import batch_line, jsonl
+from tests.fakes.thorough_cases import first_cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -118,7 +119,8 @@ async def test_batch_that_cannot_be_served_has_failed(
     assert [(error.code, error.param) for error in batch.errors] == [(code, param)]
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    3,
     ("changes", "field"),
     [
         ({"endpoint": "/v1/embeddings"}, "endpoint"),

@@ -22,6 +22,7 @@ from services.scheduler.rollouts.artifacts.artifact import MAX_EXECUTIONS
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
+from tests.fakes.thorough_cases import first_cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -79,7 +80,8 @@ async def used(harness: BatchHarness) -> int:
     return sum(share.used.bytes for share in found.shares if share.kind == "artifacts")
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    3,
     "changes",
     [
         {"key": "another"},

@@ -27,6 +27,7 @@ from services.scheduler.rollouts.budgets.budget_report import MAX_EXECUTIONS
 from services.scheduler.rollouts.budgets.postgres import PostgresRolloutUse
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created
 from tests.fakes.scheduler.stores import new_run
+from tests.fakes.thorough_cases import first_cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -78,7 +79,8 @@ async def report(connection: Client, sent: ReportBudgetUseRequest) -> ReportBudg
     return ReportBudgetUseResponse.FromString(reply.data)
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    3,
     "changes",
     [
         {"key": "another"},

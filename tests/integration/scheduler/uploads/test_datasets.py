@@ -38,6 +38,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.upload_stores import datasets_in
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import OpenUpload, cut, upload
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.servers import nats_server, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -202,7 +203,7 @@ async def test_repeated_request_finds_the_data_set_of_the_first(harness: Stand) 
     assert reported[0].reason == "INVALID_PARAMETER"
 
 
-@pytest.mark.parametrize("other", [lines(10, "other"), b"no JSON\n"])
+@first_cases(1, "other", [lines(10, "other"), b"no JSON\n"])
 async def test_request_of_another_file_of_the_same_name_is_refused_and_leaves_nothing(
     harness: Stand, other: bytes
 ) -> None:

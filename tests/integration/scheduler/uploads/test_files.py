@@ -33,6 +33,7 @@ from tests.fakes.scheduler.batch_harness import (
 from tests.fakes.scheduler.upload_stores import datasets_in, files_in
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import cut, upload
+from tests.fakes.thorough_cases import first_cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -162,7 +163,8 @@ async def test_repeated_request_finds_the_file_of_the_first(harness: BatchHarnes
     assert of_another.file_id != first.file_id
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    1,
     ("content", "other"),
     [
         (lines(10, "one"), lines(10, "two")),

@@ -25,6 +25,7 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.callers import CALLER_KEY, GATEWAY
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.servers import nats_server, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -61,7 +62,8 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
         yield channel, postgres.address
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    2,
     ("table", "method", "asked"),
     [
         ("datasets", "DatasetService/ListDatasets", dataset_pb2.ListDatasetsRequest(page_size=5)),

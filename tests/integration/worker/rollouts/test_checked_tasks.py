@@ -23,6 +23,7 @@ from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_b
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.rollout_tasks import (
     SOLVE,
     harbor_folder,
@@ -56,7 +57,7 @@ async def checked(checker: CheckSoundness, task: RolloutTask) -> TaskCheck:
     return check
 
 
-@pytest.mark.parametrize("make", [tb_meta_folder, harbor_folder, terminal_bench_folder, steps_folder])
+@first_cases(2, "make", [tb_meta_folder, harbor_folder, terminal_bench_folder, steps_folder])
 async def test_the_solution_scores_1_and_no_work_0(
     checker: CheckSoundness, tmp_path: Path, make: Callable[[Path], Path]
 ) -> None:
@@ -88,7 +89,8 @@ async def test_a_verifier_without_a_result_is_no_score(checker: CheckSoundness, 
     assert "no reward" in oracle.problem
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    3,
     ("written", "score", "problem"),
     [
         ('echo \'{"reward": 0.5, "seconds": 99}\' > /logs/verifier/reward.json', 0.5, ""),
@@ -187,7 +189,7 @@ async def test_a_task_with_an_image_is_refused_where_sandboxes_are_processes(
 TASKS = ("exercism-affine-cipher", "exercism-phone-number", "quixbugs-quicksort")
 
 
-@pytest.mark.parametrize("name", TASKS)
+@first_cases(1, "name", TASKS)
 async def test_a_published_exercise_is_sound_in_the_form_of_harbor(
     checker: CheckSoundness, tmp_path: Path, name: str
 ) -> None:

@@ -14,6 +14,7 @@ from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSet
 from services.worker.sandboxes.kubernetes.manifests import pod, policy
 from services.worker.sandboxes.sandbox import Command, Network, SandboxSpec
 from tests.contract.deploy.settings import SETTINGS
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.helm import render
 from tests.integration.worker.sandboxes.cluster import Cluster, forbidden, invalid
 from tests.integration.worker.sandboxes.conftest import SMALL, kubernetes_engine
@@ -117,7 +118,7 @@ async def test_the_permissions_of_the_chart_are_enough(cluster: Cluster, pods: K
 
 
 @needs_podman
-@pytest.mark.parametrize("resource", ["networkpolicies", "pods", "pods/exec", "pods/attach"])
+@first_cases(1, "resource", ["networkpolicies", "pods", "pods/exec", "pods/attach"])
 async def test_without_one_of_them_a_sandbox_is_not_opened_or_not_used(
     cluster: Cluster, pods: KubernetesEngine, resource: str
 ) -> None:

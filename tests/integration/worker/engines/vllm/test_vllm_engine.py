@@ -158,6 +158,7 @@ async def test_engine_does_not_outlive_a_killed_worker(models: Path) -> None:
         await eventually(lambda: all(map(is_gone, pids)), "the engine's process is gone")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("seen")
 async def test_engine_that_is_still_starting_dies_with_the_worker_too(models: Path) -> None:
     with running(models, "hold") as process:
