@@ -16,7 +16,10 @@ class ExitCode(IntEnum):
         return member
 
     OK = 0, "done; a run that was followed has completed"
-    FAILED = 1, "a run failed, `doctor` found something missing, or `rollouts check` a task that is not sound"
+    FAILED = (
+        1,
+        "a run or a gate failed, `doctor` found something missing, or `rollouts check` an unsound task",
+    )
     REFUSED = 2, "wrong usage, or the input was refused"
     UNREACHABLE = 3, "no gateway answers"
     NOT_FOUND = 4, "something that was named does not exist"
@@ -24,4 +27,5 @@ class ExitCode(IntEnum):
     INTERNAL = 6, "an internal error"
     STACK_RUNNING = 7, "a stack is already running"
     PORT_TAKEN = 8, "a port is taken"
+    INCONCLUSIVE = 9, "a gate can decide neither"
     INTERRUPTED = 130, "interrupted; the run goes on"

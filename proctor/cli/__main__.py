@@ -17,6 +17,7 @@ from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal
 from proctor.cli.results.answers import results, side_by_side
 from proctor.cli.results.compare import compare
 from proctor.cli.results.export import export, golden_group
+from proctor.cli.results.gate import gate
 from proctor.cli.results.leaderboard import history, leaderboard
 from proctor.cli.results.report import report
 from proctor.cli.results.rescore import rescore
@@ -40,7 +41,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
     _STACK: (up, down, status),
     _EVALUATE: (run, watch, retry, cancel),
     _READ: (results, report, export, rescore),
-    "Compare models": (compare, side_by_side, leaderboard, history),
+    "Compare models": (compare, gate, side_by_side, leaderboard, history),
     _BRING: (models, storage),
     "Steer the queue": (queue, pause, resume, limits),
     "Operate an installation": (changes, nats_users, reclose),

@@ -52,6 +52,34 @@ VERDICT_UNDEFINED: Verdict.ValueType  # 4
 """The test is undefined; `remark` gives the reason."""
 Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
 
+class _GateVerdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GateVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GateVerdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GATE_VERDICT_UNSPECIFIED: _GateVerdict.ValueType  # 0
+    """Not a verdict; never sent."""
+    GATE_VERDICT_PASS: _GateVerdict.ValueType  # 1
+    """No task is worse by more than the margin."""
+    GATE_VERDICT_FAIL: _GateVerdict.ValueType  # 2
+    """A task is worse by more than the margin."""
+    GATE_VERDICT_INCONCLUSIVE: _GateVerdict.ValueType  # 3
+    """Neither is shown, or the figures are not those of the models alone."""
+
+class GateVerdict(_GateVerdict, metaclass=_GateVerdictEnumTypeWrapper):
+    """Decision of a gate: whether a run is worse than its base by more than a margin."""
+
+GATE_VERDICT_UNSPECIFIED: GateVerdict.ValueType  # 0
+"""Not a verdict; never sent."""
+GATE_VERDICT_PASS: GateVerdict.ValueType  # 1
+"""No task is worse by more than the margin."""
+GATE_VERDICT_FAIL: GateVerdict.ValueType  # 2
+"""A task is worse by more than the margin."""
+GATE_VERDICT_INCONCLUSIVE: GateVerdict.ValueType  # 3
+"""Neither is shown, or the figures are not those of the models alone."""
+Global___GateVerdict: _TypeAlias = GateVerdict  # noqa: Y015
+
 @_typing.final
 class ComparedRun(_message.Message):
     """A run in a comparison."""
@@ -363,6 +391,7 @@ class Flip(_message.Message):
     SECOND_PREDICTION_FIELD_NUMBER: _builtins.int
     FIRST_SCORE_FIELD_NUMBER: _builtins.int
     SECOND_SCORE_FIELD_NUMBER: _builtins.int
+    SAMPLE_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     doc_id: _builtins.int
@@ -381,6 +410,8 @@ class Flip(_message.Message):
     """Score of the first run: the mean over its rollouts, or where they vote that of the most frequent prediction."""
     second_score: _builtins.float
     """Score of the second run, in the same way."""
+    sample: _builtins.int
+    """Number of the sample in the first run."""
     def __init__(
         self,
         *,
@@ -393,11 +424,159 @@ class Flip(_message.Message):
         second_prediction: _builtins.str = ...,
         first_score: _builtins.float = ...,
         second_score: _builtins.float = ...,
+        sample: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "doc_id", b"doc_id", "first_prediction", b"first_prediction", "first_score", b"first_score", "prompt", b"prompt", "second_prediction", b"second_prediction", "second_score", b"second_score", "target", b"target", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "doc_id", b"doc_id", "first_prediction", b"first_prediction", "first_score", b"first_score", "prompt", b"prompt", "sample", b"sample", "second_prediction", b"second_prediction", "second_score", b"second_score", "target", b"target", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Flip: _TypeAlias = Flip  # noqa: Y015
+
+@_typing.final
+class GatedTask(_message.Message):
+    """A task of a gate. Undefined numbers are unset, never NaN."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    MARGIN_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    P_NOT_WORSE_FIELD_NUMBER: _builtins.int
+    P_WORSE_FIELD_NUMBER: _builtins.int
+    LOWER_LIMIT_FIELD_NUMBER: _builtins.int
+    UPPER_LIMIT_FIELD_NUMBER: _builtins.int
+    DETECTABLE_FIELD_NUMBER: _builtins.int
+    PAIRS_NEEDED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    margin: _builtins.float
+    """The drop that is accepted, in the unit of the metric."""
+    verdict: Global___GateVerdict.ValueType
+    """Decision about this task."""
+    p_not_worse: _builtins.float
+    """One-sided p-value of a drop larger than the margin, corrected (Holm) over the tasks; small: it passes."""
+    p_worse: _builtins.float
+    """One-sided p-value of a drop no larger than the margin, corrected; small: it fails."""
+    lower_limit: _builtins.float
+    """One-sided, corrected lower limit of the difference: above -margin where the task passes."""
+    upper_limit: _builtins.float
+    """One-sided, corrected upper limit of the difference: below -margin where the task fails."""
+    detectable: _builtins.float
+    """Distance from -margin at which a true difference is decided with a power of 80 %."""
+    pairs_needed: _builtins.int
+    """Pairs with which a run without any difference passes in 80 % of repetitions; unset where there are enough."""
+    reason: _builtins.str
+    """Why it is inconclusive; empty otherwise."""
+    @_builtins.property
+    def difference(self) -> Global___Difference:
+        """Run minus base. Its own verdict, interval and p-value are those of a comparison."""
+
+    def __init__(
+        self,
+        *,
+        difference: Global___Difference | None = ...,
+        margin: _builtins.float = ...,
+        verdict: Global___GateVerdict.ValueType = ...,
+        p_not_worse: _builtins.float | None = ...,
+        p_worse: _builtins.float | None = ...,
+        lower_limit: _builtins.float | None = ...,
+        upper_limit: _builtins.float | None = ...,
+        detectable: _builtins.float | None = ...,
+        pairs_needed: _builtins.int | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_detectable", b"_detectable", "_lower_limit", b"_lower_limit", "_p_not_worse", b"_p_not_worse", "_p_worse", b"_p_worse", "_pairs_needed", b"_pairs_needed", "_upper_limit", b"_upper_limit", "detectable", b"detectable", "difference", b"difference", "lower_limit", b"lower_limit", "p_not_worse", b"p_not_worse", "p_worse", b"p_worse", "pairs_needed", b"pairs_needed", "upper_limit", b"upper_limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_detectable", b"_detectable", "_lower_limit", b"_lower_limit", "_p_not_worse", b"_p_not_worse", "_p_worse", b"_p_worse", "_pairs_needed", b"_pairs_needed", "_upper_limit", b"_upper_limit", "detectable", b"detectable", "difference", b"difference", "lower_limit", b"lower_limit", "margin", b"margin", "p_not_worse", b"p_not_worse", "p_worse", b"p_worse", "pairs_needed", b"pairs_needed", "reason", b"reason", "upper_limit", b"upper_limit", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__detectable: _TypeAlias = _typing.Literal["detectable"]  # noqa: Y015
+    _WhichOneofArgType__detectable: _TypeAlias = _typing.Literal["_detectable", b"_detectable"]  # noqa: Y015
+    _WhichOneofReturnType__lower_limit: _TypeAlias = _typing.Literal["lower_limit"]  # noqa: Y015
+    _WhichOneofArgType__lower_limit: _TypeAlias = _typing.Literal["_lower_limit", b"_lower_limit"]  # noqa: Y015
+    _WhichOneofReturnType__p_not_worse: _TypeAlias = _typing.Literal["p_not_worse"]  # noqa: Y015
+    _WhichOneofArgType__p_not_worse: _TypeAlias = _typing.Literal["_p_not_worse", b"_p_not_worse"]  # noqa: Y015
+    _WhichOneofReturnType__p_worse: _TypeAlias = _typing.Literal["p_worse"]  # noqa: Y015
+    _WhichOneofArgType__p_worse: _TypeAlias = _typing.Literal["_p_worse", b"_p_worse"]  # noqa: Y015
+    _WhichOneofReturnType__pairs_needed: _TypeAlias = _typing.Literal["pairs_needed"]  # noqa: Y015
+    _WhichOneofArgType__pairs_needed: _TypeAlias = _typing.Literal["_pairs_needed", b"_pairs_needed"]  # noqa: Y015
+    _WhichOneofReturnType__upper_limit: _TypeAlias = _typing.Literal["upper_limit"]  # noqa: Y015
+    _WhichOneofArgType__upper_limit: _TypeAlias = _typing.Literal["_upper_limit", b"_upper_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__detectable) -> _WhichOneofReturnType__detectable | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lower_limit) -> _WhichOneofReturnType__lower_limit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__p_not_worse) -> _WhichOneofReturnType__p_not_worse | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__p_worse) -> _WhichOneofReturnType__p_worse | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pairs_needed) -> _WhichOneofReturnType__pairs_needed | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__upper_limit) -> _WhichOneofReturnType__upper_limit | None: ...
+
+Global___GatedTask: _TypeAlias = GatedTask  # noqa: Y015
+
+@_typing.final
+class Gate(_message.Message):
+    """A decision about a run against its base."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BENCHMARK_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    MARGIN_POINTS_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    CONDITIONS_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
+    benchmark: _builtins.str
+    """Name of the suite, or id of the data set of the run."""
+    verdict: Global___GateVerdict.ValueType
+    """Decision over all tasks: it fails where one fails, and passes where all pass."""
+    margin_points: _builtins.float
+    """Accepted drop in points: hundredths of a share."""
+    alpha: _builtins.float
+    """Chance of a wrong decision in any task, for each of the two."""
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___ComparedRun]:
+        """The run, then its base."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___GatedTask]:
+        """In the order of the run; the benchmark as a whole has an empty name."""
+
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Why all of it is inconclusive whatever the tasks say, a sentence each."""
+
+    @_builtins.property
+    def conditions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DifferingCondition]:
+        """Every condition in which the runs differ on the gated tasks."""
+
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What else to know, a sentence each."""
+
+    def __init__(
+        self,
+        *,
+        benchmark: _builtins.str = ...,
+        runs: _abc.Iterable[Global___ComparedRun] | None = ...,
+        verdict: Global___GateVerdict.ValueType = ...,
+        tasks: _abc.Iterable[Global___GatedTask] | None = ...,
+        reasons: _abc.Iterable[_builtins.str] | None = ...,
+        margin_points: _builtins.float = ...,
+        alpha: _builtins.float = ...,
+        conditions: _abc.Iterable[Global___DifferingCondition] | None = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alpha", b"alpha", "benchmark", b"benchmark", "conditions", b"conditions", "margin_points", b"margin_points", "reasons", b"reasons", "runs", b"runs", "tasks", b"tasks", "verdict", b"verdict", "warnings", b"warnings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Gate: _TypeAlias = Gate  # noqa: Y015

@@ -25,13 +25,15 @@ _sym_db = _symbol_database.Default()
 from proctor.v1 import comparison_pb2 as proctor_dot_v1_dot_comparison__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#proctor/v1/comparison_service.proto\x12\nproctor.v1\x1a\x1bproctor/v1/comparison.proto\"{\n\x12\x43ompareRunsRequest\x12\x0f\n\x07run_ids\x18\x01 \x03(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x11\n\tbenchmark\x18\x03 \x01(\t\x12\x0f\n\x07metrics\x18\x04 \x03(\t\x12\r\n\x05tasks\x18\x05 \x03(\t\x12\x11\n\tis_forced\x18\x06 \x01(\x08\"A\n\x13\x43ompareRunsResponse\x12*\n\ncomparison\x18\x01 \x01(\x0b\x32\x16.proctor.v1.Comparison\"\x84\x01\n\x10ListFlipsRequest\x12\x14\n\x0c\x66irst_run_id\x18\x01 \x01(\t\x12\x15\n\rsecond_run_id\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"\\\n\x11ListFlipsResponse\x12\x1f\n\x05\x66lips\x18\x01 \x03(\x0b\x32\x10.proctor.v1.Flip\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\x32\xad\x01\n\x11\x43omparisonService\x12N\n\x0b\x43ompareRuns\x12\x1e.proctor.v1.CompareRunsRequest\x1a\x1f.proctor.v1.CompareRunsResponse\x12H\n\tListFlips\x12\x1c.proctor.v1.ListFlipsRequest\x1a\x1d.proctor.v1.ListFlipsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#proctor/v1/comparison_service.proto\x12\nproctor.v1\x1a\x1bproctor/v1/comparison.proto\"{\n\x12\x43ompareRunsRequest\x12\x0f\n\x07run_ids\x18\x01 \x03(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x11\n\tbenchmark\x18\x03 \x01(\t\x12\x0f\n\x07metrics\x18\x04 \x03(\t\x12\r\n\x05tasks\x18\x05 \x03(\t\x12\x11\n\tis_forced\x18\x06 \x01(\x08\"A\n\x13\x43ompareRunsResponse\x12*\n\ncomparison\x18\x01 \x01(\x0b\x32\x16.proctor.v1.Comparison\"\x84\x01\n\x10ListFlipsRequest\x12\x14\n\x0c\x66irst_run_id\x18\x01 \x01(\t\x12\x15\n\rsecond_run_id\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x12\n\npage_token\x18\x06 \x01(\t\"\\\n\x11ListFlipsResponse\x12\x1f\n\x05\x66lips\x18\x01 \x03(\x0b\x32\x10.proctor.v1.Flip\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\"\x8c\x03\n\x0eGateRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x13\n\x0b\x62\x61se_run_id\x18\x02 \x01(\t\x12\x1a\n\rmargin_points\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05\x61lpha\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x38\n\x07metrics\x18\x05 \x03(\x0b\x32\'.proctor.v1.GateRunRequest.MetricsEntry\x12\r\n\x05tasks\x18\x06 \x03(\t\x12\x10\n\x08is_whole\x18\x07 \x01(\x08\x12\x12\n\nmay_differ\x18\x08 \x03(\t\x12\x1d\n\x10max_failed_share\x18\t \x01(\x01H\x02\x88\x01\x01\x12\x1f\n\x12max_unparsed_share\x18\n \x01(\x01H\x03\x88\x01\x01\x1a.\n\x0cMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x10\n\x0e_margin_pointsB\x08\n\x06_alphaB\x13\n\x11_max_failed_shareB\x15\n\x13_max_unparsed_share\"1\n\x0fGateRunResponse\x12\x1e\n\x04gate\x18\x01 \x01(\x0b\x32\x10.proctor.v1.Gate2\xf1\x01\n\x11\x43omparisonService\x12N\n\x0b\x43ompareRuns\x12\x1e.proctor.v1.CompareRunsRequest\x1a\x1f.proctor.v1.CompareRunsResponse\x12H\n\tListFlips\x12\x1c.proctor.v1.ListFlipsRequest\x1a\x1d.proctor.v1.ListFlipsResponse\x12\x42\n\x07GateRun\x12\x1a.proctor.v1.GateRunRequest\x1a\x1b.proctor.v1.GateRunResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.comparison_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_GATERUNREQUEST_METRICSENTRY']._loaded_options = None
+  _globals['_GATERUNREQUEST_METRICSENTRY']._serialized_options = b'8\001'
   _globals['_COMPARERUNSREQUEST']._serialized_start=80
   _globals['_COMPARERUNSREQUEST']._serialized_end=203
   _globals['_COMPARERUNSRESPONSE']._serialized_start=205
@@ -40,6 +42,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTFLIPSREQUEST']._serialized_end=405
   _globals['_LISTFLIPSRESPONSE']._serialized_start=407
   _globals['_LISTFLIPSRESPONSE']._serialized_end=499
-  _globals['_COMPARISONSERVICE']._serialized_start=502
-  _globals['_COMPARISONSERVICE']._serialized_end=675
+  _globals['_GATERUNREQUEST']._serialized_start=502
+  _globals['_GATERUNREQUEST']._serialized_end=898
+  _globals['_GATERUNREQUEST_METRICSENTRY']._serialized_start=780
+  _globals['_GATERUNREQUEST_METRICSENTRY']._serialized_end=826
+  _globals['_GATERUNRESPONSE']._serialized_start=900
+  _globals['_GATERUNRESPONSE']._serialized_end=949
+  _globals['_COMPARISONSERVICE']._serialized_start=952
+  _globals['_COMPARISONSERVICE']._serialized_end=1193
 # @@protoc_insertion_point(module_scope)

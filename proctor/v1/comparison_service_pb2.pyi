@@ -168,3 +168,126 @@ class ListFlipsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListFlipsResponse: _TypeAlias = ListFlipsResponse  # noqa: Y015
+
+@_typing.final
+class GateRunRequest(_message.Message):
+    """Request of GateRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class MetricsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    BASE_RUN_ID_FIELD_NUMBER: _builtins.int
+    MARGIN_POINTS_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    METRICS_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    IS_WHOLE_FIELD_NUMBER: _builtins.int
+    MAY_DIFFER_FIELD_NUMBER: _builtins.int
+    MAX_FAILED_SHARE_FIELD_NUMBER: _builtins.int
+    MAX_UNPARSED_SHARE_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    base_run_id: _builtins.str
+    """UUID of the run it is compared to."""
+    margin_points: _builtins.float
+    """Accepted drop in points, hundredths of a share: 0 to 100; unset means 1."""
+    alpha: _builtins.float
+    """Chance of a wrong decision in any task: above 0 and below 0.5; unset means 0.05."""
+    is_whole: _builtins.bool
+    """Gate the figure of the benchmark as a whole instead of each task."""
+    max_failed_share: _builtins.float
+    """Share of the samples of a task that may have failed or have no figure in both runs; unset means 0.01."""
+    max_unparsed_share: _builtins.float
+    """Share of the samples of a task whose answers may be unparsed; unset means 0.05."""
+    @_builtins.property
+    def metrics(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Metric by task; other tasks have their main one."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only these tasks; empty means all tasks that both runs share."""
+
+    @_builtins.property
+    def may_differ(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of evaluation conditions in which the runs may differ; docs/reference/conditions.md lists them."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        base_run_id: _builtins.str = ...,
+        margin_points: _builtins.float | None = ...,
+        alpha: _builtins.float | None = ...,
+        metrics: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+        is_whole: _builtins.bool = ...,
+        may_differ: _abc.Iterable[_builtins.str] | None = ...,
+        max_failed_share: _builtins.float | None = ...,
+        max_unparsed_share: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_margin_points", b"_margin_points", "_max_failed_share", b"_max_failed_share", "_max_unparsed_share", b"_max_unparsed_share", "alpha", b"alpha", "margin_points", b"margin_points", "max_failed_share", b"max_failed_share", "max_unparsed_share", b"max_unparsed_share"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_margin_points", b"_margin_points", "_max_failed_share", b"_max_failed_share", "_max_unparsed_share", b"_max_unparsed_share", "alpha", b"alpha", "base_run_id", b"base_run_id", "is_whole", b"is_whole", "margin_points", b"margin_points", "max_failed_share", b"max_failed_share", "max_unparsed_share", b"max_unparsed_share", "may_differ", b"may_differ", "metrics", b"metrics", "run_id", b"run_id", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
+    _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    _WhichOneofReturnType__margin_points: _TypeAlias = _typing.Literal["margin_points"]  # noqa: Y015
+    _WhichOneofArgType__margin_points: _TypeAlias = _typing.Literal["_margin_points", b"_margin_points"]  # noqa: Y015
+    _WhichOneofReturnType__max_failed_share: _TypeAlias = _typing.Literal["max_failed_share"]  # noqa: Y015
+    _WhichOneofArgType__max_failed_share: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share"]  # noqa: Y015
+    _WhichOneofReturnType__max_unparsed_share: _TypeAlias = _typing.Literal["max_unparsed_share"]  # noqa: Y015
+    _WhichOneofArgType__max_unparsed_share: _TypeAlias = _typing.Literal["_max_unparsed_share", b"_max_unparsed_share"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__margin_points) -> _WhichOneofReturnType__margin_points | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_failed_share) -> _WhichOneofReturnType__max_failed_share | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_unparsed_share) -> _WhichOneofReturnType__max_unparsed_share | None: ...
+
+Global___GateRunRequest: _TypeAlias = GateRunRequest  # noqa: Y015
+
+@_typing.final
+class GateRunResponse(_message.Message):
+    """Response of GateRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def gate(self) -> _comparison_pb2.Gate:
+        """The decision and how it was made."""
+
+    def __init__(
+        self,
+        *,
+        gate: _comparison_pb2.Gate | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["gate", b"gate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gate", b"gate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GateRunResponse: _TypeAlias = GateRunResponse  # noqa: Y015

@@ -45,6 +45,11 @@ class ComparisonServiceStub:
                 request_serializer=proctor_dot_v1_dot_comparison__service__pb2.ListFlipsRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_comparison__service__pb2.ListFlipsResponse.FromString,
                 _registered_method=True)
+        self.GateRun = channel.unary_unary(
+                '/proctor.v1.ComparisonService/GateRun',
+                request_serializer=proctor_dot_v1_dot_comparison__service__pb2.GateRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_comparison__service__pb2.GateRunResponse.FromString,
+                _registered_method=True)
 
 
 class ComparisonServiceServicer:
@@ -65,6 +70,13 @@ class ComparisonServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GateRun(self, request, context):
+        """Decides whether a frozen run is worse than its base, another one of the same suite or over data sets, by more than a margin.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ComparisonServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +89,11 @@ def add_ComparisonServiceServicer_to_server(servicer, server):
                     servicer.ListFlips,
                     request_deserializer=proctor_dot_v1_dot_comparison__service__pb2.ListFlipsRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_comparison__service__pb2.ListFlipsResponse.SerializeToString,
+            ),
+            'GateRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.GateRun,
+                    request_deserializer=proctor_dot_v1_dot_comparison__service__pb2.GateRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_comparison__service__pb2.GateRunResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +151,33 @@ class ComparisonService:
             '/proctor.v1.ComparisonService/ListFlips',
             proctor_dot_v1_dot_comparison__service__pb2.ListFlipsRequest.SerializeToString,
             proctor_dot_v1_dot_comparison__service__pb2.ListFlipsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GateRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.ComparisonService/GateRun',
+            proctor_dot_v1_dot_comparison__service__pb2.GateRunRequest.SerializeToString,
+            proctor_dot_v1_dot_comparison__service__pb2.GateRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

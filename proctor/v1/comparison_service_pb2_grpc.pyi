@@ -37,6 +37,8 @@ class ComparisonServiceStub:
     """Compares two or more frozen runs of one suite, or over data sets, or the completed runs of models, pair by pair."""
     ListFlips: _grpc.UnaryUnaryMultiCallable[_comparison_service_pb2.ListFlipsRequest, _comparison_service_pb2.ListFlipsResponse]
     """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
+    GateRun: _grpc.UnaryUnaryMultiCallable[_comparison_service_pb2.GateRunRequest, _comparison_service_pb2.GateRunResponse]
+    """Decides whether a frozen run is worse than its base, another one of the same suite or over data sets, by more than a margin."""
 
 @_typing.type_check_only
 class ComparisonServiceAsyncStub(ComparisonServiceStub):
@@ -47,6 +49,8 @@ class ComparisonServiceAsyncStub(ComparisonServiceStub):
     """Compares two or more frozen runs of one suite, or over data sets, or the completed runs of models, pair by pair."""
     ListFlips: _aio.UnaryUnaryMultiCallable[_comparison_service_pb2.ListFlipsRequest, _comparison_service_pb2.ListFlipsResponse]  # type: ignore[assignment]
     """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
+    GateRun: _aio.UnaryUnaryMultiCallable[_comparison_service_pb2.GateRunRequest, _comparison_service_pb2.GateRunResponse]  # type: ignore[assignment]
+    """Decides whether a frozen run is worse than its base, another one of the same suite or over data sets, by more than a margin."""
 
 class ComparisonServiceServicer(metaclass=_abc_1.ABCMeta):
     """Compares runs sample by sample."""
@@ -66,5 +70,13 @@ class ComparisonServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_comparison_service_pb2.ListFlipsResponse, _abc.Awaitable[_comparison_service_pb2.ListFlipsResponse]]:
         """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
+
+    @_abc_1.abstractmethod
+    def GateRun(
+        self,
+        request: _comparison_service_pb2.GateRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_service_pb2.GateRunResponse, _abc.Awaitable[_comparison_service_pb2.GateRunResponse]]:
+        """Decides whether a frozen run is worse than its base, another one of the same suite or over data sets, by more than a margin."""
 
 def add_ComparisonServiceServicer_to_server(servicer: ComparisonServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -6,6 +6,13 @@ from proctor.values.contract_enum import ContractEnum
 # correction over all of them stricter.
 MIN_COMPARED, MAX_COMPARED = 2, 6
 
+# A point is a hundredth of a share, as pages show figures.
+DEFAULT_MARGIN_POINTS = 1.0
+MAX_MARGIN_POINTS = 100.0
+# As large a share as the usual margin: more failures could hide a larger drop.
+GATE_MAX_FAILED_SHARE = 0.01
+GATE_MAX_UNPARSED_SHARE = 0.05
+
 
 class Verdict(ContractEnum):
     """The conclusion from the difference of two runs; UNDEFINED where no figure can be computed."""
@@ -14,6 +21,14 @@ class Verdict(ContractEnum):
     SECOND_BETTER = "second_better", 2
     NOT_SHOWN = "not_shown", 3
     UNDEFINED = "undefined", 4
+
+
+class GateVerdict(ContractEnum):
+    """Whether a run is worse than its base by more than a margin; INCONCLUSIVE where neither is shown."""
+
+    PASS = "pass", 1
+    FAIL = "fail", 2
+    INCONCLUSIVE = "inconclusive", 3
 
 
 class TrendDirection(ContractEnum):

@@ -78,6 +78,7 @@ METHODS: Mapping[str, Permission] = {
     "ListOutcomes": _READ,
     "CompareRuns": _READ,
     "ListFlips": _READ,
+    "GateRun": _READ,
     "GetLeaderboard": _READ,
     "ListHistory": _READ,
     "ExportRun": _READ,

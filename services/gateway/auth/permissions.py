@@ -118,6 +118,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("POST", f"{BENCHMARKING}/reclose/{{job_id}}"): "RecloseRun",
     ("POST", f"{BENCHMARKING}/rescore/{{job_id}}"): "RescoreTask",
     ("POST", f"{BENCHMARKING}/compare"): "CompareRuns",
+    ("POST", f"{BENCHMARKING}/gate"): "GateRun",
     ("GET", f"{BENCHMARKING}/leaderboard"): "GetLeaderboard",
     ("GET", f"{BENCHMARKING}/history"): "ListHistory",
     ("GET", QUEUE): "GetQueue",

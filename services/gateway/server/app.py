@@ -26,6 +26,7 @@ from services.gateway.api import (
     rollouts,
     users,
 )
+from services.gateway.api.comparisons import gates
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
@@ -61,6 +62,7 @@ _ROUTERS = (
     rollout_tasks.router,
     artifacts.router,
     comparisons.router,
+    gates.router,
     leaderboard.router,
     exports.router,
     rescoring.router,

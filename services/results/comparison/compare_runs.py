@@ -24,6 +24,7 @@ from services.results.comparison.compared_metrics import (
     all_metrics,
     chosen_metrics,
     main_metrics,
+    named_metrics,
     shared_tasks,
 )
 from services.results.comparison.comparison import (
@@ -56,7 +57,10 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CompareQuery:
-    """Runs, or models by their latest completed run of a benchmark. No metrics: the main one of each task."""
+    """Runs, or models by their latest completed run of a benchmark. No metrics: the main one of each task.
+
+    `metric_by_task`: pairs of a task and its metric; then the benchmark as a whole is not compared.
+    """
 
     run_ids: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -64,6 +68,7 @@ class CompareQuery:
     metrics: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     is_forced: bool = False
+    metric_by_task: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +119,14 @@ class CompareRuns:
         plans = [record.plan for record in records]
         tasks = shared_tasks(plans, query.tasks)
         check_comparable(records, tasks, is_forced=query.is_forced)
-        compared = (
-            chosen_metrics(plans, query.tasks, query.metrics)
-            if query.metrics
-            else main_metrics(plans, query.tasks)
-        )
+        compared = _compared_metrics(plans, query)
         if not query.is_forced:
             check_options(plans, compared)
         runs = await asyncio.gather(*(self._compared_run(record, compared) for record in records))
         key = ComparisonKey(
             runs=tuple((record.plan.run_id, record.epoch) for record in records),
             metrics=query.metrics,
+            metric_by_task=query.metric_by_task,
             tasks=query.tasks,
             is_forced=query.is_forced,
         )
@@ -190,6 +192,14 @@ class CompareRuns:
             score,
             summary.unparsed_rate if summary else None,
         )
+
+
+def _compared_metrics(plans: Sequence[RunPlan], query: CompareQuery) -> ComparedMetrics:
+    if query.metric_by_task:
+        return named_metrics(plans, query.tasks, dict(query.metric_by_task))
+    if query.metrics:
+        return chosen_metrics(plans, query.tasks, query.metrics)
+    return main_metrics(plans, query.tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,30 @@ def main_metrics(plans: Sequence[RunPlan], tasks: Sequence[str] = ()) -> Compare
     return _compared(plans[0], by_task, [headline])
 
 
+def named_metrics(
+    plans: Sequence[RunPlan], tasks: Sequence[str], by_task: Mapping[str, str]
+) -> ComparedMetrics:
+    """The metric that is named for a task, and the main one of every other; none of the benchmark.
+
+    Raises InvalidParameter for a task that not all runs have, UnknownMetric.
+    """
+    shared = _shared_metrics(plans, tasks)
+    for task in by_task:
+        if task not in shared:
+            raise invalid_field("metrics", f"{task!r} is not a task of every run: {', '.join(shared)}")
+    chosen = {task: _named_first(metrics, by_task.get(task, "")) for task, metrics in shared.items()}
+    return ComparedMetrics(chosen, ())
+
+
+def _named_first(metrics: Sequence[ScoredMetric], word: str) -> list[ScoredMetric]:
+    """One metric at most. Raises UnknownMetric."""
+    name = full_name(word, [name for scored in metrics for name in scored.names])
+    found = [scored for scored in metrics if name in ("", *scored.names)]
+    if name and not found:
+        raise UnknownMetric(metric=name, supported=", ".join(scored.key for scored in metrics))
+    return found[:1]
+
+
 def chosen_metrics(plans: Sequence[RunPlan], tasks: Sequence[str], words: Sequence[str]) -> ComparedMetrics:
     """The metrics that are named, of the tasks that have them. Raises UnknownMetric."""
     shared = _shared_metrics(plans, tasks)

@@ -150,6 +150,7 @@ class ComparisonKey:
     metrics: tuple[str, ...]
     tasks: tuple[str, ...]
     is_forced: bool
+    metric_by_task: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)

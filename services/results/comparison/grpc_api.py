@@ -9,18 +9,23 @@ import grpc
 from proctor.v1 import comparison_pb2, comparison_service_pb2
 from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.wire.convert import Codec
+from proctor.wire.enums import number_of
 from services.common.checked_fields import checked_id, checked_text, checked_texts
 from services.common.grpc.server import RpcContext
 from services.results.comparison.answer_pairs import PairTally
 from services.results.comparison.compare_runs import CompareQuery, CompareRuns
 from services.results.comparison.comparison import Comparison, Difference
+from services.results.comparison.gate import Decision, Gate, GatedTask, GateRules
+from services.results.comparison.gate_run import GateQuery, GateRun
 from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
 from services.results.samples.sample import target_as_text
 from services.results.statistics.paired.difference_estimate import DifferenceEstimate
 
 SERVICE_NAME = comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"].full_name
 
-_OF_ESTIMATE = {each.name for each in fields(DifferenceEstimate)} - {"stderr", "units"}
+# Of these only the service itself makes use.
+_UNSENT = {"stderr", "degrees_of_freedom", "units"}
+_OF_ESTIMATE = {each.name for each in fields(DifferenceEstimate)} - _UNSENT
 _OF_TALLY = {each.name for each in fields(PairTally)}
 _COMPUTED = {"difference_if_parsed", "depends_on_unparsed"}
 _OF_PAIR = {each.name for each in fields(Difference)} - {"estimate", "tally", "if_parsed"} | _COMPUTED
@@ -30,17 +35,27 @@ DIFFERENCE = Codec(
     comparison_pb2.Difference,
     unpaired={"estimate", "tally", "if_parsed", *_COMPUTED, *_OF_ESTIMATE, *_OF_TALLY},
 )
-ESTIMATE = Codec(
-    DifferenceEstimate, comparison_pb2.Difference, unpaired={"stderr", "units", *_OF_TALLY, *_OF_PAIR}
-)
+ESTIMATE = Codec(DifferenceEstimate, comparison_pb2.Difference, unpaired={*_UNSENT, *_OF_TALLY, *_OF_PAIR})
 TALLY = Codec(PairTally, comparison_pb2.Difference, unpaired=_OF_ESTIMATE | _OF_PAIR)
 COMPARISON = Codec(Comparison, comparison_pb2.Comparison, nested=[DIFFERENCE])
+DECISION = Codec(
+    Decision,
+    comparison_pb2.GatedTask,
+    unpaired={each.name for each in fields(GatedTask)} - {"decision"} | {"pairs_needed"},
+)
+# Rules are sent as far as a reader needs them.
+GATE = Codec(
+    Gate,
+    comparison_pb2.Gate,
+    unpaired={"tasks", "rules", "verdict", "margin_points", "alpha"},
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcComparisonApi(comparison_grpc.ComparisonServiceServicer):
     compare_runs: CompareRuns
     list_flips: ListFlips
+    gate_run: GateRun
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -81,16 +96,53 @@ class GrpcComparisonApi(comparison_grpc.ComparisonServiceServicer):
             total=page.total,
         )
 
+    async def GateRun(
+        self, request: comparison_service_pb2.GateRunRequest, context: RpcContext
+    ) -> comparison_service_pb2.GateRunResponse:
+        given = {each.name for each, _ in request.ListFields()}
+        query = GateQuery(
+            checked_id("run_id", request.run_id),
+            checked_id("base_run_id", request.base_run_id),
+            GateRules(
+                **{each.name: getattr(request, each.name) for each in fields(GateRules) if each.name in given}
+            ),
+            checked_texts("tasks", request.tasks),
+            tuple(
+                (checked_text("metrics", task), checked_text("metrics", metric))
+                for task, metric in sorted(request.metrics.items())
+            ),
+            request.is_whole,
+            checked_texts("may_differ", request.may_differ),
+        )
+        gate = await self.gate_run.gate(query)
+        return comparison_service_pb2.GateRunResponse(gate=gate_to_proto(gate))
+
 
 def comparison_to_proto(comparison: Comparison) -> comparison_pb2.Comparison:
     message = COMPARISON.to_proto(comparison)
     for one, sent in zip(comparison.differences, message.differences, strict=True):
-        ESTIMATE.fill(sent, one.estimate)
-        TALLY.fill(sent, one.tally)
-        sent.depends_on_unparsed = one.depends_on_unparsed
-        if one.if_parsed and one.if_parsed.difference is not None:
-            sent.difference_if_parsed = one.if_parsed.difference
+        _fill_figures(sent, one)
     return message
+
+
+def gate_to_proto(gate: Gate) -> comparison_pb2.Gate:
+    message = GATE.to_proto(gate)
+    message.verdict = number_of(gate.verdict)
+    message.margin_points, message.alpha = gate.rules.margin_points, gate.rules.alpha
+    for task in gate.tasks:
+        sent = message.tasks.add(margin=task.margin, pairs_needed=task.pairs_needed, reason=task.reason)
+        DECISION.fill(sent, task.decision)
+        DIFFERENCE.fill(sent.difference, task.difference)
+        _fill_figures(sent.difference, task.difference)
+    return message
+
+
+def _fill_figures(sent: comparison_pb2.Difference, one: Difference) -> None:
+    ESTIMATE.fill(sent, one.estimate)
+    TALLY.fill(sent, one.tally)
+    sent.depends_on_unparsed = one.depends_on_unparsed
+    if one.if_parsed and one.if_parsed.difference is not None:
+        sent.difference_if_parsed = one.if_parsed.difference
 
 
 def flip_to_proto(flip: Flip) -> comparison_pb2.Flip:
@@ -104,4 +156,5 @@ def flip_to_proto(flip: Flip) -> comparison_pb2.Flip:
         second_prediction=flip.predictions[1],
         first_score=flip.scores[0],
         second_score=flip.scores[1],
+        sample=flip.task.first_sample + flip.sample.position,
     )

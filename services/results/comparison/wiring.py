@@ -3,6 +3,7 @@
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import ComparePair, CompareRuns, StoreComparison
 from services.results.comparison.comparison import DifferenceCache
+from services.results.comparison.gate_run import GateRun
 from services.results.comparison.grpc_api import GrpcComparisonApi
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.ports import Calls, RunsOfModels
@@ -23,14 +24,16 @@ def make_store_comparison(session: PostgresSession, stores: Stores, calls: Calls
 def make_comparison_api(
     stores: Stores, compare_pair: ComparePair, runs_of_models: RunsOfModels
 ) -> GrpcComparisonApi:
+    compare_runs = CompareRuns(
+        records=stores.records,
+        summaries=stores.summaries,
+        runs_of_models=runs_of_models,
+        compare_pair=compare_pair,
+        cache=DifferenceCache(),
+    )
     return GrpcComparisonApi(
-        compare_runs=CompareRuns(
-            records=stores.records,
-            summaries=stores.summaries,
-            runs_of_models=runs_of_models,
-            compare_pair=compare_pair,
-            cache=DifferenceCache(),
-        ),
+        compare_runs=compare_runs,
+        gate_run=GateRun(records=stores.records, compare_runs=compare_runs),
         list_flips=ListFlips(
             records=stores.records, sample_sets=stores.sample_sets, pairs=compare_pair.pairs
         ),

@@ -106,6 +106,7 @@ METRICS = "metric"
 SHOTS = "shots"
 LIMIT = "limit"
 SCORING_METHOD = "scoring method"
+MISSING_TASKS = "missing tasks"
 
 CONDITIONS: Sequence[Condition] = (
     Condition(
@@ -156,7 +157,7 @@ CONDITIONS: Sequence[Condition] = (
         follows=(SUITE_VERSION, DEFINITION, SHOTS, LIMIT),
     ),
     Condition(
-        "missing tasks",
+        MISSING_TASKS,
         "Tasks of the suite that were not ordered",
         lambda one: ", ".join(one.run.plan.facts.missing_tasks) or NONE,
         usual=(NONE,),

@@ -10,7 +10,7 @@ import pytest
 from proctor.v1 import summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.gateway.backend_services import refused
-from tests.fakes.gateway.compared_runs import two_models
+from tests.fakes.gateway.compared_runs import failed_gate, two_models
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
 
@@ -69,6 +69,24 @@ async def test_models_are_named_as_they_were_ordered_or_in_full(harness: Gateway
     assert list(harness.results.comparisons.compared[-1].models) == ["vllm/a", "vllm/b"]
     status, body, _ = await call(harness, "POST", f"{API}/compare", json={**MODELS, "model_ids": ["a", "b"]})
     assert (status, body["reason"]) == (400, "UNKNOWN_MODEL")
+
+
+async def test_a_gate_says_what_it_decided_task_by_task(harness: GatewayHarness) -> None:
+    harness.results.comparisons.gate.CopyFrom(failed_gate())
+    body = {"job_id": RUNS[0], "base_job_id": RUNS[1], "metrics": {"rte": "acc"}, "may_differ": ["agent"]}
+    status, answer, _ = await call(harness, "POST", f"{API}/gate", json=body)
+    assert status == 200
+    gate = answer["gate"]
+    assert (gate["verdict"], gate["run"]["model"], gate["base"]["model"]) == ("fail", "a", "b")
+    tasks = {task["task"]: task for task in gate["tasks"]}
+    assert (tasks["rte"]["verdict"], tasks["rte"]["upper_limit"]) == ("fail", -0.03)
+    assert tasks["rte"]["difference"]["only_second_right"] == 18
+    assert (tasks["cola"]["verdict"], tasks["cola"]["lower_limit"]) == ("inconclusive", None)
+    [asked] = harness.results.comparisons.gated
+    assert (asked.run_id, asked.base_run_id, dict(asked.metrics)) == (*RUNS, {"rte": "acc"})
+    assert (asked.margin_points, asked.alpha, list(asked.may_differ)) == (1.0, 0.05, ["agent"])
+    status, _, _ = await call(harness, "POST", f"{API}/gate", json={**body, "margin_points": 101})
+    assert status == 422
 
 
 async def test_two_models_of_one_name_are_shown_with_their_providers(harness: GatewayHarness) -> None:

@@ -28,6 +28,32 @@ def two_models() -> comparison_pb2.Comparison:
     return comparison
 
 
+def failed_gate() -> comparison_pb2.Gate:
+    """a is worse than b on rte, passes on sst2 and has no figure on cola."""
+    compared = two_models()
+    gate = comparison_pb2.Gate(
+        benchmark="glue",
+        runs=compared.runs,
+        verdict=comparison_pb2.GATE_VERDICT_FAIL,
+        margin_points=1,
+        alpha=0.05,
+    )
+    sst2, rte, _, cola = compared.differences
+    gate.tasks.add(
+        difference=sst2, margin=0.01, verdict="GATE_VERDICT_PASS", lower_limit=-0.009, upper_limit=0.01
+    )
+    gate.tasks.add(
+        difference=rte,
+        margin=0.01,
+        verdict="GATE_VERDICT_FAIL",
+        lower_limit=-0.09,
+        upper_limit=-0.03,
+        detectable=0.02,
+    )
+    gate.tasks.add(difference=cola, margin=0.01, verdict="GATE_VERDICT_INCONCLUSIVE", reason="only one pair")
+    return gate
+
+
 def _add(
     comparison: comparison_pb2.Comparison,
     task: str,

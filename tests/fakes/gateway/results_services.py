@@ -36,6 +36,8 @@ class FakeComparisons(comparison_grpc.ComparisonServiceServicer):
     flips: list[comparison_pb2.Flip] = field(default_factory=list)
     compared: list[comparison_service_pb2.CompareRunsRequest] = field(default_factory=list)
     listed: list[comparison_service_pb2.ListFlipsRequest] = field(default_factory=list)
+    gate: comparison_pb2.Gate = field(default_factory=comparison_pb2.Gate)
+    gated: list[comparison_service_pb2.GateRunRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
 
     async def CompareRuns(
@@ -45,6 +47,12 @@ class FakeComparisons(comparison_grpc.ComparisonServiceServicer):
         if self.refusal and not request.is_forced:
             raise self.refusal
         return comparison_service_pb2.CompareRunsResponse(comparison=self.comparison)
+
+    async def GateRun(
+        self, request: comparison_service_pb2.GateRunRequest, context: Any
+    ) -> comparison_service_pb2.GateRunResponse:
+        self.gated.append(request)
+        return comparison_service_pb2.GateRunResponse(gate=self.gate)
 
     async def ListFlips(
         self, request: comparison_service_pb2.ListFlipsRequest, context: Any

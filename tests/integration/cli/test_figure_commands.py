@@ -3,6 +3,7 @@
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -11,7 +12,7 @@ from proctor.v1 import export_service_pb2 as export_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import refused
-from tests.fakes.gateway.compared_runs import two_models
+from tests.fakes.gateway.compared_runs import failed_gate, two_models
 from tests.fakes.gateway.dataset_runs import stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.stack.command_line import CommandLine, ended
@@ -72,6 +73,64 @@ async def test_flips_are_listed_over_all_pages_or_up_to_a_limit(
     assert [flip["doc_id"] for flip in reported.document["flips"]] == [0, 1, 2]
     asked = harness.results.comparisons.listed[0]
     assert (asked.first_run_id, asked.second_run_id, asked.task) == (FIRST, SECOND, "sst2")
+
+
+async def test_a_gate_is_an_exit_code_a_comment_and_a_report(
+    harness: GatewayHarness, proctor: CommandLine, tmp_path: Path
+) -> None:
+    comparisons = harness.results.comparisons
+    comparisons.gate.CopyFrom(failed_gate())
+    hostile = "| [x](http://evil) <b>@all"
+    comparisons.flips = [
+        comparison_pb2.Flip(task="rte", doc_id=3, sample=9, second_score=1, first_prediction=hostile),
+        # It got better.
+        comparison_pb2.Flip(task="rte", doc_id=4, first_score=1),
+    ]
+    comment, report = tmp_path / "gate.md", tmp_path / "gate.xml"
+    files = ("--markdown", str(comment), "--junit", str(report), "--pages", "https://p.example/")
+    shown = await proctor("gate", FIRST, "--against", SECOND, "--suite-metric", "rte=acc", *files)
+    assert (shown.code, shown.err) == (1, "")
+    assert "FAIL" in shown.out
+    assert "a true drop of 0.0300 would fail in 80 % of repetitions over 400 pairs" in shown.out
+    written = comment.read_text()
+    assert written.startswith("### FAIL: glue\n")
+    assert f"https://p.example/runs/{FIRST}/results?from=9&row=9.0#detail" in written
+    assert "&#124; &#91;x&#93;" in written
+    assert "<b>" not in written
+    assert "rte 4" not in written
+    suite = ET.parse(report).getroot()[0]
+    assert [(len(case), case.get("name")) for case in suite] == [
+        (0, "the runs are comparable"),
+        (0, "sst2 (acc)"),
+        (1, "rte (acc)"),
+        (1, "cola (mcc)"),
+    ]
+    assert [case[0].tag for case in suite if len(case)] == ["failure", "error"]
+    [asked] = comparisons.gated
+    assert (asked.run_id, asked.base_run_id, dict(asked.metrics)) == (FIRST, SECOND, {"rte": "acc"})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [("GATE_VERDICT_PASS", 0), ("GATE_VERDICT_FAIL", 1), ("GATE_VERDICT_INCONCLUSIVE", 9)],
+)
+async def test_each_decision_of_a_gate_has_its_exit_code(
+    harness: GatewayHarness, proctor: CommandLine, verdict: str, code: int
+) -> None:
+    harness.results.comparisons.gate.CopyFrom(failed_gate())
+    harness.results.comparisons.gate.verdict = comparison_pb2.GateVerdict.Value(verdict)
+    reported = await proctor("gate", FIRST, "--against", SECOND, "--json")
+    assert (reported.code, reported.document["tasks"][1]["verdict"]) == (code, "fail")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--margin", "0.01"), ("--margin", "1%"), ("--suite-metric", "rte"), ("--suite-metric", "=acc")],
+)
+async def test_a_gate_that_is_asked_wrongly_is_code_2(proctor: CommandLine, options: tuple[str, ...]) -> None:
+    finished = await proctor("gate", FIRST, "--against", SECOND, *options)
+    assert (finished.code, finished.out) == (2, "")
+    assert finished.err.startswith(options[0])
 
 
 async def test_leaderboard_is_a_table_or_a_document(harness: GatewayHarness, proctor: CommandLine) -> None:

@@ -26,7 +26,8 @@ class DifferenceEstimate:
     """First minus second over the pairs; None where undefined. `clusters` is 0 where samples share nothing.
 
     `smallest_detectable`: the true difference that as many pairs with the same spread show at the level of
-    5 % (two-sided) in 80 % of repetitions. `units`: what the difference is the mean of, where it is a mean.
+    5 % (two-sided) in 80 % of repetitions. `degrees_of_freedom`: of the standard error; infinite for a normal
+    one. `units`: what the difference is the mean of, where it is a mean.
     """
 
     pairs: int = 0
@@ -43,6 +44,7 @@ class DifferenceEstimate:
     only_first_right: int = 0
     only_second_right: int = 0
     remark: str = ""
+    degrees_of_freedom: float | None = None
     units: UnitSums | None = field(default=None, compare=False, repr=False)
 
 
@@ -67,6 +69,7 @@ def with_interval(
         ci_low=estimate.difference - half,
         ci_high=estimate.difference + half,
         smallest_detectable=smallest_detectable(stderr, degrees_of_freedom),
+        degrees_of_freedom=degrees_of_freedom,
     )
 
 

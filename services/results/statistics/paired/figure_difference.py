@@ -119,7 +119,14 @@ def with_bootstrap(
         return replace(estimate, remark=NO_SPREAD)
     low, high = (float(end) for end in np.percentile(differences, (100 * LEVEL / 2, 100 - 100 * LEVEL / 2)))
     detectable = smallest_detectable(stderr, np.inf)
-    return replace(estimate, stderr=stderr, ci_low=low, ci_high=high, smallest_detectable=detectable)
+    return replace(
+        estimate,
+        stderr=stderr,
+        ci_low=low,
+        ci_high=high,
+        smallest_detectable=detectable,
+        degrees_of_freedom=np.inf,
+    )
 
 
 def with_normal_p_value(estimate: DifferenceEstimate) -> DifferenceEstimate:

@@ -39,10 +39,10 @@ async def comparisons_of(
         yield comparison_grpc.ComparisonServiceStub(channel)
 
 
-async def recorded(harness: ResultsHarness, benchmark: str, right: int) -> RunPlan:
+async def recorded(harness: ResultsHarness, benchmark: str, right: int, limit: int | None = None) -> RunPlan:
     """An open run that has so many answers right; every sample asks for the parity of its position."""
     sample_set_id = await harness.store([choice_sample(position) for position in range(SAMPLES)])
-    facts = RunFacts(benchmark, model=f"p/{right}")
+    facts = RunFacts(benchmark, model=f"p/{right}", limit=limit)
     plan = replace(plan_of([SAMPLES], [sample_set_id]), facts=facts, groups=(TaskGroup(benchmark, ("t0",)),))
     plan = await harness.open(plan)
     choices = [at % 2 if at < right else 1 - at % 2 for at in range(SAMPLES)]
@@ -113,6 +113,57 @@ async def test_flips_are_paged_with_prompts_targets_and_predictions(harness: Res
     assert (flip.doc_id, flip.prompt, flip.target) == (20, "20 is", "even")
     assert (flip.first_prediction, flip.second_prediction) == ("even", "odd")
     assert (flip.first_score, flip.second_score, len(flip.digest)) == (1.0, 0.0, 32)
+
+
+async def test_a_run_is_gated_against_its_base(harness: ResultsHarness) -> None:
+    base, worse, like = [await closed(harness, "gates", right) for right in (38, 10, 38)]
+    async with comparisons_of(harness) as comparisons:
+        failing = comparison_service_pb2.GateRunRequest(run_id=worse, base_run_id=base, margin_points=5)
+        decided = (await comparisons.GateRun(failing)).gate
+        equal = comparison_service_pb2.GateRunRequest(run_id=like, base_run_id=base, margin_points=20)
+        passed = (await comparisons.GateRun(equal)).gate
+        equal.ClearField("margin_points")
+        few = (await comparisons.GateRun(equal)).gate
+        equal.metrics["t1"] = "acc"
+        with pytest.raises(grpc.aio.AioRpcError, match="'t1' is not a task of every run: t0"):
+            await comparisons.GateRun(equal)
+    assert decided.verdict == comparison_pb2.GATE_VERDICT_FAIL
+    [task] = decided.tasks
+    assert (task.margin, task.difference.difference) == (0.05, pytest.approx(-0.7))
+    assert task.upper_limit < -0.05
+    assert (task.difference.only_first_right, task.difference.only_second_right) == (0, 28)
+    assert [run.model for run in decided.runs] == ["p/10", "p/38"]
+    assert passed.verdict == comparison_pb2.GATE_VERDICT_PASS
+    assert passed.tasks[0].lower_limit > -0.2
+    assert (few.verdict, few.margin_points) == (comparison_pb2.GATE_VERDICT_INCONCLUSIVE, 1)
+    assert few.tasks[0].reason.startswith("40 pairs decide nothing at this margin; about ")
+
+
+async def test_a_gate_of_other_conditions_or_an_incomplete_run_decides_nothing(
+    harness: ResultsHarness,
+) -> None:
+    base = await closed(harness, "conditions", 38)
+    limited = await recorded(harness, "conditions", 38, limit=SAMPLES)
+    cancelled = await recorded(harness, "conditions", 38)
+    for plan, state in ((limited, "RUN_STATE_COMPLETED"), (cancelled, "RUN_STATE_CANCELLED")):
+        await harness.records.CloseRun(
+            run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RunState.Value(state))
+        )
+    request = comparison_service_pb2.GateRunRequest(base_run_id=base, margin_points=20)
+    async with comparisons_of(harness) as comparisons:
+        request.run_id = limited.run_id
+        other = (await comparisons.GateRun(request)).gate
+        request.may_differ.append("limit")
+        allowed = (await comparisons.GateRun(request)).gate
+        request.run_id = cancelled.run_id
+        ended = (await comparisons.GateRun(request)).gate
+        request.may_differ.append("weather")
+        with pytest.raises(grpc.aio.AioRpcError, match="'weather' is no condition"):
+            await comparisons.GateRun(request)
+    assert list(other.reasons) == ["The runs differ in limit: 40 against none."]
+    assert other.verdict == ended.verdict == comparison_pb2.GATE_VERDICT_INCONCLUSIVE
+    assert list(ended.reasons) == [f"Run {cancelled.run_id} ended as cancelled."]
+    assert allowed.verdict == comparison_pb2.GATE_VERDICT_PASS
 
 
 async def test_refusals_say_why(harness: ResultsHarness) -> None:
