@@ -219,9 +219,9 @@ def check_rates(kind: str, repetitions: int, tolerance: float) -> None:
     assert rate(kind, repetitions, [0.0] * TASKS, FAIL, margin=0.0) <= 0.05 + tolerance
     assert rate(kind, repetitions, [0.0] * TASKS, FAIL) <= 0.01
     worse = [0.01 + distance(kind, TASKS), *[0.0] * (TASKS - 1)]
-    assert rate(kind, repetitions, worse, FAIL) == pytest.approx(0.8, abs=0.03 + tolerance)
+    assert rate(kind, repetitions, worse, FAIL) == pytest.approx(0.8, abs=0.02 + tolerance)
     assert rate(kind, repetitions, [0.0], PASS, margin=distance(kind, 1)) == pytest.approx(
-        0.8, abs=0.03 + tolerance
+        0.8, abs=0.02 + tolerance
     )
 
 
@@ -232,8 +232,8 @@ def test_mistakes_and_power_are_those_that_are_stated(kind: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", DRAW)
-def test_mistakes_and_power_over_ten_thousand_gates(kind: str) -> None:
-    check_rates(kind, 10_000, tolerance=0.005)
+def test_mistakes_and_power_over_thousands_of_gates(kind: str) -> None:
+    check_rates(kind, 2_000, tolerance=0.01)
 
 
 def test_the_spread_of_the_drawn_tasks_is_as_stated() -> None:
