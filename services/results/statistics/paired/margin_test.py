@@ -1,8 +1,12 @@
-"""One-sided tests of a paired difference against a margin, and the limits that they give."""
+"""One-sided tests of a paired difference against a margin, and the limits that they give.
+
+Each test has the p-value of a true difference of at most a bound (`p_above`), the bound that has a p-value
+(`lower_limit`), how far from a bound a true difference is found above it with a power of 80 %
+(`decided_distance`; None: unknown), and itself for the negative difference (`reversed`).
+"""
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, Self
 
 from scipy.optimize import brentq
 from scipy.special import ndtr, stdtr
@@ -17,25 +21,6 @@ from services.results.statistics.paired.mean_difference import adjusted_wald
 
 # A difference of shares lies between; at the ends themselves it has no error.
 _NEAR_ONE = 1 - 1e-9
-
-
-class MarginTest(Protocol):
-    """Whether the true difference is above a bound. `reversed` asks the same of the negative difference."""
-
-    def p_above(self, bound: float) -> float:
-        """One-sided p-value of a true difference of at most `bound`."""
-        ...
-
-    def lower_limit(self, level: float) -> float:
-        """The bound that has this p-value."""
-        ...
-
-    def decided_distance(self, level: float) -> float | None:
-        """How far from a bound a true difference is found above it with a power of 80 %; None: unknown."""
-        ...
-
-    @property
-    def reversed(self) -> Self: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +108,15 @@ class NoDifferenceTest:
     def lower_limit(self, level: float) -> float:
         return -self.width * (1 - float(level ** (1 / self.units)))
 
-    def decided_distance(self, level: float) -> None:  # noqa: ARG002  # of the protocol
+    def decided_distance(self, level: float) -> None:  # noqa: ARG002  # as that of the others
         return None
 
     @property
     def reversed(self) -> "NoDifferenceTest":
         return self
+
+
+MarginTest = ScoreTest | StudentTest | NoDifferenceTest
 
 
 def margin_test_of(estimate: DifferenceEstimate, width: float | None) -> MarginTest | None:
