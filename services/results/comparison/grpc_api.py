@@ -16,7 +16,7 @@ from services.results.comparison.answer_pairs import PairTally
 from services.results.comparison.compare_runs import CompareQuery, CompareRuns
 from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.gate import Decision, Gate, GatedTask, GateRules
-from services.results.comparison.gate_run import GateQuery, GateRun
+from services.results.comparison.decide_gate import DecideGate, GateQuery
 from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
 from services.results.samples.sample import target_as_text
 from services.results.statistics.paired.difference_estimate import DifferenceEstimate
@@ -55,7 +55,7 @@ GATE = Codec(
 class GrpcComparisonApi(comparison_grpc.ComparisonServiceServicer):
     compare_runs: CompareRuns
     list_flips: ListFlips
-    gate_run: GateRun
+    decide_gate: DecideGate
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -114,7 +114,7 @@ class GrpcComparisonApi(comparison_grpc.ComparisonServiceServicer):
             request.is_whole,
             checked_texts("may_differ", request.may_differ),
         )
-        gate = await self.gate_run.gate(query)
+        gate = await self.decide_gate.decide(query)
         return comparison_service_pb2.GateRunResponse(gate=gate_to_proto(gate))
 
 

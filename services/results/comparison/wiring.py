@@ -3,7 +3,7 @@
 from services.common.postgres import PostgresSession
 from services.results.comparison.compare_runs import ComparePair, CompareRuns, StoreComparison
 from services.results.comparison.comparison import DifferenceCache
-from services.results.comparison.gate_run import GateRun
+from services.results.comparison.decide_gate import DecideGate
 from services.results.comparison.grpc_api import GrpcComparisonApi
 from services.results.comparison.list_flips import ListFlips
 from services.results.comparison.ports import Calls, RunsOfModels
@@ -33,7 +33,7 @@ def make_comparison_api(
     )
     return GrpcComparisonApi(
         compare_runs=compare_runs,
-        gate_run=GateRun(records=stores.records, compare_runs=compare_runs),
+        decide_gate=DecideGate(records=stores.records, compare_runs=compare_runs),
         list_flips=ListFlips(
             records=stores.records, sample_sets=stores.sample_sets, pairs=compare_pair.pairs
         ),

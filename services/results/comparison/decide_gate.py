@@ -35,11 +35,11 @@ class GateQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class GateRun:
+class DecideGate:
     records: RunRecordStore
     compare_runs: CompareRuns
 
-    async def gate(self, query: GateQuery) -> Gate:
+    async def decide(self, query: GateQuery) -> Gate:
         """Raises what `CompareRuns` raises but for differing conditions, and InvalidParameter."""
         _check(query)
         # What would be refused there is a condition that differs here.
