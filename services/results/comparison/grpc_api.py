@@ -15,8 +15,8 @@ from services.common.grpc.server import RpcContext
 from services.results.comparison.answer_pairs import PairTally
 from services.results.comparison.compare_runs import CompareQuery, CompareRuns
 from services.results.comparison.comparison import Comparison, Difference
-from services.results.comparison.gate import Decision, Gate, GatedTask, GateRules
 from services.results.comparison.decide_gate import DecideGate, GateQuery
+from services.results.comparison.gate import Decision, Gate, GatedTask, GateRules
 from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
 from services.results.samples.sample import target_as_text
 from services.results.statistics.paired.difference_estimate import DifferenceEstimate
