@@ -14,7 +14,7 @@ from proctor.cli.options import StorageProject
 from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, quoted, say, write_verbatim
 from proctor.cli.render.words import document
-from proctor.cli.suites.files import suite_document
+from proctor.cli.suites.files import suite_document, suite_root
 from proctor.client.errors import NotFound, Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
@@ -28,6 +28,16 @@ SuiteFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A suite, a task, or a task of lm-evaluation-harness, as YAML.")
 ]
 
+SuiteRoot = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="A folder around FILE: includes lead up to it, and groups name tasks of all files in it."
+        " By default the folder of FILE, and of one in lm_eval/tasks that folder.",
+    ),
+]
+
 
 async def suites(session: Session) -> None:
     """List the registered suites and their tasks; or check, add, show and delete suites of your own."""
@@ -38,20 +48,24 @@ async def suites(session: Session) -> None:
         session.terminal.out.print(suites_table(session.terminal.out, found))
 
 
-async def check(session: Session, *, file: SuiteFile) -> ExitCode:
+async def check(session: Session, *, file: SuiteFile, root: SuiteRoot = None) -> ExitCode:
     """Report what is wrong with a suite file, line by line. Nothing is stored."""
-    request = suite_pb2.CheckSuiteRequest(document=suite_document(file))
+    folder = suite_root(file, root)
+    request = suite_pb2.CheckSuiteRequest(document=suite_document(file, folder))
     checked = await session.client.suites.CheckSuite(request)
-    _report_checked(session.terminal, file, checked)
+    _report_checked(session.terminal, file, folder, checked)
     return ExitCode.REFUSED if checked.faults else ExitCode.OK
 
 
-async def add(session: Session, *, file: SuiteFile, project: StorageProject = 0) -> ExitCode:
+async def add(
+    session: Session, *, file: SuiteFile, root: SuiteRoot = None, project: StorageProject = 0
+) -> ExitCode:
     """Register a suite of your own with its data files. New content becomes a new version."""
-    sent = suite_document(file)
+    folder = suite_root(file, root)
+    sent = suite_document(file, folder)
     checked = await session.client.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=sent))
     if checked.faults:
-        _report_checked(session.terminal, file, checked)
+        _report_checked(session.terminal, file, folder, checked)
         return ExitCode.REFUSED
     files = f" with {', '.join(sorted(sent.files))}" if sent.files else ""
     added = await session.client.suites.AddSuite(suite_pb2.AddSuiteRequest(document=sent, project_id=project))
@@ -131,12 +145,14 @@ def _suite_of(task: str, found: Sequence[scheduler_pb2.SuiteInfo]) -> str:
     raise Refused(f"{task} is a task of {', '.join(having)}: choose with --suite.")
 
 
-def _report_checked(terminal: Terminal, file: Path, checked: suite_pb2.CheckSuiteResponse) -> None:
+def _report_checked(
+    terminal: Terminal, file: Path, folder: Path, checked: suite_pb2.CheckSuiteResponse
+) -> None:
     if terminal.is_json:
         terminal.emit(document(checked))
         return
     for fault in checked.faults:
-        path = file.parent / fault.file if fault.file else file
+        path = folder / fault.file if fault.file else file
         line = f":{fault.line}" if fault.line else ""
         field = f"{fault.field}: " if fault.field else ""
         say(terminal.err, Text.assemble((f"{path}{line}: ", "bold"), f"{field}{fault.problem}"))

@@ -75,10 +75,16 @@ def reload_suites(registry: SuiteRegistry) -> SuiteRegistry:
 
 
 def _load_suite(root: Path, name: str) -> SuiteEntry:
-    files = SuiteFiles(lambda path: (root.parent / path).read_bytes(), root.name)
+    files = SuiteFiles(
+        lambda path: (root.parent / path).read_bytes(), root.name, lambda: _yaml_files(root.parent)
+    )
     reading = read_suite(files, root.parent, NameRule(must_be=name))
     error = _error(root, reading.faults[0]) if reading.faults else None
     return SuiteEntry(reading.suite, error, _states(root, files.nodes))
+
+
+def _yaml_files(folder: Path) -> Iterable[str]:
+    return (path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml"))
 
 
 def _error(root: Path, fault: SuiteFault) -> InvalidSuiteFile:

@@ -64,9 +64,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class YamlFault:
+    """`is_duplicate`: a key is there twice, of which the last one counts in other readers."""
+
     path: KeyPath
     line: int
     problem: str
+    is_duplicate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +162,11 @@ class _Composer:
             value = self._node(next(self._events), (*path, key), key_line)
             if key == _MERGE_KEY:
                 merged = {**self._merged(value), **merged}
-            elif key in own:
-                self.faults.append(YamlFault((*path, key), key_line, "this key is there twice"))
-            else:
-                own[key] = value
+                continue
+            if key in own:
+                fault = YamlFault((*path, key), key_line, "this key is there twice", is_duplicate=True)
+                self.faults.append(fault)
+            own[key] = value
         entries = {**merged, **own}
         return Node(line, entries, 1 + sum(node.size for node in entries.values()))
 

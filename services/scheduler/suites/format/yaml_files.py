@@ -1,9 +1,10 @@
 """The YAML files of one suite: each is read once, with its includes and its faults."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from functools import cached_property
 
+from proctor.task_names import TaskNames, path_beside, read_task_names
 from proctor.values.sample import MAX_SUITE_BYTES
 from services.scheduler.suites.format.suite_document import KeyPath, SuiteFault, path_problem
 from services.scheduler.suites.format.yaml_document import InvalidYaml, Node, read_yaml
@@ -13,6 +14,8 @@ MAX_LAYERS = 20
 
 # Reads a file of the suite's folder by its relative path; raises OSError.
 ReadFile = Callable[[str], bytes]
+# Lists the paths of all files of the suite's folder.
+ListFiles = Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +81,13 @@ class SuiteFiles:
 
     read: ReadFile
     root: str
+    list_files: ListFiles
     sent_files: frozenset[str] | None = None
     faults: list[SuiteFault] = field(default_factory=list)
     nodes: dict[str, Node | None] = field(default_factory=dict)
     _unreadable: dict[str, str] = field(default_factory=dict)
     _invalid: set[tuple[str, KeyPath]] = field(default_factory=set)
+    _duplicates: list[tuple[Location, str]] = field(default_factory=list)
     _failed_includes: int = 0
 
     def node(self, path: str) -> Node | None:
@@ -90,6 +95,11 @@ class SuiteFiles:
         if path not in self.nodes:
             self.nodes[path] = self._read(path)
         return self.nodes[path]
+
+    @cached_property
+    def task_names(self) -> TaskNames:
+        """What the files declare for lm-evaluation-harness. Reads all of them."""
+        return read_task_names(self.list_files(), self.read)
 
     @property
     def root_location(self) -> Location:
@@ -112,6 +122,13 @@ class SuiteFiles:
             key = ".".join(str(part) for part in location.path)
             self.faults.append(SuiteFault(problem, self._name(location.file), location.line, key))
 
+    def report_duplicates(self) -> None:
+        """Reports keys that are there twice, instead of faults of their values."""
+        for location, problem in self._duplicates:
+            at = self._name(location.file), ".".join(str(part) for part in location.path)
+            self.faults = [one for one in self.faults if at not in _fields_around(one)]
+            self.report(location, problem)
+
     def declaration(self, layer: Layer) -> Declaration:
         """Returns a layer with all its includes."""
         before = self._failed_includes
@@ -133,6 +150,9 @@ class SuiteFiles:
             self.report(Location(path, (), error.line), error.problem)
             return None
         for found in document.faults:
+            if found.is_duplicate:
+                self._duplicates.append((Location(path, found.path, found.line), found.problem))
+                continue
             self.report(Location(path, found.path, found.line), found.problem)
             self._invalid.add((path, found.path))
         return document.root
@@ -141,7 +161,7 @@ class SuiteFiles:
         """Layers that a layer includes; `chain` are the files that led to it."""
         layers: list[Layer] = []
         for path, name in _included_names(layer.node):
-            file = str(PurePosixPath(layer.file).parent / name)
+            file = path_beside(layer.file, name)
             problem = self._include_problem(file, chain, len(layers))
             node = None if problem else self.node(file)
             if node is not None and isinstance(node.content, dict):
@@ -165,6 +185,11 @@ class SuiteFiles:
 
     def _name(self, file: str) -> str:
         return "" if file == self.root else file
+
+
+def _fields_around(fault: SuiteFault) -> list[tuple[str, str]]:
+    parts = fault.field.split(".")
+    return [(fault.file, ".".join(parts[:length])) for length in range(1, len(parts) + 1)]
 
 
 def _included_names(node: Node) -> list[tuple[KeyPath, str]]:

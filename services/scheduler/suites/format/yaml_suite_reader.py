@@ -7,6 +7,7 @@ from typing import cast
 
 from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import TaskGroup
+from services.scheduler.suites.format.lm_eval_task import is_lm_eval_task
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import (
     MAX_FILES,
@@ -16,12 +17,8 @@ from services.scheduler.suites.format.suite_document import (
     file_faults,
 )
 from services.scheduler.suites.format.yaml_files import Declaration, Layer, Location, SuiteFiles
-from services.scheduler.suites.format.yaml_suite_draft import (
-    DeclaredGroup,
-    SuiteDraft,
-    add_members,
-    group_metrics,
-)
+from services.scheduler.suites.format.yaml_groups import GroupReader
+from services.scheduler.suites.format.yaml_suite_draft import DeclaredGroup, SuiteDraft, group_metrics
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation
 from services.scheduler.suites.suite import SuiteDefinition
 
@@ -62,7 +59,8 @@ def read_suite(files: SuiteFiles, folder: Path, rule: NameRule) -> SuiteReading:
 def _suite(files: SuiteFiles, folder: Path, written: Declaration, rule: NameRule) -> SuiteDefinition | None:
     [root] = written.layers
     declaration = written if written.has("suite") else files.declaration(root)
-    kind = next((key for key in ("suite", "group", "task") if declaration.has(key)), "")
+    kinds = ("suite", "group", "task") if declaration is written else ("group", "task")
+    kind = next((key for key in kinds if declaration.has(key)), "")
     if kind == "group" and declaration.has("class"):
         # A Python task of lm-evaluation-harness, which may also name its group.
         kind = "task"
@@ -74,11 +72,19 @@ def _suite(files: SuiteFiles, folder: Path, written: Declaration, rule: NameRule
     if rule.problem(name):
         files.report(declaration.location((kind,)), rule.problem(name))
     draft = SuiteDraft(files, SuiteLocation(name, folder))
+    suite = _read_kind(draft, kind, declaration)
+    if kind == "suite" or (kind == "task" and not is_lm_eval_task(declaration.fields(is_deep=False))):
+        files.report_duplicates()
+    return suite
+
+
+def _read_kind(draft: SuiteDraft, kind: str, declaration: Declaration) -> SuiteDefinition:
     if kind == "suite":
         return _own_suite(draft, declaration)
     if kind == "group":
-        return draft.suite("", add_members(draft, declaration))
+        return draft.suite("", GroupReader(draft).read(declaration))
     draft.add(declaration)
+    name = draft.location.suite
     return draft.suite("", DeclaredGroup(TaskGroup(name, (name,)), declaration))
 
 
@@ -93,7 +99,7 @@ def _own_suite(draft: SuiteDraft, declaration: Declaration) -> SuiteDefinition:
     if is_grouped:
         _add_groups(draft, declaration, cast("Sequence[Mapping[str, object]]", fields.get("groups", ())))
     metrics = group_metrics(fields.get("aggregate_metric_list")) if is_grouped else ()
-    whole = TaskGroup(draft.location.suite, tuple(draft.names), metrics)
+    whole = TaskGroup(draft.location.suite, tuple(draft.declared), metrics)
     return draft.suite(str(fields.get("description", "")), DeclaredGroup(whole, declaration))
 
 
@@ -132,7 +138,8 @@ def read_document(
             raise FileNotFoundError(2, "it was not sent along")
         return contents[path]
 
-    files = SuiteFiles(read, ROOT, sent_files=frozenset(document.files))
+    sent = frozenset(document.files)
+    files = SuiteFiles(read, ROOT, lambda: sent, sent_files=sent)
     return read_suite(files, folder, NameRule(taken=taken_names))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from proctor.cli.options import metric_use
 from proctor.cli.results.rescore import filters_json
-from proctor.cli.suites.files import filter_list, suite_document
+from proctor.cli.suites.files import filter_list, suite_document, suite_root
 from proctor.client.errors import Refused
 
 
@@ -40,6 +40,27 @@ def test_tasks_bring_the_files_of_their_names(tmp_path: Path) -> None:
     data = "dataset_kwargs: {data_files: {test: rows.jsonl}}\n"
     path = write(tmp_path, mine__yaml="group: mine\ntask: [a, b]\n", a__yaml=data, rows__jsonl="{}\n")
     assert set(suite_document(path).files) == {"a.yaml", "rows.jsonl"}
+
+
+def test_members_of_a_group_travel_by_their_names_from_all_of_the_root(tmp_path: Path) -> None:
+    root = tmp_path / "lm_eval" / "tasks"
+    for folder in ("speech/all", "words", "other"):
+        (root / folder).mkdir(parents=True)
+    write(root / "speech" / "all", _all__yaml="group: speech\ntask: [hues, {task: first}, {group: inner}]\n")
+    write(root / "speech", base="dataset_path: org/words\ntag: [hues]\n", other__yaml="task: other\n")
+    write(root / "words", a__yaml="task: one\ninclude: ../speech/base\n", first__yaml="task: not_first\n")
+    write(root / "other", b__yaml="task: first\n", c__yaml="group: inner\ntask: one\n")
+    path = root / "speech" / "all" / "_all.yaml"
+    assert (suite_root(path), suite_root(path, root / "speech")) == (root, root / "speech")
+    document = suite_document(path, suite_root(path))
+    assert document.text == 'include: "speech/all/_all.yaml"\n'
+    named = {"speech/all/_all.yaml", "speech/base", "words/a.yaml", "other/b.yaml", "other/c.yaml"}
+    assert set(document.files) == named
+
+
+def test_root_is_a_folder_around_the_file(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="--root is a folder around it"):
+        suite_root(tmp_path / "a" / "mine.yaml", tmp_path / "b")
 
 
 def test_tags_of_other_tools_are_no_obstacle(tmp_path: Path) -> None:

@@ -195,20 +195,55 @@ metadata: {version: 1}
     )
 
 
+def test_members_are_found_by_name_tag_and_group_in_all_files_with_keys_of_their_groups() -> None:
+    """Tasks of a tag come in the order of their names; keys of outer groups replace those of inner ones."""
+    text = """\
+group: speech
+num_fewshot: 1
+task:
+  - colour_tasks
+  - {group: inner, num_fewshot: 3}
+  - group: social sciences (all)
+    task: hues
+    aggregate_metric_list: [{metric: acc}, {metric: f1}]
+    metric_list: [{metric: acc}]
+"""
+    inner = (
+        "group: inner\ntask: [{task: words, fewshot_delimiter: x}]\nnum_fewshot: 2\nfewshot_delimiter: z\n"
+    )
+    blue = CHOICES.replace("task: hues", "task: blue").replace("[colour_tasks]", "colour_tasks")
+    included = "include: b.yaml\nnum_fewshot: 0\ntask: blue\n"
+    found = suite_of(
+        text.replace("    metric_list: [{metric: acc}]\n", ""),
+        a_yaml=WORDS, b_yaml=CHOICES, c_yaml=included, d_yaml=inner, e_yaml=blue,
+    )  # fmt: skip
+    shown = [(task.name, task.fewshot.num_fewshot, task.fewshot.delimiter) for task in found.tasks]
+    assert shown == [("blue", 1, "\n\n"), ("hues", 1, "\n\n"), ("words", 3, "x")]
+    assert found.groups[:2] == (
+        TaskGroup("inner", ("words",)),
+        TaskGroup("social sciences (all)", ("hues",), (GroupMetric("acc"),)),
+    )
+    twice = faults_of(text, a_yaml=WORDS, b_yaml=CHOICES, c_yaml=included, d_yaml=inner)
+    assert [problem for *_, problem in twice] == ["the task hues is there twice"]
+
+
+def test_of_a_key_that_is_there_twice_the_last_one_counts() -> None:
+    assert task_of(WORDS + "num_fewshot: 1\nnum_fewshot: 2\n").fewshot.num_fewshot == 2
+
+
 def test_groups_that_hold_each_other_end() -> None:
     found = faults_of("group: a\ntask: [b]\n", b_yaml="group: b\ntask: [c]\n", c_yaml="group: c\ntask: [b]\n")
-    assert ("c.yaml", 2, "task.0", "the group of b.yaml is there twice, or within itself") in found
+    assert ("c.yaml", 2, "task.0", "goes round in a circle: b.yaml → c.yaml → b.yaml") in found
 
 
 @pytest.mark.parametrize(
     ("text", "line", "key", "problem"),
     [
-        ("group: a\ntask: [b]\n", 2, "task.0", "b.yaml cannot be read"),
-        ("group: a\ntask: [{task: b, num_fewshot: 2}]\n", 2, "task.0.task", "there is no b.yaml"),
+        ("group: a\ntask: [b]\n", 2, "task.0", "folder has a task, a group or a tag b"),
+        ("group: a\ntask: [{task: b, num_fewshot: 2}]\n", 2, "task.0.task", "has a task b, and there is no"),
         ("group: a\ntask: [3]\n", 2, "task.0", "a task is its name, or its keys and values"),
         ("group: a\n", 1, "task", "is missing: a group lists its tasks"),
-        ("group: a\nnum_fewshot: 2\ntask: []\n", 2, "num_fewshot", "a group does not change its tasks"),
-        ("group: a b\ntask: []\n", 1, "group", "does not match"),
+        ("group: a/b\ntask: []\n", 1, "group", "does not match"),
         ("group: a\ntask: []\naggregate_metric_list: [{metric: acc, aggregation: median}]\n", 3,
          "aggregate_metric_list.0.aggregation", "'mean' was expected"),
     ],
