@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,27 +39,36 @@ class Walk:
         return int(found[1]) if found else 0
 
 
-async def things_to_name(stack: StackHarness) -> Known:
-    """Runs, data sets, files and batches, by the name that their id has in paths and bodies."""
+async def things_to_name(stack: StackHarness, headers: Mapping[str, str] | None = None) -> Known:
+    """Runs, data sets, files and batches, by the name that their id has in paths and bodies.
+
+    They are of the user of the headers.
+    """
+    made = partial(_made, stack, headers=headers)
     jobs, datasets, files = [], [], []
     for number in range(_OF_EACH):
         order = {"project_id": 1, "suite": SUITE, "config": {"provider": "openai", "model": "fake"}}
-        jobs.append(await _made(stack, f"{API}/run", "job_id", json=order))
-        datasets.append(await _made(stack, "/admin/datasets/upload", "dataset_id", data=_form(number)))
-        files.append(await _made(stack, "/v1/files", "id", data=_form(number, purpose="batch")))
+        jobs.append(await made(f"{API}/run", "job_id", json=order))
+        datasets.append(await made("/admin/datasets/upload", "dataset_id", data=_form(number)))
+        files.append(await made("/v1/files", "id", data=_form(number, purpose="batch")))
     run = {"model_id": MODEL, "dataset_id": datasets[0]}
-    runs = [await _made(stack, "/admin/benchmarks/run", "benchmark_id", json=run) for _ in range(_OF_EACH)]
+    runs = [await made("/admin/benchmarks/run", "benchmark_id", json=run) for _ in range(_OF_EACH)]
     batch = {"input_file_id": files[0], "endpoint": "/v1/chat/completions", "completion_window": "24h"}
     return {
         "job_id": jobs,
         "dataset_id": datasets,
         "benchmark_id": runs,
         "file_id": files,
-        "batch_id": [await _made(stack, "/v1/batches", "id", json=batch) for _ in range(_OF_EACH)],
+        "batch_id": [await made("/v1/batches", "id", json=batch) for _ in range(_OF_EACH)],
         "suite": [SUITE],
         "task": [TASK],
         "model": [MODEL],
     }
+
+
+def names_of_both(one: Known, other: Known) -> Known:
+    """What both have stands once there."""
+    return {name: list(dict.fromkeys((*one[name], *other[name]))) for name in one}
 
 
 async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
@@ -85,12 +95,15 @@ async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
-async def walk(stack: StackHarness, description: Path, seconds: float, *options: str) -> Walk:
+async def walk(
+    stack: StackHarness, description: Path, seconds: float, *options: str, headers: Mapping[str, str]
+) -> Walk:
     """Runs Schemathesis over the description with all its checks; it is killed after `seconds`."""
+    sent = [option for name, value in headers.items() for option in ("--header", f"{name}: {value}")]
     process = await asyncio.create_subprocess_exec(
         *bound(sys.executable, "-m", "schemathesis.cli", "--config-file", str(_CONFIG)),
         *("run", str(description)),
-        *("--url", f"http://{stack.stack.gateway_http}", "--checks", "all", "--no-color", *options),
+        *("--url", f"http://{stack.stack.gateway_http}", "--checks", "all", "--no-color", *sent, *options),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
