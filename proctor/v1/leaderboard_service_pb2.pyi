@@ -186,7 +186,7 @@ class ListHistoryRequest(_message.Message):
     state: _run_pb2.RunState.ValueType
     """Only runs that finished in this state; unspecified means all."""
     includes_totals: _builtins.bool
-    """Sum up all matching runs too. It reads each of them, unlike a page."""
+    """Sum up the newest 1,001 matching runs too. It reads each of them, unlike a page."""
     def __init__(
         self,
         *,
@@ -210,7 +210,7 @@ Global___ListHistoryRequest: _TypeAlias = ListHistoryRequest  # noqa: Y015
 
 @_typing.final
 class HistoryTotals(_message.Message):
-    """Sums over all pages of a history."""
+    """Sums over all pages of a history, where it has more than 1,000 runs over the newest 1,001."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -251,7 +251,7 @@ class ListHistoryResponse(_message.Message):
     next_page_token: _builtins.str
     """Empty on the last page."""
     total: _builtins.int
-    """Number of matching runs over all pages."""
+    """Number of matching runs over all pages; 1001 where there are more than 1,000."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
         """Newest first, without ranks."""

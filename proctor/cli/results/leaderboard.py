@@ -25,6 +25,7 @@ from proctor.cli.render.words import (
 )
 from proctor.cli.suites.commands import refuse_unknown_benchmark
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
+from proctor.values.plain import total_text
 from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS, unparsed_warning
 from proctor.wire.enums import words_of
 from proctor.wire.report import suspicions_of_entry
@@ -132,7 +133,7 @@ async def history(session: Session, options: HistoryOptions) -> None:
     def show(console: Console, found: leaderboard_service_pb2.ListHistoryResponse) -> None:
         console.print(history_table(console, found.entries))
         rest = f"; the next page: --page {found.next_page_token}" if found.next_page_token else ""
-        say(console, f"{found.total} runs in the last {options.days} days{rest}", style="dim")
+        say(console, f"{total_text(found.total)} runs in the last {options.days} days{rest}", style="dim")
 
     found = await session.client.leaderboard.ListHistory(request)
     if not found.total:

@@ -117,7 +117,7 @@ class HistoryEntryShown(_Entry):
 
 class HistoryShown(BaseModel):
     history: list[HistoryEntryShown]
-    total_runs: int = Field(description="Over all pages")
+    total_runs: int = Field(description="Over all pages; 1001 where there are more than 1,000")
     date_range: str = Field(examples=["Last 30 days"])
     next_cursor: str | None
 

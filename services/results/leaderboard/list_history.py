@@ -42,7 +42,7 @@ class HistoryQuery:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """No token on the last page; `total` counts over all pages. No totals unless they were asked for."""
+    """No token on the last page; `total` counts over all pages, to 1,001; no totals unless asked for."""
 
     entries: list[LeaderboardEntry]
     total: int

@@ -60,7 +60,7 @@ class HistoryRange:
 
 @dataclass(frozen=True, slots=True)
 class HistoryTotals:
-    """Runs of a history, those that completed, and the answers and failures of all."""
+    """The newest 1,001 runs of a history: those that completed, and the answers and failures of all."""
 
     runs: int
     completed_runs: int
@@ -76,11 +76,11 @@ class HistoryStore(Protocol):
         ...
 
     async def count(self, page: HistoryRange) -> int:
-        """Runs over all pages, whatever their state. It reads no run."""
+        """Runs over all pages, whatever their state, to 1,001. It reads no run."""
         ...
 
     async def totals(self, page: HistoryRange) -> HistoryTotals:
-        """Sums over all pages. It reads every run."""
+        """Sums over the newest 1,001 runs of all pages. It reads each of them."""
         ...
 
 

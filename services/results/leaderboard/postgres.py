@@ -10,6 +10,7 @@ import asyncpg
 import orjson
 from pydantic import TypeAdapter
 
+from proctor.values.plain import MAX_COUNTED
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
 from services.common.postgres import PostgresSession, PostgresTransaction
@@ -135,7 +136,11 @@ class PostgresLeaderboard:
 
     async def count(self, page: HistoryRange) -> int:
         row = await self._session.fetchrow(
-            "count_history", benchmark=_history(page), model=page.model, since=page.since
+            "count_history",
+            benchmark=_history(page),
+            model=page.model,
+            since=page.since,
+            most=MAX_COUNTED + 1,
         )
         return 0 if row is None else int(row["runs"])
 
@@ -146,6 +151,7 @@ class PostgresLeaderboard:
             model=page.model,
             state=page.state or "",
             since=page.since,
+            most=MAX_COUNTED + 1,
         )
         assert row
         return HistoryTotals(**row)

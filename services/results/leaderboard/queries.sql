@@ -151,20 +151,29 @@ WHERE h.benchmark = :benchmark AND h.model = :model
 ORDER BY h.closed_at DESC, h.run_id DESC
 LIMIT :limit::integer;
 
--- name: count_history: Count closed runs since a moment; reads nothing but the key
+-- name: count_history: Count closed runs since a moment, to a bound; reads nothing but the key
 SELECT count(*) AS runs
-FROM history_entries
-WHERE benchmark = :benchmark AND model = :model AND closed_at >= :since;
+FROM (
+    SELECT
+    FROM history_entries
+    WHERE benchmark = :benchmark AND model = :model AND closed_at >= :since
+    LIMIT :most
+) AS counted;
 
--- name: sum_history: Sum up closed runs since a moment
+-- name: sum_history: Sum up closed runs since a moment, the newest to a bound
 SELECT
     count(*) AS runs,
-    count(*) FILTER (WHERE c.state = 'completed') AS completed_runs,
-    coalesce(sum(c.answered), 0)::bigint AS answered,
-    coalesce(sum(c.failed), 0)::bigint AS failed
-FROM history_entries AS h
-JOIN closed_runs AS c USING (run_id)
-WHERE h.benchmark = :benchmark AND h.model = :model AND :state IN ('', c.state) AND h.closed_at >= :since;
+    count(*) FILTER (WHERE state = 'completed') AS completed_runs,
+    coalesce(sum(answered), 0)::bigint AS answered,
+    coalesce(sum(failed), 0)::bigint AS failed
+FROM (
+    SELECT c.state, c.answered, c.failed
+    FROM history_entries AS h
+    JOIN closed_runs AS c USING (run_id)
+    WHERE h.benchmark = :benchmark AND h.model = :model AND :state IN ('', c.state) AND h.closed_at >= :since
+    ORDER BY h.closed_at DESC, h.run_id DESC
+    LIMIT :most
+) AS counted;
 
 -- name: find_waiting_run: Return the epoch of a completed run that waits for a work
 -- Those whose work was started less often come first. What a replica holds does not wait.

@@ -119,7 +119,12 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "limit": "100",
         "state": "''",
     },
-    "count_history": {"benchmark": "''", "model": "'p/7'", "since": "now() - interval '1 day'"},
+    "count_history": {
+        "benchmark": "''",
+        "model": "'p/7'",
+        "since": "now() - interval '1 day'",
+        "most": "1001",
+    },
     "list_comparisons": {"run_ids": f"ARRAY[{RUN}, {SET}]::uuid[]", "metric": "'acc'"},
     "find_previous_run": {
         "run_id": RUN,

@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import combinations
 from typing import TypeVar
 
+from proctor.values.plain import MAX_COUNTED
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from services.common.errors import TookTooLong
@@ -71,10 +72,10 @@ class MemoryLeaderboard:
         return [run for run in runs if _key(run) < page.after][: page.page_size]
 
     async def count(self, page: HistoryRange) -> int:
-        return len(self._listed(page))
+        return min(len(self._listed(page)), MAX_COUNTED + 1)
 
     async def totals(self, page: HistoryRange) -> HistoryTotals:
-        runs = self._listed(page)
+        runs = sorted(self._listed(page), key=_key, reverse=True)[: MAX_COUNTED + 1]
         return HistoryTotals(
             runs=len(runs),
             completed_runs=sum(run.state is RunState.COMPLETED for run in runs),

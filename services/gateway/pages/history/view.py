@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.v1.leaderboard_service_pb2 import HistoryTotals, ListHistoryResponse
+from proctor.values.plain import is_counted
 from proctor.values.run import MAX_HISTORY_DAYS, RunState
 from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.filters import FilterOptions
@@ -17,7 +18,7 @@ STATES = tuple(state.value for state in RunState if state.is_final)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryView(FilteredPage):
-    """A page of the history, with sums over all pages. `fault`: why the filters are refused."""
+    """A page of the history, with sums over the newest 1,001 runs. `fault`: why the filters are refused."""
 
     rows: Sequence[ClosedRun]
     total: int
@@ -49,6 +50,10 @@ class HistoryView(FilteredPage):
     def is_whole(self) -> bool:
         """These are all runs that match."""
         return len(self.rows) == self.total
+
+    @property
+    def is_counted(self) -> bool:
+        return is_counted(self.total)
 
     @property
     def completed_share(self) -> float | None:

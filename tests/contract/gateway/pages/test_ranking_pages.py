@@ -234,10 +234,11 @@ async def test_history_has_totals_and_the_share_of_answers(harness: GatewayHarne
     page.entries.append(entry("vllm/a", 0, 0.5, answered=900, failed=0))
     page.entries.append(entry("vllm/b", 0, 0.5, answered=0, failed=100, dataset_name="questions"))
     page.entries[1].state = run_pb2.RUN_STATE_FAILED
-    page.total, page.next_page_token = 1234, "following"
-    page.totals.completed_runs, page.totals.answered, page.totals.failed = 617, 9000, 1000
+    page.total, page.next_page_token = 1001, "following"
+    page.totals.completed_runs, page.totals.answered, page.totals.failed = 500, 9000, 1000
     shown = await show(harness, "/history?suite=glue&days=90")
-    assert "617 of 1\u2009234 runs" in shown.html
+    assert "500 of the newest 1\u2009001 runs" in shown.html
+    assert "<dd>more than 1\u2009000</dd>" in shown.html
     assert "<dd>50.0 %</dd>" in shown.html
     assert "<dd>90.0 %</dd>" in shown.html
     assert "questions" in shown.html

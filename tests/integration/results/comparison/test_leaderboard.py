@@ -271,6 +271,19 @@ async def test_a_history_is_of_one_state_and_is_summed_up(world: World) -> None:
     assert (await world.kept.totals(only_failed)).runs == 1
 
 
+async def test_a_history_is_counted_and_summed_up_to_a_bound(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("services.results.leaderboard.postgres", "tests.fakes.results.memory_leaderboard"):
+        monkeypatch.setattr(f"{module}.MAX_COUNTED", 1)
+    for state in (RunState.COMPLETED, RunState.FAILED, RunState.FAILED):
+        await world.close(await world.run("p/many", right=1), state)
+    everything = HistoryRange(world.benchmark, "p/many", A_DAY_AGO, NEWEST, 9)
+    assert await world.kept.count(everything) == 2
+    totals = await world.kept.totals(everything)
+    assert (totals.runs, totals.completed_runs) == (2, 0)
+
+
 async def test_a_completed_run_gets_baselines_once_it_is_closed(world: World) -> None:
     plan, failed = await world.run("p/a", right=1), await world.run("p/b", right=1)
     await world.close(plan)
