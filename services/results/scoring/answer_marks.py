@@ -18,16 +18,17 @@ _BEGINS = re.compile(
     r"|<\|im_start\|>assistant|<\|(?:assistant|begin_of_text|startoftext)\|>))+",
     re.IGNORECASE,
 )
+_ASKED = "question|q|query|problem|exercise|task|example|human|user"
 _FIELD = (
-    "question|q|query|problem|exercise|task|instructions?|example|passage|paragraph|context|text|input"
-    "|article"
+    "instructions?|passage|paragraph|context|text|input|article"
     "|document|abstract|premise|hypothesis|sentence|review|tweet|comment|statement|claim|story|title|dialogue"
-    "|conversation|word|headline|options|choices|human|user|assistant|system"
+    "|conversation|word|headline|assistant|system"
 )
+# A field of a list, or one of several with numbers, is a part of the answer.
 _NEXT_TURN = re.compile(
     r"<\|[^|<>]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</?s>|<eos>|<pad>|\[EOS\]|<(?:start"
     r"|end)_of_turn>|\[/?INST\]"
-    rf"|\n\W{{0,6}}(?:{_FIELD})\s?\d{{0,2}}\W{{0,3}}:",
+    rf"|\n[ \t#>\[(]*\*{{0,3}}(?:(?:{_ASKED})\s?\d{{0,2}}|{_FIELD})\W{{0,3}}:",
     re.IGNORECASE,
 )
 _FENCED = re.compile(r"```(?:json)?\s*(\{[^`]*\})\s*(?:```)?\s*\Z", re.IGNORECASE)

@@ -105,8 +105,8 @@ _PERHAPS = any_of(
 _REPORTED = any_of(
     r"said|says|claim\w*|argu\w+|wrote|answered|chose|thinks|believes|thought|told|asks|suggest(?:s"
     r"|ed)? that",
-    r"(?:some|many|most|people|students?|others?|someone|one|they|you|critics|experts"
-    r"|who) (?:\w+ )?(?:think|believe"
+    r"(?:some|many|most(?! (?:\w+ )?(?:answer|guess|choice))|people|students?|others?|someone|one|they|you"
+    r"|critics|experts|who) (?:\w+ )?(?:think|believe"
     r"|say|guess|answer|choose|pick|select|conclude|argue)",
     r"users?|candidate|previous\w*|earlier|initial\w*|at first|originally|misconception|mistake\w*|myth"
     r"|example"

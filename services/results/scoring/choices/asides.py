@@ -16,6 +16,10 @@ _ITEM = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+# Before an option that is no more an item of the list.
+_LEADS_IN = re.compile(
+    r"\b(?:is|are|be|answer|option|choice|choose|select|match|conclusion)\W*\Z", re.IGNORECASE
+)
 _GOES_ON = re.compile(r"(?:[ \t]+|[ \t]*[•-][ \t]+)\S")
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?\n]+\s*|\Z)")
 
@@ -38,7 +42,7 @@ def _lists(text: str, letters: Mapping[str, int]) -> Iterator[tuple[int, int]]:
         label = letters.get((item[1] or item[2] or item[3]).upper())
         if label is None:
             continue
-        if label <= last:
+        if label <= last or (run and _LEADS_IN.search(text, run[-1][1], item.start())):
             yield from _span(text, run)
             run = []
         run.append((item.start(), _end_of_line(text, item.end())))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from services.results.scoring.answer_text import BOXED, caseless
+from services.results.scoring.answer_text import BOXED, Mention, caseless
 from services.results.scoring.answer_words import is_own, sentence_before
 from services.results.scoring.choices.options import ChoiceOptions, Named
 from services.results.scoring.choices.statements import (
@@ -37,6 +37,14 @@ _END_OF_LETTER = re.compile(
     rf"(?:[.:)]|(?<=\)))\s*(?!{_TAKES_BACK})(?=[A-Z\d$\\(\u0080-\uffff])(?![A-Z]\b(?!\s[a-z]))"
     rf"|:\s+(?!{_TAKES_BACK})(?=[a-z])"
 )
+_TEXT_OF_LETTER = re.compile(
+    rf"(?:[.:)\]]|(?<=[)\]]))[ \t]*(?!{_TAKES_BACK})(?!(?:if|when|while|is|was|are|were|has|have|had|seems?"
+    r"|would|could|should|may|might|can|will|does|did|according|depending|for|with|in|on|at|by|to|so|then"
+    r"|because|since|as|both|this|that|it|which|who|what|[A-Z]\)?(?:[,.;:]|\Z|\s*(?:or|and|/|&)))\b)"
+    r"(?P<text>[^\s][^\n?]*?)(?:[.!](?=\s|\Z)|(?=\n)|\Z)",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(r"\s*[=<>+*/^-]")
 _NOT_OTHERS = re.compile(r",?\s*\(?(?:and )?(?:not|rather than|instead of) (?:the )?(?=\S)", re.IGNORECASE)
 _REMARK = re.compile(
     rf"\s*\((?!\s*{_TAKES_BACK})(?:(?:confidence|certainty)[^()\n]{{0,40}}"
@@ -128,10 +136,27 @@ def _claimed(answer: str, stated: Statement, options: ChoiceOptions) -> StatedCh
     """None where the sentence says more, or only mentions a choice."""
     for named in options.named_at(answer, stated.end):
         tail = TAIL.match(answer, named.end)
-        end = _end(answer, tail.end() if tail else named.end, named, options)
+        end = _end_of_text(answer, named, options) or _end(
+            answer, tail.end() if tail else named.end, named, options
+        )
         if end and not (stated.is_short and answer[named.end : end.claim].strip(" .!。\n")):
             return StatedChoice(named.label, end.claim, is_letter=named.is_letter)
     return None
+
+
+def _end_of_text(answer: str, named: Named, options: ChoiceOptions) -> "_End | None":
+    """Where the text behind a letter ends, whose words are not known: "(B) the speed of light"."""
+    found = _TEXT_OF_LETTER.match(answer, named.end) if named.is_letter else None
+    if not found or any(_is_other(name, found, named, options) for name in options.names_in(found["text"])):
+        return None
+    return _End(found.end(), found.end())
+
+
+def _is_other(name: Mention, found: re.Match[str], named: Named, options: ChoiceOptions) -> bool:
+    """Whether another choice is named in the text of a letter; a letter there may be a variable."""
+    if name.label == named.label or not options.counts_amid(name, found["text"]):
+        return False
+    return not _VARIABLE.match(found["text"], name.end)
 
 
 @dataclass(frozen=True, slots=True)

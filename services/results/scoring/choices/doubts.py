@@ -47,14 +47,12 @@ _CONFIRMS = re.compile(
     r"[^.!?\n]*\b(?:confirms?|supports?|agrees|affirms?|proves|says so|is true|is correct|is right)\b",
     re.IGNORECASE,
 )
-_DENIES_OTHER = re.compile(
+DENIES_OTHER = re.compile(
     r"\b(?:not|nor|neither|than|unlike|isn't|aren't|wasn't)(?: an?| the)?(?: option| choice"
     r"| answer)? ?[(\[]?\Z",
     re.IGNORECASE,
 )
-_IS_WRONG = re.compile(
-    r"[)\]]? (?:is|are|was|were) (?:\w+ly )?(?:wrong|incorrect|false|not\b)", re.IGNORECASE
-)
+IS_WRONG = re.compile(r"[)\]]? (?:is|are|was|were) (?:\w+ly )?(?:wrong|incorrect|false|not\b)", re.IGNORECASE)
 # Words with "no" that deny nothing: "Yes. No other country has it."
 _AFFIRMING_NO = re.compile(r"\bno (?:other|doubt|question|wonder|matter|one else)\b", re.IGNORECASE)
 _IN_PASSING = re.compile(
@@ -187,7 +185,7 @@ def _is_meant(group: list[Mention], rest: str, label: int) -> bool:
     if not labels - {label}:
         return False
     before, after = rest[max(0, group[0].start - _BEFORE) : group[0].start], rest[group[-1].end :][:_BEFORE]
-    if _DENIES_OTHER.search(before) or _IS_WRONG.match(after):
+    if DENIES_OTHER.search(before) or IS_WRONG.match(after):
         return label in labels
     before = _MARKED.sub("", before)
     return bool(_CLAIMS_OTHER.search(before)) or not _IN_PASSING.match(after)

@@ -14,7 +14,8 @@ A list of the options names none; neither do offers to help. Of an answer that w
 sentence that says so is read.
 
 Where none of these holds, a sentence that corrects another one, a question with its answer, and a sentence
-that ends with its only choice are read (`conclusions`).
+that ends with its only choice are read (`conclusions`), and of several lines the conclusion that leads to one
+option (`closings`).
 
 A letter stands for the choice that is that letter or begins with it ("B. Paris"), else for the choice in that
 place. Where choices are only letters, what they stand for may follow: "B. 42".
@@ -27,8 +28,10 @@ from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.answer_text import unmarked
 from services.results.scoring.choices.asides import without_courtesies, without_lists
 from services.results.scoring.choices.claims import StatedChoice, stated_choices
+from services.results.scoring.choices.closings import closing_choice
 from services.results.scoring.choices.conclusions import concluded_choice
 from services.results.scoring.choices.doubts import is_explanation, is_taken_back, without_affirming_no
+from services.results.scoring.choices.explanations import first_sentence, is_undone
 from services.results.scoring.choices.options import ChoiceOptions, options_of
 from services.results.scoring.choices.statements import HEADING
 
@@ -64,8 +67,12 @@ def named_choice(
             return label
     prepared = _prepared(answer, options)
     label = _read(prepared, options, is_cut=is_cut)
-    if label is None and not is_cut and len(prepared) < _MAX_CONCLUSION:
-        return concluded_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
+    if label is not None or is_cut:
+        return label
+    if len(prepared) < _MAX_CONCLUSION:
+        label = concluded_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
+    if label is None and "\n" in prepared:
+        return closing_choice(prepared, options, is_claimed=bool(stated_choices(prepared, options)))
     return label
 
 
@@ -103,7 +110,9 @@ def _read(answer: str, options: ChoiceOptions, *, is_cut: bool) -> int | None:
 
 
 def _holds(claims: list[StatedChoice], label: int, rest: str, options: ChoiceOptions) -> bool:
-    if is_taken_back(rest, label, options):
+    is_said = any(claim.is_stated and claim.is_said for claim in claims)
+    first = first_sentence(rest) if is_said else rest
+    if is_taken_back(first, label, options) or is_undone(rest[len(first) :], label, options):
         return False
     is_letter = all(claim.is_letter for claim in claims)
     is_stated = any(claim.is_stated for claim in claims)

@@ -32,6 +32,8 @@ _OF_WHAT = one_of(
     "between (?:the|these)(?: (?:two|premise|hypothesis|sentences?|statements?|and|the)){1,6}",
     "here",
     "among (?:these|the options|the choices)",
+    "(?:among|from|of) (?:the|these|those)(?: (?:given|provided|available|listed|four|five|above))?"
+    " (?:options|choices|ones)(?: (?:given|provided|available|listed|above))?",
     r"that (?:best|most \w+ly|correctly|accurately) [^.,:;?!\n]{1,60}",
 )
 # Patterns of folded text begin with what sets them apart, without flags: so they are searched fast.
