@@ -4,13 +4,14 @@ import json
 import os
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from tests.chaos.faults.stack_faults import keep_away, kill
+from tests.chaos.faults.stack_faults import PRICE, keep_away, kill
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
 from tests.harness.rollout_orders import MEND, SPOIL, harbor_tasks, rollouts_order
@@ -21,8 +22,50 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 # `PROCTOR_CHAOS_ROLLOUTS=67` is 201 rollouts and a kill for every 20 of them: figures, not for every change.
 ROLLOUTS = int(os.environ.get("PROCTOR_CHAOS_ROLLOUTS", "6"))
 LIMIT_SECONDS = 150.0 if ROLLOUTS <= 6 else 900.0
+# More than an answer has, prompt included.
+MOST_TOKENS = 2000
+MAX_COST = 10.0
 # Not in any other test, nor on the machine.
 LONG = "sleep 86399"
+
+
+async def ledger(stack: StackHarness, run_id: str) -> dict[tuple[int, int], list[tuple[str, int]]]:
+    """Executions of each rollout, as they began, with the tokens that their workers have reported."""
+    query = (
+        "SELECT sample, rollout, execution, usage FROM scheduler.rollout_budgets WHERE run_id = $1"
+        " ORDER BY started_at, execution"
+    )
+    found: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    async with stack.database() as connection:
+        for row in await connection.fetch(query, run_id):
+            usage = json.loads(row["usage"])
+            used = usage["prompt_tokens"] + usage["completion_tokens"]
+            found.setdefault((row["sample"], row["rollout"]), []).append((row["execution"], used))
+    return found
+
+
+async def assert_tokens_are_counted(
+    stack: StackHarness, run: run_pb2.Run, outcomes: Sequence[outcome_pb2.RecordedOutcome]
+) -> None:
+    """Those of an outcome are those of its execution and of all that began before it."""
+    executions, lost = await ledger(stack, run.run_id), 0
+    for outcome in outcomes:
+        own = executions[outcome.doc_id, outcome.outcome.rollout]
+        judged = json.loads(outcome.outcome.answer.body_json)["execution"]
+        index = [execution for execution, _ in own].index(judged)
+        assert tokens_of(outcome.outcome.usage) == sum(used for _, used in own[: index + 1])
+        lost += len(own) - 1
+    counted = tokens_of(run.progress.usage)
+    assert counted == sum(tokens_of(outcome.outcome.usage) for outcome in outcomes)
+    assert run.price.input_per_million == run.price.output_per_million == PRICE
+    assert run.progress.cost == pytest.approx(counted * PRICE / 1e6)
+    # A killed worker does not know the answers of requests in flight, one of each of its rollouts.
+    served = (await stack.model_server.stats())["tokens"]
+    assert 0 <= served - counted <= lost * MOST_TOKENS
+
+
+def tokens_of(usage: outcome_pb2.TokenUsage) -> int:
+    return usage.prompt_tokens + usage.completion_tokens
 
 
 async def recorded(stack: StackHarness, run_id: str) -> int:
@@ -38,8 +81,10 @@ async def test_each_rollout_is_judged_once_under_kills(
     stack: StackHarness, tmp_path: Path, seed: int
 ) -> None:
     tasks = harbor_tasks(tmp_path, {"mended": MEND, "slow": f"{MEND}DO sleep 1\n", "spoiled": SPOIL})
-    ordered = await stack.client.rollouts.SubmitRollouts(rollouts_order("killed", tasks, rollouts=ROLLOUTS))
+    order = rollouts_order("killed", tasks, rollouts=ROLLOUTS, max_cost=MAX_COST)
+    ordered = await stack.client.rollouts.SubmitRollouts(order)
     run_id, total = ordered.runs[0].run_id, 3 * ROLLOUTS
+    await stack.model_server.control(reset_stats=True)
     names = ["worker", *random.Random(seed).sample(["results", "scheduler", "nats"], k=2), "worker"]
     if total > 20:
         killed = ["worker", "worker", "results", "scheduler", "nats"]
@@ -59,6 +104,7 @@ async def test_each_rollout_is_judged_once_under_kills(
     assert keys == {(task, rollout): 1 for task in range(3) for rollout in range(ROLLOUTS)}
     assert {(outcome.doc_id, outcome.scores["reward"]) for outcome in outcomes} == {(0, 1), (1, 1), (2, 0)}
     assert await recorded(stack, run_id) == total
+    await assert_tokens_are_counted(stack, run, outcomes)
 
 
 def is_executed(command: str) -> bool:

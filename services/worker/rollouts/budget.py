@@ -42,8 +42,8 @@ class Spent:
 class Budget:
     """The budget of one execution.
 
-    A step is recorded before it begins, so only the tokens and the time of its last step are lost with a
-    killed worker.
+    A step is recorded before it begins, and its answer as it comes: only tokens of a request in flight, and
+    the time of commands, are lost with a killed worker.
     """
 
     agent: RolloutAgent
@@ -68,8 +68,11 @@ class Budget:
         self.used = begun
         return None
 
-    def add_answer(self, usage: TokenUsage, seconds: float) -> None:
+    async def add_answer(self, usage: TokenUsage, seconds: float) -> None:
+        """Raises BudgetNotRecorded."""
         self.used = self.used.plus(BudgetUse(usage=usage, seconds=seconds))
+        if self.ledger is not None:
+            self.earlier = await self.ledger.report(self.used)
 
     def add_seconds(self, seconds: float) -> None:
         self.used = self.used.plus(BudgetUse(seconds=seconds))

@@ -12,13 +12,19 @@ from proctor.stack.supervision.child import SupervisedChild
 from tests.chaos.faults.faulted_run import ROWS
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import MODEL, SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
+
+# Of a million tokens.
+PRICE = 2.0
 
 
 @asynccontextmanager
 async def faulted_stack() -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, StackOrder(rows=ROWS)) as stack:
+        prices = state_dir.parent / "prices.yaml"
+        prices.write_text(f"currency: EUR\nprices:\n  {MODEL}: {{input: {PRICE:g}, output: {PRICE:g}}}\n")
+        environment = {**SHORT_TIMEOUTS, "PROCTOR_SCHEDULER_PRICES_FILE": str(prices)}
+        async with stack_harness(state_dir.parent, StackOrder(rows=ROWS, environment=environment)) as stack:
             yield stack
 
 

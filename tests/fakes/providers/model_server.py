@@ -118,6 +118,7 @@ class ModelServer:
     def stats(self) -> dict[str, Any]:
         return {
             **{name: self.counts[name] for name in ("requests", "answered", "faulted", "aborted", "limited")},
+            "tokens": self.counts["tokens"],
             "in_flight": self.in_flight,
             "largest_in_flight": self.largest_in_flight,
             "distinct_prompts": len(self.prompts),
@@ -309,6 +310,7 @@ async def limited_answer(
     if fault is not None:
         return await misbehave(request, fault, payload, content_type)
     server.counts["answered"] += 1
+    server.counts["tokens"] += answer["usage"]["total_tokens"] if "usage" in answer else 0
     return web.Response(body=payload, content_type=content_type, headers=server.headers)
 
 

@@ -97,10 +97,10 @@ class PortCalls:
             # its rollout without a score by asking what no provider answers.
             if failed.failure.failure_class is not FailureClass.REFUSED or not self._has_answer:
                 raise
-            self.budget.add_answer(failed.usage, 0.0)
+            await self.budget.add_answer(failed.usage, 0.0)
             raise CallRefused(400, failed.failure.message) from failed
         self._has_answer = True
-        self.budget.add_answer(response.usage, response.timing.total_seconds)
+        await self.budget.add_answer(response.usage, response.timing.total_seconds)
         self.trajectory.add_answer(response.answer.text, response.usage, self.clock.now())
         answer = _answer_of(response)
         if answer.tool_calls:

@@ -97,7 +97,7 @@ class ExecuteShell:
             except ContextFull:
                 return AgentEnd.CONTEXT_FULL
             trajectory.add_answer(response.answer.text, response.usage, self.clock.now())
-            budget.add_answer(response.usage, response.timing.total_seconds)
+            await budget.add_answer(response.usage, response.timing.total_seconds)
             read = conversation.form.read(response.answer)
             _show_calls(work, read)
             if end := budget.time_limit():

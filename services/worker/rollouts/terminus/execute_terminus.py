@@ -147,7 +147,7 @@ class ExecuteTerminus:
             text = response.answer.text
             session.history = (*session.history, ChatMessage("assistant", text))
             trajectory.add_answer(text, response.usage, self.clock.now())
-            budget.add_answer(response.usage, response.timing.total_seconds)
+            await budget.add_answer(response.usage, response.timing.total_seconds)
             if end := budget.time_limit():
                 return end
             is_cut_off = response.answer.finish_reason == _LENGTH

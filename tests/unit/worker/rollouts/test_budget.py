@@ -35,7 +35,7 @@ async def steps_of(budget: Budget, usage: TokenUsage = ANSWER, seconds: float = 
     for steps in range(100):
         if end := await budget.begin_agent_step():
             return steps, end
-        budget.add_answer(usage, seconds)
+        await budget.add_answer(usage, seconds)
         if end := budget.time_limit():
             return steps + 1, end
     raise AssertionError("the budget has no end")
@@ -57,14 +57,14 @@ async def test_each_budget_ends_a_rollout(
     assert await steps_of(Budget(agent, seconds, ledger)) == ended
 
 
-async def test_a_step_is_recorded_before_it_is_begun() -> None:
+async def test_a_step_is_recorded_before_it_is_begun_and_its_answer_as_it_comes() -> None:
     ledger = Ledger()
     budget = Budget(AGENT, 100.0, ledger)
     assert await budget.begin_agent_step() is None
-    budget.add_answer(ANSWER, 2.0)
+    await budget.add_answer(ANSWER, 2.0)
     budget.add_seconds(3.0)
     assert await budget.begin_agent_step() is None
-    assert ledger.reports == [BudgetUse(1), BudgetUse(2, ANSWER, 5.0)]
+    assert ledger.reports == [BudgetUse(1), BudgetUse(1, ANSWER, 2.0), BudgetUse(2, ANSWER, 5.0)]
 
 
 @pytest.mark.parametrize(
