@@ -6,8 +6,10 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
 from proctor.values.metrics.metric import Unit
 from proctor.values.metrics.names import unit_of
+from proctor.values.rollout import suspicions_sentence
 from proctor.values.run import unparsed_warning
 from proctor.values.scoring import ScoringMethod
 from services.results.export.exported_run import ExportedRun
@@ -194,9 +196,19 @@ def _notes(run: ExportedRun) -> list[str]:
         "Prompts longer than the context were cut from the left.": summary.is_truncated_left,
         f"{summary.failed} failures of the machinery are left out of every figure.": summary.failed > 0,
         f"{summary.unparsed} answers could not be parsed; they count as not right.": summary.unparsed > 0,
+        _suspicions(summary): bool(_suspicions(summary)),
         unparsed_warning(summary.unparsed_rate): bool(unparsed_warning(summary.unparsed_rate)),
     }
     return [note for note, applies in notes.items() if applies]
+
+
+def _suspicions(summary: RunSummary) -> str:
+    """Of rollouts, whose suite is one task; empty where none is suspicious."""
+    means = {name: figure.mean for task in summary.tasks for name, figure in task.figures.items()}
+    sentence = suspicions_sentence(
+        means.get(UNSUSPECTED), means.get(REWARD_UNSUSPECTED), summary.answered, is_whole=not summary.failed
+    )
+    return f"Of the rollouts {sentence}." if sentence else ""
 
 
 HTML = RowFormat(".html", "text/html; charset=utf-8", HtmlReport, rows=None, has_figures=True)
