@@ -14,6 +14,8 @@ MAX_MODELS = 20
 MAX_ARCHIVE_BYTES = 2 * _MIB
 # Each step sends the whole history again: cost grows with the square of the steps.
 MAX_STEPS = 1000
+# Of tests that ran: more are counted only.
+MAX_RAN_NAMES = 1000
 MAX_TOKENS = 100_000_000
 MAX_COMMAND_SECONDS = 3600.0
 MAX_PARALLEL = 10_000

@@ -10,12 +10,14 @@ from pydantic import BaseModel, Field, JsonValue
 
 from proctor.v1 import rollout_pb2, rollout_service_pb2
 from proctor.values.names.suite_name import versioned_name
+from proctor.values.plain import INT32_MAX
 from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.rollout import (
     MAX_ARCHIVE_BYTES,
     MAX_COMMAND_SECONDS,
     MAX_MODELS,
     MAX_PARALLEL,
+    MAX_RAN_NAMES,
     MAX_STEPS,
     MAX_TOKENS,
     MAX_VERSION_CHARACTERS,
@@ -132,6 +134,17 @@ ModelTasks = Annotated[
 ]
 
 
+class SolvedTests(RequestBody):
+    """Tests that ran on a solution, skipped ones left out."""
+
+    count: int = Field(ge=0, le=INT32_MAX)
+    names: list[Text] = Field(
+        default=[],
+        max_length=MAX_RAN_NAMES,
+        description="Without parameters, as far as they are known; that of several tests as often",
+    )
+
+
 class RolloutsRequest(RequestBody):
     """Tasks × models × rollouts."""
 
@@ -168,6 +181,11 @@ class RolloutsRequest(RequestBody):
         max_length=MAX_TASKS,
         description="Name of a task's folder → overrides in the form of overrides.json",
     )
+    solved_tests: dict[Text, SolvedTests] = Field(
+        default={},
+        max_length=MAX_TASKS,
+        description="Name of a task → tests that ran on its solution: a rollout with others is suspicious",
+    )
     project_id: ProjectId = 0
     params: Params | None = None
     max_cost: MaxCost = None
@@ -190,6 +208,10 @@ class RolloutsRequest(RequestBody):
             model_tasks={
                 model: rollout_service_pb2.ModelTasks(rollouts=tasks)
                 for model, tasks in self.model_tasks.items()
+            },
+            solved_tests={
+                name: rollout_pb2.RanTests(count=tests.count, names=tests.names)
+                for name, tests in self.solved_tests.items()
             },
             project_id=self.project_id,
             params=self.params.to_proto() if self.params else None,

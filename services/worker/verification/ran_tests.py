@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from proctor.values.rollout import RanTests
+from proctor.values.rollout import MAX_RAN_NAMES, RanTests
 
 # What a task and the record of a rollout have room for.
-_MAX_NAMES, _MAX_CHARACTERS = 1000, 64 * 1024
+_MAX_CHARACTERS = 64 * 1024
 _MAX_NAMED = 5
 _OF_STEP = ": "
 
@@ -14,7 +14,7 @@ _OF_STEP = ": "
 def ran_tests(names: Iterable[str]) -> RanTests:
     """The tests of these names, without their parameters, which may differ from run to run."""
     found = sorted(name.partition("[")[0] for name in names)
-    has_room = len(found) <= _MAX_NAMES and sum(map(len, found)) <= _MAX_CHARACTERS
+    has_room = len(found) <= MAX_RAN_NAMES and sum(map(len, found)) <= _MAX_CHARACTERS
     return RanTests(len(found), tuple(found) if has_room else ())
 
 

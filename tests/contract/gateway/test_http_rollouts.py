@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
+from services.gateway.api.rollouts import RolloutsRequest
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.gateway.http_calls import call
 
@@ -68,6 +70,21 @@ async def test_orders_are_listed_with_their_jobs(harness: GatewayHarness) -> Non
         "created_at": "2023-11-14T22:13:20Z",
     }
     assert (body["total"], body["next_cursor"]) == (1, None)
+
+
+def test_an_order_has_the_tests_of_solutions_and_the_tasks_of_models() -> None:
+    body: dict[str, Any] = {
+        "suite": "mine",
+        "tasks_digest": "a" * 64,
+        "models": ["openai/fake"],
+        "model_tasks": {"openai/fake": {"one": 3}},
+        "solved_tests": {"one": {"count": 2, "names": ["test.py::test_a"]}},
+    }
+    order = RolloutsRequest.model_validate(body).to_proto("ann", "")
+    assert dict(order.model_tasks["openai/fake"].rollouts) == {"one": 3}
+    assert order.solved_tests["one"] == rollout_pb2.RanTests(count=2, names=["test.py::test_a"])
+    with pytest.raises(ValidationError):
+        RolloutsRequest.model_validate(body | {"model_tasks": {"openai/fake": {"one": 0}}})
 
 
 async def test_a_page_leads_to_the_next(
