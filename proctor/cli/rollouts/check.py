@@ -4,10 +4,12 @@ The programs of the scheduler and of the worker do the work, in processes: nothi
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -20,6 +22,7 @@ from proctor.cli.render.terminal import Terminal, say, write_verbatim
 from proctor.cli.render.words import JsonValue
 from proctor.cli.rollouts.read_tasks import ReadTasks, TaskReaderFailed, read_tasks, show_faults
 from proctor.cli.rollouts.sources.git_folders import export_folder
+from proctor.cli.rollouts.sources.registry import open_registry
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 
@@ -27,36 +30,78 @@ _CHECK = (sys.executable, "-m", "services.worker.rollouts")
 _SAYS = {"oracle": "its solution", "none": "no work"}
 
 TasksArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="A task, or a folder or .tar.gz file of tasks.")
+    Path | None, typer.Argument(metavar="[DIR]", help="A task, or a folder or .tar.gz file of tasks.")
 ]
 Verbosity = Annotated[int, typer.Option("-v", count=True, help="Print what the tests printed.")]
 GitOption = Annotated[str, typer.Option("--git", metavar="REPOSITORY", help="DIR is in this repository.")]
 RevisionOption = Annotated[str, typer.Option("--revision", help="Revision of the repository; default: HEAD.")]
 
 
+DatasetOption = Annotated[
+    str, typer.Option("--dataset", metavar="NAME@VERSION", help="A data set of --registry, instead of DIR.")
+]
+RegistryOption = Annotated[str, typer.Option("--registry", metavar="PATH", help="As of `rollouts run`.")]
+MirrorsOption = Annotated[str, typer.Option("--mirrors", metavar="DIR", help="As of `rollouts run`.")]
+
+
 def check(
-    tasks: TasksArgument,
+    tasks: TasksArgument = None,
+    *,
     verbose: Verbosity = 0,
     git: GitOption = "",
     revision: RevisionOption = "",
+    dataset: DatasetOption = "",
+    registry: RegistryOption = "",
+    mirrors: MirrorsOption = "",
     as_json: AsJson = False,
 ) -> None:
     """Prove that tasks are sound: the solution of each scores 1.0 in a sandbox, and no work at all 0.0."""
     terminal = Terminal(as_json)
-    if revision and not git:
-        terminal.print_error(
-            "--revision names a revision of a repository: give the repository with --git.", "INVALID_ARGUMENT"
-        )
+    of_folder = {"DIR": tasks, "--git": git, "--revision": revision}
+    of_dataset = {"--dataset": dataset, "--registry": registry, "--mirrors": mirrors}
+    if problem := _problem(of_folder, of_dataset):
+        terminal.print_error(problem, "INVALID_ARGUMENT")
         raise typer.Exit(ExitCode.REFUSED)
-    if not git:
+    if tasks is not None and not git:
         _check(terminal, tasks, verbose)
     with tempfile.TemporaryDirectory(prefix="proctor-tasks-") as into:
         try:
-            exported = export_folder(git, revision, str(tasks), Path(into))
+            if dataset:
+                folder = _dataset_folder(dataset, registry, mirrors, Path(into))
+            else:
+                folder = export_folder(git, revision, str(tasks), Path(into)).path
         except Refused as refused:
             terminal.print_error(str(refused), "INVALID_TASK_FOLDER")
             raise typer.Exit(ExitCode.REFUSED) from refused
-        _check(terminal, exported.path, verbose)
+        _check(terminal, folder, verbose)
+
+
+def _problem(of_folder: Mapping[str, object], of_dataset: Mapping[str, object]) -> str:
+    """What is wrong with the options together; "" where nothing is."""
+    if any(of_dataset.values()):
+        if any(of_folder.values()):
+            return "DIR and --dataset: give one of them."
+        missing = [name for name in ("--dataset", "--registry") if not of_dataset[name]]
+        return f"A data set needs {' and '.join(missing)} too." if missing else ""
+    if not of_folder["DIR"]:
+        return "Name a folder of tasks, or a data set: --dataset NAME@VERSION --registry PATH."
+    if of_folder["--revision"] and not of_folder["--git"]:
+        return "--revision names a revision of a repository: give the repository with --git."
+    return ""
+
+
+def _dataset_folder(dataset: str, registry: str, mirrors: str, into: Path) -> Path:
+    """The tasks of a data set beside each other, in its order. Raises Refused."""
+    exported, together = into / "exported", into / "tasks"
+    exported.mkdir()
+    folders = open_registry(registry, mirrors).folders(dataset, exported)
+    names = Counter(folder.name for folder, _ in folders)
+    width = len(str(len(folders)))
+    for number, (folder, _) in enumerate(folders, 1):
+        name = folder.name if names[folder.name] == 1 else f"{number:0{width}}-{folder.name}"
+        # Links stay links, which the reader of tasks refuses by name.
+        shutil.copytree(folder, together / name, symlinks=True)
+    return together
 
 
 def _check(terminal: Terminal, tasks: Path, verbose: int) -> NoReturn:

@@ -1,5 +1,6 @@
 """`proctor rollouts check` as a script runs it: sentences, JSON and exit codes, over real sandboxes."""
 
+import json
 from pathlib import Path
 
 from tests.fakes.stack.command_line import CommandLine
@@ -37,6 +38,23 @@ async def test_a_folder_that_is_no_task_is_refused_in_a_sentence(tmp_path: Path)
     assert "there is no such folder" in refused.err
     (tmp_path / "a").mkdir()
     assert (await run("rollouts", "check", str(tmp_path / "a"))).code == 2
+
+
+async def test_tasks_of_a_data_set_are_proved(tmp_path: Path) -> None:
+    tasks = []
+    for folder in ("easy", "hard"):
+        harbor_folder(tmp_path / folder / "one")
+        tasks.append({"name": folder, "path": f"{folder}/one"})
+    dataset = {"name": "small", "version": "1.0", "tasks": tasks}
+    write(tmp_path, {"registry.json": json.dumps([dataset])})
+    run = CommandLine("", tmp_path / "state")
+    checked = ("rollouts", "check", "--dataset", "small@1.0")
+    shown = await run(*checked, "--registry", str(tmp_path), "--json")
+    assert (shown.code, len(shown.document["tasks"])) == (0, 2), shown.err
+    without = await run(*checked)
+    assert (without.code, "needs --registry too" in without.err) == (2, True)
+    both = await run(*checked, "--registry", str(tmp_path), str(tmp_path / "easy"))
+    assert (both.code, "give one of them" in both.err) == (2, True)
 
 
 async def test_tasks_of_a_repository_are_proved_as_they_are_in_the_revision(tmp_path: Path) -> None:
