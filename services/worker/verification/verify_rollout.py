@@ -292,6 +292,10 @@ async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) ->
         raise VerifierFailed(problem=f"the reward {score:g} is not from 0 to 1: let the tests divide it.")
     detail = ", ".join(f"{name} {value:g}" for name, value in rewards.items())
     results = read_results(log)
+    if score == 1.0 and results and not results.is_passed:
+        # Another process than the tests may have written it: all of a sandbox have one user.
+        printed = f"{results.passed} of {results.total} tests that they printed passed"
+        suspicions = (*suspicions, f"the reward is 1, but {printed}")
     return VerifierResult(
         score,
         detail,
