@@ -135,7 +135,7 @@ install-python: $(OTHER)/.installed
 
 test-python: $(OTHER)/.installed ## On another Python what depends on it, and the whole flow: PYTHON=… OTHER_TESTS=…
 # Its failures are remembered beside those of `make test`.
-	$(OTHER)/bin/pytest -q $(OTHER_TESTS) $(whole_flow) $(files_at_a_time) 3 -o cache_dir=$(OTHER)/.pytest_cache $(PYTEST_ARGS)
+	$(OTHER)/bin/pytest -q -m "not thorough" $(OTHER_TESTS) $(whole_flow) $(files_at_a_time) 3 -o cache_dir=$(OTHER)/.pytest_cache $(PYTEST_ARGS)
 
 $(OTHER)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(OTHER)

@@ -38,6 +38,7 @@ async def stack() -> AsyncIterator[StackHarness]:
             yield stack
 
 
+@pytest.mark.thorough
 async def test_runs_that_close_under_kills_are_ranked_and_compared_once(stack: StackHarness) -> None:
     run_ids = [await stack.submit(order(model)) for model in MODELS]
     async with asyncio.TaskGroup() as group:

@@ -57,6 +57,7 @@ async def test_batch_outlives_kills_while_it_runs(
     await assert_batch_right(faulted)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("names", "seed"),
     [

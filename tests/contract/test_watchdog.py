@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes import eventually as polling
+from tests.fakes.thorough_cases import first_cases
 
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
@@ -46,7 +47,8 @@ def test_something():
 """
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    1,
     ("hanging", "where"),
     [
         (FAILED_TEST_WITH_A_TEARDOWN, "pytest_runtest_teardown"),

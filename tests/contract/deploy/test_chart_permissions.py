@@ -4,10 +4,11 @@ import pytest
 
 from tests.contract.deploy.rendered import egress, of_kind, pods
 from tests.contract.deploy.settings import SETTINGS
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.helm import EXAMPLES, Setting, render
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@first_cases(3, "name", SETTINGS)
 def test_pods_get_no_token_but_where_it_is_asked_for(name: str) -> None:
     accounts = {each["metadata"]["name"] for each in of_kind(name, "ServiceAccount")}
     for pod_name, pod in pods(name):

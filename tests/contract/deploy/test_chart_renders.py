@@ -10,6 +10,7 @@ import yaml
 
 from tests.contract.deploy.rendered import containers, objects, pods
 from tests.contract.deploy.settings import SETTINGS
+from tests.fakes.thorough_cases import first_cases
 from tests.harness import kubernetes_schemas as schemas
 from tests.harness.helm import PACKAGES, lint, template
 
@@ -23,7 +24,7 @@ def distinct_objects() -> list[dict[str, Any]]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@first_cases(4, "name", SETTINGS)
 def test_all_versions_of_helm_render_the_same(name: str) -> None:
     texts = {NOISE.sub("", template(SETTINGS[name], version)) for version in PACKAGES}
     assert len(texts) == 1

@@ -16,6 +16,9 @@ from tests.reference.golden_reference import GoldenTask, folder_of, hash_answer
 from tests.reference.lm_eval_cases import CASES, Case, Row
 from tests.reference.lm_eval_venv import run_in_lm_eval
 
+# It takes an environment of its own, which takes minutes to install; `make test` has the golden files.
+pytestmark = pytest.mark.thorough
+
 SCRIPT = Path(__file__).parents[2] / "reference" / "lm_eval_scores.py"
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.task)

@@ -9,6 +9,9 @@ from tests.reference.golden_comparison import assert_same_figures, assert_same_q
 from tests.reference.golden_reference import GoldenTask, folder_of, golden_rows, golden_tasks, hash_answer
 from tests.reference.lm_eval_venv import run_in_lm_eval
 
+# It takes an environment of its own, which takes minutes to install; `make test` has the golden files.
+pytestmark = pytest.mark.thorough
+
 SHOTS = 5
 ALL_ROWS = 100_000
 # By suite: each of the three rules by which examples are drawn.

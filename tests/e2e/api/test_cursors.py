@@ -18,7 +18,7 @@ from tests.harness.rollout_orders import archive
 from tests.harness.rollout_tasks import harbor_folder
 from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.thorough]
 
 CHANGES = 60
 # Characters of an address, of base64, and of neither.

@@ -141,6 +141,7 @@ async def test_targets_are_scored_ranked_and_compared_by_the_data_set(stack: Sta
     assert (await http(stack, "DELETE", f"/admin/datasets/{dataset_id}")).status == 200
 
 
+@pytest.mark.thorough
 async def test_command_line_uploads_once_runs_shows_and_deletes(stack: StackHarness, tmp_path: Path) -> None:
     file = tmp_path / "keyed.jsonl"
     file.write_bytes(KEYED_FILE)

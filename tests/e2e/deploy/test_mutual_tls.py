@@ -119,6 +119,7 @@ async def code_of_call(pod: Pod, component: str, folder: Path | None) -> grpc.St
     return grpc.StatusCode.OK
 
 
+@pytest.mark.thorough
 async def test_run_completes_over_mtls_alone(cluster: RenderedCluster) -> None:
     hook = cluster.make_hook("Pod")
     code = await asyncio.wait_for(hook.run(), 120)

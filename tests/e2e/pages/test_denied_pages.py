@@ -115,6 +115,7 @@ async def test_what_is_not_there_says_so_and_leads_to_what_is(
         await check_problem(opened, 404)
 
 
+@pytest.mark.thorough
 async def test_a_service_that_hangs_is_a_page_that_says_when_to_try_again(
     guarded: Site, looks: Looks
 ) -> None:

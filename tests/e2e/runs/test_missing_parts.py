@@ -7,6 +7,8 @@ import socket
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.harness.entry_points import proctor_with
 from tests.fakes.thorough_cases import first_cases
 from tests.harness.processes import bound, output_of
@@ -45,6 +47,7 @@ async def start_alone(service: str, folder: Path, **settings: str) -> tuple[int 
     return process.returncode, out.decode().splitlines()
 
 
+@pytest.mark.thorough
 async def test_service_without_its_servers_says_which_and_ends(tmp_path: Path) -> None:
     ends = await asyncio.gather(*(start_alone(name, tmp_path) for name in ("scheduler", "results", "worker")))
     wanted = ("Postgres does not answer at", "Postgres does not answer at", "NATS does not answer at")

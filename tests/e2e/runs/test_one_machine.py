@@ -87,6 +87,7 @@ async def machine(state_dir: Path) -> AsyncIterator[Machine]:
         await machine.proctor("down")
 
 
+@pytest.mark.thorough
 async def test_trial_evaluates_a_model_and_leaves_nothing_behind(machine: Machine) -> None:
     ended = await machine.proctor("try --suite keyed --model openai/fake --json")
     assert ended.code == 0, ended.err

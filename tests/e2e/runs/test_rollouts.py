@@ -73,6 +73,7 @@ async def test_a_record_of_a_rollout_has_all_that_was_done(stack: StackHarness, 
     assert "return 3 * n" in trajectory["steps"][2]["observation"]["results"][0]["content"]
 
 
+@pytest.mark.thorough
 async def test_artifacts_lie_in_the_object_store_until_their_run_is_deleted(
     stack: StackHarness, tmp_path: Path
 ) -> None:

@@ -196,6 +196,7 @@ async def test_command_line_runs_and_reports_as_json(stack: StackHarness) -> Non
     assert [run["run_id"] for run in listed.document["runs"]] == [run_id]
 
 
+@pytest.mark.thorough
 async def test_command_line_prints_what_there_is_as_json(stack: StackHarness) -> None:
     suites = (await proctor(stack, "suites --json")).document["suites"]
     assert [suite["suite"] for suite in suites] == ["keyed", "starter"]
@@ -204,6 +205,7 @@ async def test_command_line_prints_what_there_is_as_json(stack: StackHarness) ->
     assert [worker["pool"] for worker in status["workers"]] == ["remote"]
 
 
+@pytest.mark.thorough
 async def test_command_line_cancels_and_retries(stack: StackHarness) -> None:
     await stack.model_server.control(latency_seconds=30)
     order = "run --suite keyed --model openai/fake --limit 20 --detach --json"

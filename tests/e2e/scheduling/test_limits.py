@@ -67,6 +67,7 @@ async def cancel_all(stack: StackHarness, run_ids: Sequence[str]) -> None:
         assert (await ended(stack, run_id)).state == run_pb2.RUN_STATE_CANCELLED
 
 
+@pytest.mark.thorough
 async def test_a_queue_that_is_full_refuses_the_next_run_of_this_user_only(stack: StackHarness) -> None:
     await stack.model_server.control(latency_seconds=60)
     running = [await stack.submit() for _ in range(MAX_RUNNING)]

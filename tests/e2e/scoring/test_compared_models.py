@@ -18,7 +18,7 @@ from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import SUITE as STARTER
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.thorough]
 
 MODELS = ("fake", "other", "third")
 TASKS = ("sentiment", "odd_one")

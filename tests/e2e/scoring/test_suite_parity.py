@@ -26,6 +26,7 @@ from tests.reference.golden_reference import (
 )
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(
         not {"PROCTOR_DATA_DIR", "PROCTOR_REFERENCE_DIR"} <= os.environ.keys(),

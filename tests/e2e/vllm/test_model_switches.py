@@ -41,6 +41,7 @@ class Watched:
         return shown.state == run_pb2.RUN_STATE_COMPLETED
 
 
+@pytest.mark.thorough
 async def test_runs_of_two_models_alternate_and_record_everything_once(stack: StackHarness) -> None:
     watched = Watched(stack)
     long_order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=ROLLOUTS)

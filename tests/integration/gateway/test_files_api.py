@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import psutil
+import pytest
 
 from proctor.v1 import file_service_pb2 as file_pb2
 from tests.fakes.eventually import eventually
@@ -18,6 +19,7 @@ PIECES = 200
 MAX_GROWTH_BYTES = 50_000_000
 
 
+@pytest.mark.thorough
 async def test_memory_of_the_gateway_does_not_grow_with_the_file() -> None:
     scheduler = FakeScheduler()
     scheduler.files.piece_bytes = 1024 * 1024

@@ -175,6 +175,7 @@ async def kill_connections(observer: asyncpg.Connection, plans: Sequence[RunPlan
         )
 
 
+@pytest.mark.thorough
 async def test_counts_equal_rows_when_epochs_change_under_way(
     postgres: RunningServer, recorders: list[tuple[Stores, RecordOutcomes]]
 ) -> None:

@@ -31,7 +31,7 @@ from tests.harness.servers import postgres_server
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # How many runs are drawn, with up to 45 answers to be matched each.
-CASES = int(os.environ.get("PROCTOR_PROPERTY_CASES", "60"))
+CASES = int(os.environ.get("PROCTOR_PROPERTY_CASES", "20"))
 SIZE = 12
 MANY = 2000
 ENGINE = {"engine": "fake", "engine_version": "1"}

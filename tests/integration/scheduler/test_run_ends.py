@@ -81,6 +81,7 @@ async def test_deleted_run_is_gone_from_the_scheduler_and_from_results(entry: Se
     assert refusal.value.reason == "RUN_NOT_FOUND"
 
 
+@pytest.mark.thorough
 async def test_results_that_is_down_is_reported_of_a_deleted_run_later(entry: ServedScheduler) -> None:
     run_id = RunId(await entry.submit())
     await entry.finish(run_id)

@@ -96,6 +96,7 @@ async def test_a_waiting_pull_is_answered_at_once(harness: WorkerHarness) -> Non
     await message.ack()
 
 
+@pytest.mark.thorough
 async def test_no_delivery_is_lost_or_counted_where_shards_meet_a_pull_on_hold(
     harness: WorkerHarness,
 ) -> None:

@@ -27,6 +27,7 @@ async def model_server() -> AsyncIterator[ModelServerProcess]:
         yield server
 
 
+@pytest.mark.thorough
 async def test_a_killed_worker_loses_nothing_and_the_next_asks_only_what_was_not_acknowledged(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
@@ -176,6 +177,7 @@ async def test_an_unknown_model_is_reported_for_the_run_and_fails_no_sample(
     assert (await model_server.stats())["requests"] <= 4
 
 
+@pytest.mark.thorough
 async def test_a_worker_goes_on_after_a_crash_of_nats(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from proctor.values.outcome import Answer
 from proctor.values.reasoning.answers import with_reasoning_apart
 from proctor.values.reasoning.separate import separate_reasoning
 from proctor.values.reasoning.separated_text import SeparatedText
+from tests.fakes.thorough_cases import first_cases
 
 HARMONY = "<|channel|>analysis<|message|>Red? No.<|end|><|start|>assistant<|channel|>final"
 
@@ -175,9 +176,7 @@ def test_the_reasoning_is_kept_whole() -> None:
     assert separate_reasoning(channels).reasoning == "Red?"
 
 
-@pytest.mark.parametrize(
-    "begin", ["", "<think>", "analysisWe think ", "thought\n", "x", "import a\n#", "<a>"]
-)
+@first_cases(2, "begin", ["", "<think>", "analysisWe think ", "thought\n", "x", "import a\n#", "<a>"])
 @pytest.mark.parametrize(
     "part",
     [

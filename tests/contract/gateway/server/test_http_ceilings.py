@@ -12,6 +12,7 @@ from services.gateway.server import connections, middleware
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
+from tests.fakes.thorough_cases import first_cases
 
 KEYS = {"ann": "secret-key-of-ann"}
 QUEUE = "/api/v1/queue"
@@ -54,7 +55,8 @@ async def status(harness: GatewayHarness, sent: bytes) -> int:
         return int((await reader.readline()).split()[1])
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    2,
     "sent",
     [
         GET + b"X: " + b"a" * 70_000 + b"\r\n\r\n",

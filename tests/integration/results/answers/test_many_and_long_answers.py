@@ -30,6 +30,7 @@ async def harness() -> AsyncIterator[ResultsHarness]:
         yield made
 
 
+@pytest.mark.thorough
 async def test_rows_of_a_sample_that_is_there_very_often_are_paired_by_their_positions(
     harness: ResultsHarness,
 ) -> None:

@@ -17,7 +17,7 @@ from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
 from services.worker.verification.pytest_request import PytestRequest
 from services.worker.verification.pytest_runner import RUNNER, pytest_runner
-from tests.fakes.thorough_cases import every_third
+from tests.fakes.thorough_cases import every_third, first_cases
 from tests.harness.rollout_tasks import SOLVE, WRONG, opened_rollouts, read_task, write
 
 SCRIPT = """from doubling import twice
@@ -151,7 +151,7 @@ async def judged(rollouts: ExecuteRollout, task: RolloutTask) -> RolloutResult:
     return await rollouts.execute(RolloutExecution(spec, "session"))
 
 
-@pytest.mark.parametrize("way", every_third(WAYS))
+@first_cases(2, "way", every_third(WAYS))
 async def test_a_file_that_would_be_found_is_not_executed(
     rollouts: ExecuteRollout, tmp_path: Path, way: str
 ) -> None:

@@ -76,7 +76,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("engine", _ENGINES_OF.get(module, ENGINES), indirect=True)
 
 
-# `make test` makes all their attempts in the first engine, and in each other one of every kind.
+# `make test` makes all their attempts in the first engine, and in each other one of every kind; likewise the
+# cases of the contract.
 _ATTEMPTED = ("test_escapes", "test_abuse", "test_hostile_files", "test_verifier_cheats")
 _KINDS = {
     attempt.name: module.__name__
@@ -97,8 +98,10 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
         if is_of_one_engine or engine == ENGINES[0]:
             continue
         if item.path.stem == _CONTRACT:
-            if engine == _UNPRIVILEGED:
+            kind = engine, getattr(item, "originalname", item.name), ""
+            if engine == _UNPRIVILEGED or kind in tried:
                 item.add_marker(pytest.mark.thorough)
+            tried.add(kind)
             continue
         kind = item.path.stem, engine, _KINDS.get(getattr(parameters.get("attempt"), "name", ""), "")
         if kind in tried:

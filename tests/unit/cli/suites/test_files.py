@@ -73,7 +73,7 @@ def test_tags_of_other_tools_are_no_obstacle(tmp_path: Path) -> None:
     "text",
     [
         "a: [",
-        f"a: {'[' * 5000}",
+        f"a: {'[' * 1000}",
         "",
         "- 1\n- 2\n",
         "file: {a: 1}\n",
@@ -163,7 +163,7 @@ def test_an_empty_list_means_no_filters(tmp_path: Path) -> None:
     assert filter_list(write(tmp_path, mine__yaml="[]")) == []
 
 
-@pytest.mark.parametrize("text", ["task: a\n", "a: [", "[" * 5000, "a: 2026-13-01", "word", ""])
+@pytest.mark.parametrize("text", ["task: a\n", "a: [", "[" * 1000, "a: 2026-13-01", "word", ""])
 def test_what_holds_no_filters_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(Refused):
         filter_list(write(tmp_path, mine__yaml=text))

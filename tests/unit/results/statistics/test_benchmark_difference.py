@@ -21,6 +21,7 @@ from services.results.statistics.paired.difference_estimate import (
 )
 from services.results.statistics.paired.mean_difference import difference_of_means
 from tests.fakes.results.paired_samples import Array, scores_of
+from tests.fakes.thorough_cases import first_cases
 
 GENERATOR = np.random.default_rng(13)
 
@@ -166,8 +167,8 @@ def with_benchmark(tasks: list[DifferenceEstimate]) -> list[DifferenceEstimate]:
     return [*tasks, benchmark_difference(tasks, is_weighted_by_size=True)]
 
 
-@pytest.mark.parametrize("is_weighted_by_size", [False, True])
-@pytest.mark.parametrize(("tasks", "units"), [(2, 4), (3, 5)])
+@first_cases(1, "is_weighted_by_size", [False, True])
+@first_cases(1, ("tasks", "units"), [(2, 4), (3, 5)])
 @pytest.mark.parametrize("is_clustered", [False, True])
 def test_small_benchmarks_without_a_difference_rarely_find_one(
     *, tasks: int, units: int, is_clustered: bool, is_weighted_by_size: bool

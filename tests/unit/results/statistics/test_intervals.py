@@ -12,6 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 from services.results.statistics.columns import PairColumns
 from services.results.statistics.figure import Columns, figure_of
 from services.results.statistics.sample_scores import ScoreColumns
+from tests.fakes.thorough_cases import first_cases
 
 Values = NDArray[np.float64]
 
@@ -106,8 +107,8 @@ def test_the_interval_of_a_mean_covers_it(count: int) -> None:
 
 
 @pytest.mark.parametrize("clusters", [40, 150])
-@pytest.mark.parametrize("likeness", [0.05, 0.3, 0.7])
-@pytest.mark.parametrize("share", [0.5, 0.8])
+@first_cases(2, "likeness", [0.05, 0.3, 0.7])
+@first_cases(1, "share", [0.5, 0.8])
 def test_the_interval_of_a_clustered_share_covers_it(clusters: int, likeness: float, share: float) -> None:
     generator = np.random.default_rng(5)
     known = (1 - likeness) / likeness
@@ -134,7 +135,7 @@ def test_the_interval_of_a_clustered_mean_covers_it() -> None:
 
 
 @pytest.mark.parametrize(("easy", "hard"), [(4.0, 1.0), (0.3, 0.3)])
-@pytest.mark.parametrize("count", [20, 200])
+@first_cases(1, "count", [20, 200])
 def test_the_interval_of_a_share_over_rollouts_covers_it(count: int, easy: float, hard: float) -> None:
     generator = np.random.default_rng(7)
 
@@ -146,7 +147,7 @@ def test_the_interval_of_a_share_over_rollouts_covers_it(count: int, easy: float
     assert 0.93 <= coverage("acc", easy / (easy + hard), four_rollouts, 3000) <= 0.97
 
 
-@pytest.mark.parametrize(("positive", "accuracy"), [(0.5, 0.95), (0.3, 0.85), (0.2, 0.7)])
+@first_cases(1, ("positive", "accuracy"), [(0.5, 0.95), (0.3, 0.85), (0.2, 0.7)])
 def test_the_intervals_of_label_figures_cover_them(positive: float, accuracy: float) -> None:
     hits, misses = positive * accuracy, positive * (1 - accuracy)
     alarms, rejections = (1 - positive) * (1 - accuracy), (1 - positive) * accuracy

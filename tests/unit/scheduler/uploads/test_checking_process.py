@@ -27,6 +27,7 @@ from services.scheduler.uploads.processes.check_frames import (
 from services.scheduler.uploads.processes.checking import CheckingProcess, start_check
 from tests.fakes.storage.hostile_checks import WriteFrames
 from tests.fakes.storage.memory_objects import MemoryObjects
+from tests.fakes.thorough_cases import first_cases
 
 OWN = "datasets/own/"
 FAULTS = (DatasetFault(3, "prompt", "It is 'new' — and \U0001f600.", FaultKind.DUPLICATE, "{"),)
@@ -79,7 +80,7 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("frame", FORGED.values(), ids=FORGED)
+@first_cases(4, "frame", FORGED.values(), ids=FORGED)
 async def test_what_is_no_result_of_its_job_is_a_check_that_was_stopped(frame: tuple[bytes, bytes]) -> None:
     objects = MemoryObjects()
     with pytest.raises(CheckStopped):

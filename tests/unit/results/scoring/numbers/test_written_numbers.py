@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from services.results.scoring.numbers.stated_number import stated_number
+from tests.fakes.thorough_cases import first_cases
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,8 @@ def test_what_is_not_plainly_one_number_is_unread(text: str) -> None:
     assert stated_number(text) is None
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    4,
     "piece",
     [
         *("1", "1,", "1 ", "-", "a", "1/1 ", r"\boxed{", r"\frac{1", " ", "minus ", "1 x ", "1e", "$ "),

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from services.scheduler.uploads.checking.seen_ids import Duplicate, Duplicates, SeenIds
+from tests.fakes.thorough_cases import first_cases
 
 
 def found(names: list[str], keep: int = 20, run_ids: int = 2**18) -> Duplicates:
@@ -26,7 +27,7 @@ def counted(names: list[str], keep: int) -> Duplicates:
     return Duplicates(tuple(again[:keep]), len(again))
 
 
-@pytest.mark.parametrize("run_ids", [1, 2, 7, 100, 10_000])
+@first_cases(2, "run_ids", [1, 2, 7, 100, 10_000])
 @pytest.mark.parametrize("different", [1, 3, 50, 3000, 10**9])
 def test_runs_on_disk_find_what_memory_finds(run_ids: int, different: int) -> None:
     draw = random.Random(different)
