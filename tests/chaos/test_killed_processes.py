@@ -24,7 +24,7 @@ MAX_REQUESTS = 5
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
 
-@first_cases(3, "name", PROCESSES)
+@first_cases(1, "name", PROCESSES)
 async def test_run_outlives_the_kill_of_a_process(stack: StackHarness, name: str) -> None:
     run = await FaultedRun.start(stack)
     await run.strike_at(0.3, partial(kill, stack, name))

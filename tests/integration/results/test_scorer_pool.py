@@ -150,7 +150,7 @@ SHORT_TIMEOUTS = ProcessTimeouts(cpu_seconds=5.0, interval_seconds=0.5)
 
 
 @first_cases(
-    2,
+    1,
     "deadly",
     [
         *("exit", "read no memory", "abort", "compute", "sleep 3600"),
@@ -165,6 +165,7 @@ async def test_an_answer_that_ends_the_process_costs_its_own_score(deadly: str) 
     assert scoring_processes() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("obeying")
 async def test_a_machine_that_kills_processes_is_no_fault_of_an_answer() -> None:
     """As the kernel does where memory runs out."""
