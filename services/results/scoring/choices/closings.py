@@ -5,7 +5,7 @@ letter and text, or as "option B". It is looked for where no plain claim is foun
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from services.results.scoring.answer_text import caseless
@@ -85,10 +85,11 @@ class _Closing:
     concludes: bool
 
 
-def closing_choice(answer: str, options: ChoiceOptions, *, is_claimed: bool) -> int | None:
+def closing_choice(answer: str, options: ChoiceOptions, has_claims: Callable[[], bool]) -> int | None:
     """The option that the conclusion names; None where several sentences conclude differently.
 
-    `is_claimed`: the answer has claims that are unclear, so that the conclusion has to say that it is one.
+    `has_claims`: whether the answer has claims, which are unclear: then the conclusion has to say that it is
+    one.
     """
     tail = answer[-_REACH:]
     closings = [*_closings(tail, options)]
@@ -96,7 +97,7 @@ def closing_choice(answer: str, options: ChoiceOptions, *, is_claimed: bool) -> 
         return None
     last = closings[-1]
     others = {one.label for one in closings if one.concludes} - {last.label, None}
-    is_meant = last.concludes or not is_claimed
+    is_meant = last.concludes or not has_claims()
     if last.label is None or others or not is_meant:
         return None
     return None if is_undone(tail[last.end :], last.label, options) else last.label

@@ -72,7 +72,7 @@ def named_choice(
     if len(prepared) < _MAX_CONCLUSION:
         label = concluded_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
     if label is None and "\n" in prepared:
-        return closing_choice(prepared, options, is_claimed=bool(stated_choices(prepared, options)))
+        return closing_choice(prepared, options, lambda: bool(stated_choices(prepared, options)))
     return label
 
 

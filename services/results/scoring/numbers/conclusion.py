@@ -35,6 +35,15 @@ _REMARK = re.compile(
         | this\s(?:assumes|uses) )""",
     re.IGNORECASE | re.VERBOSE,
 )
+_PUTS_IN = re.compile(
+    r"\W*(?:by )?(?:substitut|plugging)\w*[^\n]*"
+    r"\b(?:gets?|gives|find|have|obtain|yields) (?:that )?[^\W\d_]\w{0,2} ?=",
+    re.IGNORECASE,
+)
+_NUMBER_WORD = re.compile(
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b",
+    re.IGNORECASE,
+)
 # No conclusion is drawn, or one is denied.
 _REFUSES = re.compile(
     r"""\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
@@ -76,11 +85,24 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
     if _has_several_entries(plain):
         return None
     for whole in _sentences_from_the_end(plain):
+        if _is_in_words(whole) or _may_be_a_result(whole):
+            return None
         is_aside = COURTESY.match(whole) or _REMARK.match(whole) or whole.rstrip().endswith("?")
         if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
             sentence = without_remarks(whole)
             return _concluding(sentence) or _emphasised(sentence, text)
     return None
+
+
+def _is_in_words(sentence: str) -> bool:
+    """Whether a sentence concludes with a number in words: "It is taller, so it took three days"."""
+    is_numberless = DIGIT.search(sentence) is None
+    return is_numberless and bool(_SUMS_UP.search(sentence) and _NUMBER_WORD.search(sentence))
+
+
+def _may_be_a_result(sentence: str) -> bool:
+    """Whether a value that is put in gives a check or a result: "Substituting, we get b = 96"."""
+    return _PUTS_IN.match(sentence) is not None and has_number(sentence)
 
 
 def _concluding(sentence: str) -> WrittenNumber | None:

@@ -53,6 +53,13 @@ _DOUBT = any_of(
     before=r"\b",
     after=r"\b",
 )
+_CORRECTS = any_of(
+    r"wait|oops|actually|correction|scratch that|strike that|my mistake|i (?:was|am) (?:wrong|mistaken)",
+    r"(?:that|this|it)(?: is|'s| was) (?:wrong|incorrect|not right)|made an? (?:\w+ )?(?:error|mistake)",
+    r"re(?:comput|calculat|-?check|do)\w*",
+    before=r"\b",
+    after=r"\b",
+)
 _CONCLUDES = re.compile(
     r"=|\b(?:so|therefore|thus|hence|totals?|needs?|left|altogether|must|correct|final)\b", re.IGNORECASE
 )
@@ -158,10 +165,17 @@ def _agreed(statements: list[_Statement], text: str, *, is_cut: bool) -> Written
     if is_cut and not last.rest.strip():
         return None
     if not last.is_final and read is not None:
-        others = (claimed(one.claim) for one in statements[:-1])
+        earlier = (one for one in statements[:-1] if not _is_corrected(one, last))
+        others = (claimed(one.claim) for one in earlier)
         if any(other is not None and other.value != read.value for other in others):
             return None
     return read
+
+
+def _is_corrected(statement: _Statement, last: _Statement) -> bool:
+    """Whether it is taken back before the last one: "12. Wait, that's wrong. The answer is 14"."""
+    between = statement.rest[: len(statement.rest) - len(last.rest) - len(last.claim)]
+    return _CORRECTS.search(between) is not None
 
 
 def _stated(statement: _Statement, text: str, *, is_cut: bool) -> WrittenNumber | None:

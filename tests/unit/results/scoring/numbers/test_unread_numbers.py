@@ -9,6 +9,9 @@ from services.results.scoring.numbers.stated_number import stated_number
 @pytest.mark.parametrize(
     "answer",
     [
+        "6s = 120, so s = 20\nSubstituting this into b = 5s - 4, we get b = 96",
+        "It is 32 feet after that. This is taller, so it took three days.",
+        "The answer is 12. The answer is 14.",
         "- 3",
         "negative four",
         "14 560",
