@@ -38,6 +38,8 @@ _PERHAPS = any_of(
     before=r"\b",
     after=r"\b",
 )
+# An option is followed to what it leads to: "a precursor (option A) would likely give two peaks".
+_SUPPOSES = any_of("would(?! be| say| choose| lean| go| pick)|will|does|do", before=r"\b", after=r"\b")
 _WRONG_OPTION = re.compile(
     r"\b(?:incorrect|wrong|false|worst|bad|invalid|unlikely|least|eliminat\w+|exclud\w+|discard\w*|reject\w*"
     r"|rul\w+ out)\b",
@@ -118,7 +120,7 @@ def _closings(tail: str, options: ChoiceOptions) -> Iterator[_Closing]:
 
 def _closing(sentence: str, end: int, options: ChoiceOptions) -> _Closing | None:
     concludes = _CONCLUDES.search(sentence) is not None
-    if not concludes and not _JUDGES.search(sentence):
+    if not concludes and (_SUPPOSES.search(sentence) or not _JUDGES.search(sentence)):
         return None
     named = _named_in(sentence, options)
     labels = _worded_in(sentence, options) if named is None else named

@@ -78,6 +78,7 @@ UNKNOWN = [
     ("The answer is (B) if x is even.", None),
 ]
 LONG_UNCLEAR = [
+    "Let us see.\n\nA heavy roof (option A) would most likely rust.",
     "The roof is green.\n\nTherefore, it is either B. copper or C. zinc.",
     "Let us see.\n\nThe most likely options are A and D.",
     "Let us see.\n\nTherefore, the metal is not B. copper.",
