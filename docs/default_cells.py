@@ -156,7 +156,7 @@ def suite_rows() -> Rows:
     return {
         **dict.fromkeys(needed, "needed"),
         **dict.fromkeys(("groups", "include", "doc_to_choice", "doc_to_answers"), "none"),
-        **dict.fromkeys(("doc_to_wrong_target", "doc_to_cluster", "filter_list"), "none"),
+        **dict.fromkeys(("doc_to_wrong_target", "doc_to_cluster", "gen_prefix", "filter_list"), "none"),
         **dict.fromkeys(("description", "metadata"), "empty"),
         "aggregate_metric_list": "every metric, by size",
         "doc_to_choice_text": "the choice",

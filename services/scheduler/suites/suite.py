@@ -50,6 +50,7 @@ class TaskTemplates:
     `target_indexes`: the right choices of every row, if the file lists several; `target` is the first.
     `answers` gives the texts that a chosen choice is compared with, `choice_texts` the text of each choice
     for that comparison, if it differs from the choice. `wrong_texts` are answers known to be wrong.
+    `answer_begin` is a text that every answer begins with: it ends the prompt.
     """
 
     text: PromptTemplate
@@ -61,6 +62,7 @@ class TaskTemplates:
     wrong_texts: PromptTemplate | None = None
     target_indexes: tuple[int, ...] = ()
     choice_texts: PromptTemplate | None = None
+    answer_begin: PromptTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)

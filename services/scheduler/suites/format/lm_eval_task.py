@@ -13,7 +13,7 @@ _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom
 _SAME_KEYS = (
     *("task", "output_type", "doc_to_text", "doc_to_choice", "doc_to_target", "description"),
     *("target_delimiter", "fewshot_delimiter", "num_fewshot", "fewshot_config", "generation_kwargs"),
-    *("filter_list", "metric_list", "metadata", "unsafe_code", "code"),
+    *("filter_list", "metric_list", "metadata", "unsafe_code", "code", "gen_prefix"),
 )
 _DATA_KEYS = ("dataset_path", "dataset_name", "dataset_kwargs", *_SPLIT_KEYS, "fewshot_split")
 # Other names of the task, and checks for rows in training data.
@@ -25,7 +25,6 @@ _UNSUPPORTED = {
     "class": "a task is its file, not a Python class",
     "doc_to_image": "models are asked in text only",
     "doc_to_audio": "models are asked in text only",
-    "gen_prefix": "there is no way to begin the model's answer for it",
     "use_prompt": "prompts are written in the task, not taken from promptsource",
     "group": "groups are files of their own",
 }
@@ -64,6 +63,8 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     if "class" in given:
         return ConvertedTask(faults=[ValueFault(("class",), _UNSUPPORTED["class"])])
     task = ConvertedTask({key: given[key] for key in _SAME_KEYS if key in given})
+    if not task.fields.get("gen_prefix", True):
+        del task.fields["gen_prefix"]
     task.faults += _key_faults(given)
     _set_facts(task)
     _set_dataset(task, given)

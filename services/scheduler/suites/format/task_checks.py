@@ -22,6 +22,7 @@ TEMPLATE_KEYS = (
     "doc_to_answers",
     "doc_to_wrong_target",
     "doc_to_cluster",
+    "gen_prefix",
 )
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ROW_FILE_SUFFIXES = (".jsonl", ".csv", ".parquet")

@@ -112,6 +112,7 @@ def _templates(fields: Fields) -> TaskTemplates:
         wrong_texts=_template(fields, "doc_to_wrong_target"),
         target_indexes=indexes,
         choice_texts=_template(fields, "doc_to_choice_text"),
+        answer_begin=_template(fields, "gen_prefix"),
     )
 
 

@@ -89,6 +89,11 @@ def _read(text: str) -> object:
         return text
 
 
+def _is_joined(before: str, after: str) -> bool:
+    """Two texts that would run into each other."""
+    return bool(before and after) and not (before[-1].isspace() or after[0].isspace())
+
+
 class RowRenderer:
     """Renders the rows of one task, with or without few-shot examples."""
 
@@ -103,7 +108,8 @@ class RowRenderer:
         self._fixed_continuations = self._continuations(self._fixed_choices)
 
     def render(self, row: SourceRow, examples: str = "") -> RenderedRow:
-        prompt = f"{self._templates.description}{examples}{self._templates.text.text(row)}"
+        question, begin = self._question(row)
+        prompt = f"{self._templates.description}{examples}{question}{begin}"
         choices = self._choices(row)
         if not self._is_choice:
             return RenderedRow(prompt, (), self._text_target(row, choices))
@@ -113,8 +119,18 @@ class RowRenderer:
     def example(self, row: SourceRow) -> str:
         """The text of a row with its first right answer, as shown before another row."""
         answer = self._right_texts(row, self._choices(row))[0]
-        text = self._templates.text.text(row)
-        return f"{text}{self._delimiter}{answer}{self._example_end}" if answer else text
+        question, begin = self._question(row)
+        if not answer:
+            return question + begin
+        # As lm-evaluation-harness: after a begin of the answer the delimiter is a space.
+        delimiter = (" " if _is_joined(begin, answer) else "") if begin else self._delimiter
+        return f"{question}{begin}{delimiter}{answer}{self._example_end}"
+
+    def _question(self, row: SourceRow) -> tuple[str, str]:
+        """The question, with a delimiter where one is needed, and the begin of the answer, "" for none."""
+        question, template = self._templates.text.text(row), self._templates.answer_begin
+        begin = "" if template is None else template.text(row)
+        return question + self._delimiter if _is_joined(question, begin) else question, begin
 
     def cluster(self, row: SourceRow) -> str:
         template = self._templates.cluster

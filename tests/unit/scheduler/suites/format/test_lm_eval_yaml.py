@@ -263,7 +263,6 @@ def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, 
         ("metric_list: [{metric: exact_match, k: 3}]", "metric_list.0.k", "there is no such key"),
         ("filter_list: [{name: a, filter: [{function: map}]}]", "filter_list.0.filter.0.function", "'map'"),
         ("repeats: 8", "repeats", "order the run with as many rollouts instead"),
-        ("gen_prefix: 'So '", "gen_prefix", "there is no way to begin the model's answer"),
         ("doc_to_image: image", "doc_to_image", "models are asked in text only"),
         ("code: {}", "code", "unsafe_code: true says so"),
         ("metric_list: [{metric: pass@1}]", "metric_list.0.metric", "pass@1 needs code"),
@@ -292,7 +291,7 @@ def test_code_is_executed_where_the_file_says_so() -> None:
 
 def test_keys_without_effect_may_be_empty() -> None:
     text = "process_docs: ''\nunsafe_code: false\nrepeats: 1\ntraining_split: null\ngeneration_kwargs: null\n"
-    assert task_of(WORDS + text).name == "words"
+    assert task_of(WORDS + text + "gen_prefix: ''\n").name == "words"
 
 
 @pytest.mark.parametrize("output_type", ["loglikelihood", "loglikelihood_rolling"])

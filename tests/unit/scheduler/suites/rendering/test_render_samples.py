@@ -38,6 +38,23 @@ def test_a_row_becomes_a_prompt_with_continuations_and_a_target(tmp_path: Path) 
     assert (second.position, second.doc_id, second.target.choice) == (1, 1, 0)
 
 
+@pytest.mark.parametrize(
+    ("begin", "prompt"),
+    [
+        ("The answer is", "blood is The answer is red\n\ngrass is The answer is"),
+        ("\nIt is '", "blood is\nIt is ' red\n\ngrass is\nIt is '"),
+        ("I say: ", "blood is I say: red\n\ngrass is I say: "),
+        ("{{thing}}:", "blood is blood: red\n\ngrass is grass:"),
+    ],
+)
+def test_a_begin_of_the_answer_ends_the_prompt_and_stands_in_examples(
+    tmp_path: Path, begin: str, prompt: str
+) -> None:
+    task = load_one(tmp_path, gen_prefix=begin, fewshot_config={"sampler": "first_n"})
+    sample = next(render_task(task, ROWS[:1], ROWS[1:2], 1))
+    assert (sample.prompt.as_text, sample.choices) == (prompt, (" red", " green"))
+
+
 def test_a_limit_takes_the_first_rows_and_reads_no_more(tmp_path: Path) -> None:
     endless = ({"thing": str(number), "label": 0} for number in count())
     samples = list(render_task(load_one(tmp_path), endless, limit=2))
