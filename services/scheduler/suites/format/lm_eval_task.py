@@ -220,12 +220,20 @@ def _function(step: object) -> object:
 
 
 def _set_generation(task: ConvertedTask) -> None:
-    """The token limit has several names in lm-evaluation-harness; the first in this order counts."""
+    """The token limit has several names in lm-evaluation-harness; the first in this order counts.
+
+    There `do_sample: false` sets the temperature to 0, and otherwise the temperature says whether it samples.
+    """
     options = task.fields.get("generation_kwargs")
     if not isinstance(options, dict):
         return
     limits = [options[name] for name in _TOKEN_LIMITS if name in options]
     others = {key: value for key, value in options.items() if key not in _TOKEN_LIMITS}
+    if isinstance(others.get("do_sample"), bool) and not others.pop("do_sample"):
+        others["temperature"] = 0
+    # One beam is no search.
+    if others.get("num_beams") == 1:
+        del others["num_beams"]
     task.fields["generation_kwargs"] = {**others, **({"max_gen_toks": limits[0]} if limits else {})}
 
 

@@ -124,6 +124,21 @@ def test_limits_of_tokens_go_by_several_names() -> None:
     assert (generation.max_tokens, generation.until) == (5, ("a",))
 
 
+@pytest.mark.parametrize(
+    ("options", "temperature"),
+    [
+        ("do_sample: false, temperature: 1", 0),
+        ("do_sample: true, temperature: 0, num_beams: 1", 0),
+        ("do_sample: true, temperature: 0.5", 0.5),
+        ("temperature: 0.5", 0.5),
+    ],
+)
+def test_only_where_a_model_is_to_sample_the_temperature_counts(options: str, temperature: float) -> None:
+    generation = task_of(WORDS + f"generation_kwargs: {{{options}}}\n").generation
+    assert generation is not None
+    assert generation.temperature == temperature
+
+
 def test_filters_have_the_defaults_they_have_there() -> None:
     pipelines = """\
 filter_list:
