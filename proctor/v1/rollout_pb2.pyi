@@ -131,6 +131,8 @@ class _BundleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BundleKind
     """Files of the reference solution, for agents of kind oracle."""
     BUNDLE_KIND_OTHERS: _BundleKind.ValueType  # 4
     """Files outside of the working folder, by their paths from the root."""
+    BUNDLE_KIND_CONTEXT: _BundleKind.ValueType  # 5
+    """Files of the folder of a Dockerfile, from which an image is built."""
 
 class BundleKind(_BundleKind, metaclass=_BundleKindEnumTypeWrapper):
     """Which files of a task a bundle holds."""
@@ -145,6 +147,8 @@ BUNDLE_KIND_SOLUTION: BundleKind.ValueType  # 3
 """Files of the reference solution, for agents of kind oracle."""
 BUNDLE_KIND_OTHERS: BundleKind.ValueType  # 4
 """Files outside of the working folder, by their paths from the root."""
+BUNDLE_KIND_CONTEXT: BundleKind.ValueType  # 5
+"""Files of the folder of a Dockerfile, from which an image is built."""
 Global___BundleKind: _TypeAlias = BundleKind  # noqa: Y015
 
 @_typing.final
@@ -430,6 +434,40 @@ class SetupStep(_message.Message):
 Global___SetupStep: _TypeAlias = SetupStep  # noqa: Y015
 
 @_typing.final
+class ImageBuild(_message.Message):
+    """The build of an image by the Dockerfile of a task."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IMAGES_FIELD_NUMBER: _builtins.int
+    FETCHES_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
+    fetches: _builtins.bool
+    """ADD reads addresses, which the engine of containers itself does."""
+    @_builtins.property
+    def images(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Those that it begins with, or copies from."""
+
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Notes of the task that hold only where it is not built."""
+
+    def __init__(
+        self,
+        *,
+        images: _abc.Iterable[_builtins.str] | None = ...,
+        fetches: _builtins.bool = ...,
+        notes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fetches", b"fetches", "images", b"images", "notes", b"notes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImageBuild: _TypeAlias = ImageBuild  # noqa: Y015
+
+@_typing.final
 class RanTests(_message.Message):
     """Tests that ran, skipped ones left out."""
 
@@ -530,6 +568,8 @@ class RolloutTask(_message.Message):
     SETUP_FIELD_NUMBER: _builtins.int
     SOLVED_TESTS_FIELD_NUMBER: _builtins.int
     PACKAGES_FIELD_NUMBER: _builtins.int
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    BUILD_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """Name of the task, unique in its set."""
     instruction: _builtins.str
@@ -560,6 +600,8 @@ class RolloutTask(_message.Message):
     """Files outside of the working folder, by their paths from the root: tar, compressed by gzip. Both sandboxes have them, and what the
     agent changes there is not collected.
     """
+    context: _builtins.bytes
+    """The folder of its Dockerfile, where it names no image: tar, compressed by gzip. Engines that build images need it."""
     @_builtins.property
     def test_command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments that judge; empty for rubrics."""
@@ -614,6 +656,10 @@ class RolloutTask(_message.Message):
     def packages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Packages of Python that its image has, as pip reads them."""
 
+    @_builtins.property
+    def build(self) -> Global___ImageBuild:
+        """The build of its image from the context."""
+
     def __init__(
         self,
         *,
@@ -644,10 +690,12 @@ class RolloutTask(_message.Message):
         setup: _abc.Iterable[Global___SetupStep] | None = ...,
         solved_tests: Global___RanTests | None = ...,
         packages: _abc.Iterable[_builtins.str] | None = ...,
+        context: _builtins.bytes = ...,
+        build: Global___ImageBuild | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "solved_tests", b"solved_tests"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "limits", b"limits", "solved_tests", b"solved_tests"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "bundles", b"bundles", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "packages", b"packages", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "solved_tests", b"solved_tests", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "build", b"build", "bundles", b"bundles", "context", b"context", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "packages", b"packages", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "solved_tests", b"solved_tests", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -46,12 +46,15 @@ class VerifierKind(ContractEnum):
 
 
 class BundleKind(ContractEnum):
-    """The files in a bundle: the agent's, those that judge, the solution, those of other folders."""
+    """The files in a bundle: the agent's, those that judge, the solution, those of other folders, and those
+    that its image is built from.
+    """
 
     WORKSPACE = "workspace", 1
     TESTS = "tests", 2
     SOLUTION = "solution", 3
     OTHERS = "others", 4
+    CONTEXT = "context", 5
 
 
 class AgentKind(ContractEnum):
@@ -184,6 +187,18 @@ class SetupStep:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageBuild:
+    """The build of an image by the Dockerfile of a task. `images`: it begins with them or copies from them.
+
+    `fetches`: ADD reads addresses, which the engine itself does. `notes` of the task hold without it only.
+    """
+
+    images: tuple[str, ...] = ()
+    fetches: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutTask:
     """`workspace`, `tests` and `solution` are tar files compressed by gzip; empty means none.
 
@@ -200,7 +215,8 @@ class RolloutTask:
     `others` are files by their paths from the root, in `folders` outside of the working folder. Both
     sandboxes have them as they were, and what an agent changes there is not collected. `setup` is executed in
     the agent's sandbox on all files, before it begins. `packages` are those of Python that its image has, as
-    pip reads them.
+    pip reads them. Where an engine builds images, `context` are the files of the Dockerfile's folder, in the
+    place of workspace, others, setup and packages.
 
     With `steps`, tests are in `shared` and `steps/NAME`, files that a step adds to the workspace in
     `workdirs/NAME`, both of the bundle of tests, and solutions in `steps/NAME`. The score is the mean over
@@ -236,6 +252,8 @@ class RolloutTask:
     setup: tuple[SetupStep, ...] = ()
     solved_tests: RanTests = field(default_factory=RanTests)
     packages: tuple[str, ...] = ()
+    context: bytes = b""
+    build: ImageBuild = field(default_factory=ImageBuild)
 
     def files(self) -> Mapping[BundleKind, bytes]:
         """The files that the task holds itself, by their kind."""
@@ -244,6 +262,7 @@ class RolloutTask:
             BundleKind.TESTS: self.tests,
             BundleKind.SOLUTION: self.solution,
             BundleKind.OTHERS: self.others,
+            BundleKind.CONTEXT: self.context,
         }
         return {kind: content for kind, content in files.items() if content}
 
@@ -257,6 +276,7 @@ class RolloutTask:
             tests=files.get(BundleKind.TESTS, b""),
             solution=files.get(BundleKind.SOLUTION, b""),
             others=files.get(BundleKind.OTHERS, b""),
+            context=files.get(BundleKind.CONTEXT, b""),
             bundles=bundles,
         )
 

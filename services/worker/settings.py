@@ -68,6 +68,9 @@ class WorkerSettings(NatsServiceSettings):
     sandbox_images: str = ""
     """Images that tasks and orders may name beside it, as prefixes with commas, such as
     registry.example.org/tasks/; * allows all. A worker pulls them with the rights of its operator."""
+    sandbox_builds: Literal["no", "offline", "network"] = "no"
+    """Whether the docker engine builds the Dockerfiles of tasks, as root of its containers: `offline` without
+    a network. Images that they begin with must be allowed too."""
     sandbox_slots: int = Field(default=0, ge=0)
     """Sandboxes that are open at a time, for answers that are code; 0 means one per core."""
     sandbox_max_memory_bytes: int = Field(default=16 * 1024**3, gt=0)

@@ -21,7 +21,7 @@ from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.rollouts.wiring import make_packages
 from services.worker.sandboxes.allowed_images import ANY_IMAGE
 from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.wiring import make_sandboxes
+from services.worker.sandboxes.wiring import make_builder, make_sandboxes
 from services.worker.settings import WorkerSettings
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.file_wheels import FileWheels
@@ -57,6 +57,7 @@ async def check() -> int:
             slots=asyncio.Semaphore(1),
             clock=clock,
             collected=TarLimits(total_bytes=settings.rollout_max_bytes, members=settings.rollout_max_files),
+            builder=make_builder(settings),
         )
         async for checked in CheckSoundness(rollouts).check(list(read_tasks(sys.stdin.buffer))):
             line = {**asdict(checked), "is_sound": checked.is_sound}

@@ -59,8 +59,9 @@ class CheckSoundness:
     async def check(self, tasks: Sequence[RolloutTask]) -> AsyncIterator[TaskCheck]:
         for task in tasks:
             agents = [await self._check(task, agent) for agent in _EXPECTED]
-            notes = dict.fromkeys((*task.notes, *(note for agent in agents for note in agent.notes)))
-            yield TaskCheck(task.task_id, tuple(agents), tuple(warnings_of(task)), tuple(notes))
+            # Those of an execution are without what its image makes void.
+            notes = tuple(dict.fromkeys(note for agent in agents for note in agent.notes)) or task.notes
+            yield TaskCheck(task.task_id, tuple(agents), tuple(warnings_of(task)), notes)
 
     async def _check(self, task: RolloutTask, agent: AgentKind) -> AgentCheck:
         check = AgentCheck(agent, _EXPECTED[agent], None)

@@ -28,11 +28,12 @@ from services.worker.rollouts.programs.agent_program import PLACE, AgentProgram
 from services.worker.rollouts.rests.rest import Rest
 from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of, notes_of
+from services.worker.rollouts.task_files.fetch_image import FetchImage
 from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
 from services.worker.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxError
-from services.worker.sandboxes.ports import Sandbox
+from services.worker.sandboxes.ports import ImageBuilder, Sandbox
 from services.worker.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
 from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.bundles import inflated
@@ -69,7 +70,7 @@ class ExecuteRollout:
     """`slots` bounds the rollouts at a time. Each has one open sandbox; with several steps it has two.
 
     `collected` bounds what is taken of an agent's working folder. `find_program` blocks, and returns None
-    where the image has the program of an agent.
+    where the image has the program of an agent. `builder` is None where images are not built.
     """
 
     verifier: VerifyRollout
@@ -78,12 +79,13 @@ class ExecuteRollout:
     clock: Clock
     collected: TarLimits = field(default_factory=TarLimits)
     find_program: Callable[[RolloutAgent], AgentProgram | None] = _of_image
+    builder: ImageBuilder | None = None
 
     async def execute(self, execution: RolloutExecution) -> RolloutResult:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
         async with execution.rest.in_slot(self.slots):
             started = self.clock.monotonic()
-            execution, packages = await self._with_packages(execution)
+            execution, packages = await self._with_image(execution)
             task = execution.rollout_spec.task
             program = await asyncio.to_thread(self.find_program, execution.rollout_spec.agent)
             trajectory = _trajectory(execution, program)
@@ -118,10 +120,11 @@ class ExecuteRollout:
                 earlier_usage=budget.earlier.usage,
             )
 
-    async def _with_packages(self, execution: RolloutExecution) -> tuple[RolloutExecution, ImagePackages]:
-        """The task with variables by which its commands find the packages of its image."""
+    async def _with_image(self, execution: RolloutExecution) -> tuple[RolloutExecution, ImagePackages]:
+        """The task with its image, or with variables by which its commands find the packages of one."""
         rollout_spec = execution.rollout_spec
-        task = rollout_spec.task
+        engine = self.verifier.execute_pytest.engine
+        task = await FetchImage(engine, self.builder, self.collected).fetch(rollout_spec.task)
         packages = await asyncio.to_thread(self.verifier.find_packages, task.packages)
         task = replace(
             task,

@@ -25,6 +25,7 @@ from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
 from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.sandboxes.sandbox import TarLimits
+from services.worker.sandboxes.wiring import make_builder
 from services.worker.settings import WorkerSettings
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.file_wheels import FileWheels
@@ -67,6 +68,7 @@ def make_process_rollout(
             unpacked=_beside_bundles(settings, "programs"),
             is_shown=_is_shown(settings),
         ).find,
+        builder=make_builder(settings),
     )
     cache = FileBundleCache(folder=settings.bundle_cache_dir, max_bytes=settings.bundle_cache_bytes)
     files = FetchFiles(source=NatsBundles(connection=connection, pool=pool), cache=cache)

@@ -27,6 +27,10 @@ class ImageNotAllowed(SandboxError, kind=ErrorKind.FORBIDDEN):
     """The image {image} is not among those that PROCTOR_WORKER_SANDBOX_IMAGES of the worker allows."""
 
 
+class ImageNotBuilt(SandboxError, kind=ErrorKind.INVALID):
+    """The image of the task cannot be built: {problem}"""
+
+
 class SandboxLost(SandboxError, kind=ErrorKind.UNAVAILABLE):
     """The sandbox is gone: {problem}"""
 

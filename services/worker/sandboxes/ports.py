@@ -3,6 +3,7 @@
 import socket
 from typing import BinaryIO, Protocol
 
+from proctor.values.rollout import ImageBuild
 from services.worker.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
 
 
@@ -63,4 +64,13 @@ class SandboxEngine(Protocol):
 
     async def close(self) -> None:
         """Closes all sandboxes."""
+        ...
+
+
+class ImageBuilder(Protocol):
+    async def build(self, context: bytes, build: ImageBuild) -> str:
+        """The name of an image that is built from a Dockerfile and its folder, once for each content.
+
+        `context` is a tar, compressed by gzip. Raises ImageNotBuilt and ImageNotAllowed.
+        """
         ...

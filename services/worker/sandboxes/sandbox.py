@@ -36,6 +36,8 @@ class SandboxSpec:
     bound lowers the limits, which no task asked for; otherwise a sandbox above it is refused.
 
     `shown` are folders of this machine and their places inside, read-only: for the engine of processes alone.
+
+    `shows_image`: `workdir` alone hides what the image has, so there are no writable /home and /tmp.
     """
 
     workdir: str = "/work"
@@ -47,6 +49,7 @@ class SandboxSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     can_lower_limits: bool = False
     shown: tuple[tuple[str, str], ...] = ()
+    shows_image: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from services.common.structured_logs import get_logger
 from services.worker.sandboxes.allowed_images import ANY_IMAGE, read_allowed
 from services.worker.sandboxes.bounded_engine import BoundedEngine
 from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.worker.sandboxes.docker.builder import DockerBuilder
 from services.worker.sandboxes.docker.engine import DockerEngine
 from services.worker.sandboxes.errors import CannotIsolate, SandboxError
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
+from services.worker.sandboxes.ports import ImageBuilder, Sandbox, SandboxEngine
 from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.settings import WorkerSettings
 
@@ -57,6 +58,17 @@ def make_sandboxes(settings: WorkerSettings, name: str = "", *, pulls: bool = Tr
         images=(settings.sandbox_image, *allowed),
         max_memory_bytes=settings.sandbox_max_memory_bytes,
         max_cpus=settings.sandbox_max_cpus or machine_cpus,
+    )
+
+
+def make_builder(settings: WorkerSettings) -> ImageBuilder | None:
+    """None where images of tasks are not built."""
+    if settings.sandbox_engine != "docker" or settings.sandbox_builds == "no":
+        return None
+    return DockerBuilder(
+        unix_socket=str(settings.sandbox_socket),
+        images=(settings.sandbox_image, *read_allowed(settings.sandbox_images)),
+        has_network=settings.sandbox_builds == "network",
     )
 
 

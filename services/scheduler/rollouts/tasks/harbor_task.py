@@ -46,11 +46,7 @@ _ENVIRONMENT_KEYS = (
 def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
     """`ordered_image` replaces that of the task. Raises TaskError."""
     config = Fields(folder.name, CONFIG, _toml(folder))
-    environment, verifier, agent = (
-        config.inner("environment"),
-        config.inner("verifier"),
-        config.inner("agent"),
-    )
+    environment, verifier, agent = map(config.inner, ("environment", "verifier", "agent"))
     _note_unknown(config, environment, verifier, agent)
     _refuse_unsupported(folder, config, environment)
     named_image = ordered_image or checked_image(environment, "docker_image")
@@ -90,7 +86,9 @@ def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
         others=bundle_of(placed.others),
         folders=placed.folders,
         setup=placed.setup,
-        packages=placed.packages,
+        packages=(*placed.packages, *judged.packages),
+        context=bundle_of(folder.below("environment")) if placed.build.images else b"",
+        build=placed.build,
     )
 
 

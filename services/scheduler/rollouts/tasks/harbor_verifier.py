@@ -29,6 +29,7 @@ class VerifierFacts:
     image: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 def read_verifier(folder: TaskFolder, verifier: Fields) -> VerifierFacts:
@@ -52,9 +53,13 @@ def read_verifier(folder: TaskFolder, verifier: Fields) -> VerifierFacts:
     inner = {relative_to(path, DEFAULT_TESTS_FOLDER): file for path, file in facts.files.items()}
     if None in inner:
         notes.append(f"{TESTS_FOLDER}/Dockerfile: files outside of {DEFAULT_TESTS_FOLDER} are not there")
+    if facts.packages:
+        notes.append(f"{TESTS_FOLDER}/Dockerfile: packages that RUN installs are there for the agent too")
     baked = {path: file for path, file in inner.items() if path is not None}
     environment = dict(facts.environment)
-    return VerifierFacts(baked, has_own_files=True, environment=environment, notes=tuple(notes))
+    return VerifierFacts(
+        baked, has_own_files=True, environment=environment, notes=tuple(notes), packages=facts.packages
+    )
 
 
 def refuse_in_verifier(task: str, verifier: Fields) -> None:

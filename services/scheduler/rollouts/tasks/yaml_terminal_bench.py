@@ -78,6 +78,8 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
         folders=placed.folders,
         setup=placed.setup,
         packages=placed.packages,
+        context=bundle_of(folder.files) if placed.build.images else b"",
+        build=placed.build,
     )
 
 

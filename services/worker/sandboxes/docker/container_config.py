@@ -58,9 +58,9 @@ class ContainerDialect:
 
 def sandbox_config(spec: SandboxSpec, image: str, user: int, dialect: ContainerDialect) -> Config:
     limits = spec.limits
+    own = {} if spec.shows_image else {"/tmp": _TMP_BYTES, HOME: _HOME_BYTES}  # noqa: S108  # inside
     folders = {
-        "/tmp": dialect.folder(_TMP_BYTES, limits.files),  # noqa: S108  # inside
-        HOME: dialect.folder(_HOME_BYTES, limits.files),
+        **{path: dialect.folder(size, limits.files) for path, size in own.items()},
         **{path: dialect.folder(4096, mode="0755") for path in _CLOSED},
         **{path: dialect.folder(limits.disk_bytes, limits.files) for path in (*spec.writable, spec.workdir)},
     }

@@ -114,7 +114,8 @@ class DockerEngine:
         made = EngineContainer(container, FirstProcess(first), environment, self._start_relay, [])
         try:
             await made.first.wait_started()
-            await made.open_folders((HOME, *spec.writable, spec.workdir))
+            home = () if spec.shows_image else (HOME,)
+            await made.open_folders((*home, *spec.writable, spec.workdir))
         except BaseException:
             await asyncio.shield(made.remove())
             raise

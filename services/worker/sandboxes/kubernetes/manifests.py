@@ -19,7 +19,8 @@ Manifest = dict[str, Any]
 def pod(spec: SandboxSpec, name: str, image: str, relay_image: str, runtime_class: str) -> Manifest:
     """`relay_image` has python3; the relay shares the pod's network and nothing else."""
     folders = dict.fromkeys((*spec.writable, spec.workdir), spec.limits.disk_bytes)
-    folders |= {"/tmp": _TMP_BYTES, HOME: _HOME_BYTES}  # noqa: S108  # inside
+    if not spec.shows_image:
+        folders |= {"/tmp": _TMP_BYTES, HOME: _HOME_BYTES}  # noqa: S108  # inside
     containers = [_sandbox(spec, image, list(folders))]
     if spec.network is Network.MODEL:
         containers.append(_relay(relay_image))

@@ -280,3 +280,12 @@ def test_what_is_no_package_of_an_index_is_not_executed(run: str) -> None:
 
 def test_packages_of_another_stage_are_its_own() -> None:
     assert read("RUN pip install a\nFROM y\nRUN pip install b").packages == ("b",)
+
+
+def test_the_images_of_a_build_are_named() -> None:
+    facts = read(
+        "ARG V=3\nFROM y:$V AS base\nFROM base\nCOPY --from=base /a /b\nCOPY --from=z:1 /c /d\n"
+        "RUN --mount=type=bind,from=w,target=/w true\nADD https://example.org/x /x\n"
+    )
+    assert facts.build.images == ("x", "y:", "z:1", "w")
+    assert facts.build.fetches

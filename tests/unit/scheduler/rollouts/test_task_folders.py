@@ -370,11 +370,11 @@ def test_a_verifier_of_another_image_holds_the_tests_itself(tmp_path: Path) -> N
 
 def test_a_dockerfile_of_tests_says_where_they_are(tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a", '[verifier]\nenvironment_mode = "separate"')
-    write(
-        folder,
-        {"tests/Dockerfile": "FROM x\nENV A=1\nRUN pip install y\nCOPY test.sh test_twice.py /tests/\n"},
-    )
+    steps = "ENV A=1\nRUN pip install y && apt install z\nCOPY test.sh test_twice.py /tests/\n"
+    write(folder, {"tests/Dockerfile": f"FROM x\n{steps}"})
     task = only_task(folder)
     assert set(files_of(task.tests)) == {"test.sh", "test_twice.py"}
     assert task.verifier_environment == {"A": "1"}
-    assert any("tests/Dockerfile: of RUN these are not executed: pip install y" in n for n in task.notes)
+    assert any("tests/Dockerfile: of RUN these are not executed: apt install z" in n for n in task.notes)
+    assert task.packages == ("y",)
+    assert "tests/Dockerfile: packages that RUN installs are there for the agent too" in task.notes

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from posixpath import commonpath, dirname
 
-from proctor.values.rollout import SetupStep
+from proctor.values.rollout import ImageBuild, SetupStep
 from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts
 from services.scheduler.rollouts.tasks.dockerfiles.run_steps import SYSTEM
 from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile, relative_to
@@ -37,6 +37,7 @@ class PlacedFiles:
     environment: Mapping[str, str]
     notes: tuple[str, ...]
     packages: tuple[str, ...] = ()
+    build: ImageBuild = field(default_factory=ImageBuild)
 
 
 def is_closed(folder: str) -> bool:
@@ -63,8 +64,12 @@ def place(facts: DockerfileFacts, cwd: str) -> PlacedFiles:
     environment = dict(facts.environment)
     if relative_to(workdir, _ROOT_HOME) is not None:
         environment.setdefault("HOME", _ROOT_HOME)
-    notes = (*facts.notes, *_notes(workdir, folders, closed))
-    return PlacedFiles(workdir, cwd, workspace, others, folders, setup, environment, notes, facts.packages)
+    unbuilt = (*facts.notes, *_closed_notes(closed))
+    build = replace(facts.build, notes=unbuilt)
+    notes = (*unbuilt, *_folder_notes(workdir, folders))
+    return PlacedFiles(
+        workdir, cwd, workspace, others, folders, setup, environment, notes, facts.packages, build
+    )
 
 
 def _folder_of(path: str) -> str:
@@ -93,10 +98,13 @@ def _split(files: Files, workdir: str) -> tuple[Files, Files, list[str]]:
     return workspace, others, closed
 
 
-def _notes(workdir: str, folders: tuple[str, ...], closed: list[str]) -> Iterator[str]:
+def _folder_notes(workdir: str, folders: tuple[str, ...]) -> Iterator[str]:
     if folders:
         named = ", ".join(folders)
         yield f"what an agent changes in {named} does not reach the tests: {workdir} is collected alone"
+
+
+def _closed_notes(closed: list[str]) -> Iterator[str]:
     if closed:
         named = ", ".join(closed[:_SHOWN])
         more = f" and {len(closed) - _SHOWN} more" if len(closed) > _SHOWN else ""

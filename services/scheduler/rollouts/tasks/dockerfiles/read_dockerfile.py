@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from proctor.values.rollout import SetupStep
+from proctor.values.rollout import ImageBuild, SetupStep
 from services.scheduler.rollouts.tasks.dockerfiles.build_context import (
     BadArchive,
     Found,
@@ -42,7 +42,7 @@ _SHOWN_LEFT_OUT = 8
 class DockerfileFacts:
     """`files` by absolute paths; WORKDIR and `steps`, the RUNs that are executed, make the `folders`.
 
-    `packages` are those that RUN installs by pip.
+    `packages` are those that RUN installs by pip. `build` is for engines that build images.
     """
 
     workdir: str = "/"
@@ -52,6 +52,7 @@ class DockerfileFacts:
     steps: tuple[SetupStep, ...] = ()
     notes: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    build: ImageBuild = field(default_factory=ImageBuild)
 
 
 def read_dockerfile(task: str, text: str, context: Files) -> DockerfileFacts:
@@ -73,6 +74,8 @@ class _Build:
         self._task, self._context, self._escape = task, context, escape
         self._global: dict[str, str] = {}
         self._stages: list[Stage] = []
+        self._images: list[str] = []
+        self._fetches = False
         self._of: Mapping[str, Callable[[Instruction], None]] = {
             "FROM": self._from,
             "WORKDIR": self._workdir,
@@ -115,6 +118,7 @@ class _Build:
             tuple(stage.steps),
             tuple(notes),
             tuple(dict.fromkeys(stage.packages)),
+            ImageBuild(tuple(dict.fromkeys(self._images)), self._fetches),
         )
 
     def _variables(self, values: Mapping[str, str]) -> Variables:
@@ -130,6 +134,8 @@ class _Build:
         words = self._variables(self._global).replaced(instruction.rest).split() or [""]
         name = words[2] if len(words) > 2 and words[1].lower() == "as" else str(len(self._stages))
         earlier = self._found_stage(words[0])
+        if not earlier:
+            self._images.append(words[0])
         self._stages.append(earlier.next_stage(name) if earlier else Stage(name, words[0]))
 
     def _found_stage(self, name: str) -> Stage | None:
@@ -163,6 +169,10 @@ class _Build:
 
     def _run(self, instruction: Instruction) -> None:
         stage = self._stage
+        for option, value in instruction.flags:
+            found = re.search(r"(?:^|,)from=([^,]+)", value) if option == "mount" else None
+            if found and not self._found_stage(found[1]):
+                self._images.append(found[1])
         program, script = self._program(instruction)
         is_plain = program[0].rsplit("/", 1)[-1] in _SHELLS and instruction.flag("mount") is None
         if is_plain and program[0].endswith(("python", "python3")):
@@ -227,10 +237,13 @@ class _Build:
         if _is_heredoc(source):
             return [self._heredoc(instruction, source)]
         if "://" in source or source.startswith("git@"):
+            self._fetches = True
             self._stage.notes.append(f"{written}: there is no network")
             return []
         if (name := instruction.flag("from")) is not None:
             stage = self._found_stage(self._variables(self._stage.variables).replaced(name))
+            if not stage:
+                self._images.append(name)
             found = list(stage.find(source)) if stage else []
             if not found:
                 needed = f"what makes it in the stage {name} is not executed" if stage else f"it is of {name}"
