@@ -189,6 +189,30 @@ async def test_forged_request_retries_do_not_spend_the_budget_of_a_run_of_anothe
         await each.client.close()
 
 
+async def test_reports_of_too_many_bytes_or_runs_are_dropped(server: NatsServer) -> None:
+    scheduler, worker = await member(server, "scheduler"), await member(server, "worker-b")
+    budget = RequestRetryBudget(0.2)
+    await NatsRateReports(scheduler.client, RateLimitTracker(GROUPS), budget, SystemClock()).start()
+    await scheduler.client.flush()
+
+    def is_spent(run_id: str) -> bool:
+        return budget.is_spent("b", run_id, 1, 20)
+
+    # By the run that is only in it: 99 kB, 9,000 runs, and one as it should be.
+    padded = [f"{i:0>98}" for i in range(990)]
+    reports = {"large": padded, "many": [f"{i:x}" for i in range(9_000)], "last": []}
+    for run_id, others in reports.items():
+        assert not is_spent(run_id)
+        report = work_messages_pb2.RateReport(worker_id="w", rate_limit_key=KEY)
+        for each in (run_id, *others):
+            report.request_retries[each] = 101
+        await worker.client.publish(messaging.rate_subject("b", KEY), report.SerializeToString())
+    await eventually(lambda: is_spent("last"), "the last report is read", 30)
+    assert [run_id for run_id in reports if is_spent(run_id)] == ["last"]
+    for one in (scheduler, worker):
+        await one.client.close()
+
+
 def heartbeat(pool: str, worker_id: str) -> bytes:
     return HEARTBEAT.to_proto(Worker(worker_id, pool, "openai", "openai", concurrency=8)).SerializeToString()
 
