@@ -186,6 +186,23 @@ def test_digest_and_registry_name_the_image() -> None:
     assert images["scheduler"] == "registry.internal/proctor/proctor-scheduler:0.1.0"
 
 
+def test_every_image_can_be_named_by_its_digest() -> None:
+    digest = f"sha256:{'2' * 64}"
+    trials = {
+        part: {"trial": {"enabled": True, "image": f"{image}@{digest}"}}
+        for part, image in (("postgres", "postgres:18"), ("nats", "nats:2.14-alpine"))
+    }
+    documents = render(Setting((EXAMPLES["trying-out"],), {"image": {"tag": digest}, **trials}))
+    pods_of = [each["spec"]["template"]["spec"] for each in documents if "template" in each.get("spec", {})]
+    images = {
+        container["image"]
+        for pod in pods_of
+        for container in (*pod["containers"], *pod.get("initContainers", ()))
+    }
+    assert {"postgres:18", "nats:2.14-alpine"} <= {image.partition("@")[0] for image in images}
+    assert all(image.endswith(f"@{digest}") for image in images), images
+
+
 def test_changed_pool_restarts_its_own_workers_and_the_scheduler_alone() -> None:
     def checksums(values: Mapping[str, Any]) -> dict[str, str]:
         documents = render(Setting((EXAMPLES["many-pools"],), values))
