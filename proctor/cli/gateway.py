@@ -1,4 +1,4 @@
-"""How a command reaches its gateway: its declaration, the address, and the program's own name for hints.
+"""How a command reaches its gateway: its declaration and the address.
 
 A command is an async function of a `Session`. Its other parameters are options; a parameter that is a
 dataclass is a group of them, one for each field.
@@ -8,8 +8,6 @@ import contextlib
 import functools
 import inspect
 import os
-import shutil
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib.metadata import version
@@ -201,16 +199,3 @@ def print_version(is_asked: bool) -> None:  # as typer calls it
         say(terminal.out, f"{COMMANDS[0]} {version(NAME)}{beside}")
 
     execute(terminal, work)
-
-
-def program_name() -> str:
-    """How a hint calls this program: by the first of its names that the shell finds, else by its path."""
-    beside = [Path(sys.executable).absolute().with_name(name) for name in COMMANDS]
-    for program in beside:
-        found = shutil.which(program.name)
-        if found and program.exists() and Path(found).samefile(program):
-            return program.name
-    own, here = beside[0], Path.cwd()
-    if not own.exists():
-        return own.name
-    return str(own.relative_to(here) if own.is_relative_to(here) else own)

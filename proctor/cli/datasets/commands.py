@@ -11,8 +11,9 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from proctor.cli.datasets.upload import LocalFile, report_faults, upload_file
-from proctor.cli.gateway import Session, command_group, program_name
+from proctor.cli.gateway import Session, command_group
 from proctor.cli.options import PageOption, StorageProject
+from proctor.cli.program import program_name
 from proctor.cli.render.table import Cell, Column, date_and_time, numbers, table, two_lines
 from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import document, option_value

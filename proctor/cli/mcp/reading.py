@@ -35,6 +35,7 @@ class ReadingTools:
             self.list_runs,
             self.results,
             self.compare,
+            self.gate,
             self.read_answers,
         )
 
@@ -112,6 +113,18 @@ class ReadingTools:
             run_ids=run_ids, models=models, benchmark=benchmark, metrics=metrics
         )
         return brief((await self.client.comparisons.CompareRuns(request)).comparison)
+
+    async def gate(
+        self,
+        run_id: Annotated[str, Field(description="Id of the run to decide about")],
+        base_run_id: Annotated[str, Field(description="Id of the run it must not be worse than")],
+        margin_points: Annotated[float, Field(description="Accepted drop in points of a hundred")] = 1.0,
+    ) -> Document:
+        """Decide whether a run is worse than its base by more than a margin: pass, fail or inconclusive."""
+        request = comparison_service_pb2.GateRunRequest(
+            run_id=run_id, base_run_id=base_run_id, margin_points=margin_points
+        )
+        return brief((await self.client.comparisons.GateRun(request)).gate)
 
     async def read_answers(
         self,

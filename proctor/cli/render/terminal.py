@@ -16,6 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from proctor.cli.program import with_program_name
 from proctor.cli.render.words import JsonValue, document
 from proctor.client import errors
 from proctor.exit_codes import ExitCode
@@ -85,6 +86,8 @@ def _console(*, stderr: bool) -> Console:
 
 def say(console: Console, text: str | Text, style: str = "") -> None:
     """Prints a sentence: folded between words on a terminal, one line anywhere else."""
+    if isinstance(text, str):
+        text = with_program_name(text)
     console.print(text, style=style, soft_wrap=not console.is_terminal)
 
 

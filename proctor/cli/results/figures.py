@@ -22,6 +22,7 @@ _COLUMNS = (
     Column("scored by"),
 )
 # Of the time of a run.
+_LOADED_HERE = "vllm/"
 _NOTICED_SHARE = 0.1
 _PERCENTILES = ("mean", "p50", "p90", "p95", "p99")
 
@@ -175,18 +176,20 @@ def _time(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
     parts = [f"{words.duration(total)} in all"] if total else []
     asked = summary.answered - summary.reused_answers
     if total and asked:
-        parts.append(_speed(asked, total, summary.answering_seconds))
+        parts.append(_speed(asked, total, summary.answering_seconds, run.order.model))
     parts.append(f"{summary.mean_timing.total_seconds * 1000:.0f} ms per answer")
     return ", ".join(parts)
 
 
-def _speed(answers: int, total: float, answering: float) -> str:
+def _speed(answers: int, total: float, answering: float, model: str) -> str:
     """With and without the time before the first request, where that is a part that one would notice."""
     whole = f"{answers / total:.1f} samples/s"
     before = total - answering
     if not answering or before < _NOTICED_SHARE * total:
         return whole
-    before_first = f"the {words.duration(before)} of planning and loading the model"
+    # A provider has its models loaded, or loads them while it answers.
+    is_loaded_here = model.startswith(_LOADED_HERE)
+    before_first = f"the {words.duration(before)} of planning{' and loading the model' * is_loaded_here}"
     return f"{whole} with and {answers / answering:.1f} samples/s without {before_first}"
 
 

@@ -7,8 +7,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.gateway import Session, command_group, program_name
+from proctor.cli.gateway import Session, command_group
 from proctor.cli.options import PageOption, RunIdArgument
+from proctor.cli.program import program_name
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
 from proctor.cli.render.terminal import say

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from proctor.cli.datasets.upload import dataset_id_of
-from proctor.cli.gateway import Session, print_page, program_name
+from proctor.cli.gateway import Session, print_page
 from proctor.cli.options import RunIdArgument
+from proctor.cli.program import program_name
 from proctor.cli.render import words
 from proctor.cli.render.terminal import Terminal, code_of_run, say
 from proctor.cli.render.words import document

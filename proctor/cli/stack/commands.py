@@ -12,6 +12,7 @@ from rich.text import Text
 
 from proctor.cli.gateway import api_key, find_gateway, local_stack
 from proctor.cli.options import AsJson, Gateway
+from proctor.cli.program import with_program_name
 from proctor.cli.queue import print_queue
 from proctor.cli.render.table import Cell, table, texts
 from proctor.cli.render.terminal import Terminal, execute, report_error, say
@@ -151,9 +152,9 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _cells(finding: Finding) -> tuple[Cell, ...]:
-    found = Text(finding.message)
+    found = Text(with_program_name(finding.message))
     if finding.advice:
-        found.append(f"\n→ {finding.advice}", style="bold")
+        found.append(f"\n→ {with_program_name(finding.advice)}", style="bold")
     return Text(finding.severity.value, style=_STYLES[finding.severity]), finding.name, found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from proctor.cli.gateway import program_name
+from proctor.cli.program import program_name
 from proctor.cli.render.terminal import Terminal, report_error
 from proctor.cli.stack.document import stack_document
 from proctor.exit_codes import ExitCode

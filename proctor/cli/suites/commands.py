@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.gateway import Session, command_group, program_name
+from proctor.cli.gateway import Session, command_group
 from proctor.cli.options import StorageProject
+from proctor.cli.program import program_name
 from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, quoted, say, write_verbatim
 from proctor.cli.render.words import document

@@ -6,7 +6,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.cli.gateway import Session, api_key, program_name
+from proctor.cli.gateway import Session, api_key
+from proctor.cli.program import program_name
 from proctor.cli.render.terminal import Terminal, report_error, say
 from proctor.cli.runs.follow import Ask, cancel, detach
 from proctor.cli.runs.order import OrderOptions, order_of, refuse_out_of_range

@@ -41,6 +41,14 @@ async def test_agent_does_the_ten_tasks(stack: StackHarness) -> None:
         by_name = await one.call("compare", models=[MODEL, OTHER], benchmark=SUITE)
         assert [each["model"] for each in by_name["runs"]] == [MODEL, OTHER]
 
+        runs = {"run_id": second["run_id"], "base_run_id": first["run_id"]}
+        few = await one.call("gate", **runs)
+        assert (few["verdict"], [each["verdict"] for each in few["tasks"]]) == (
+            "inconclusive",
+            ["inconclusive"],
+        )
+        assert (await one.call("gate", **runs, margin_points=100))["verdict"] == "pass"
+
         wrong = await one.call("read_answers", run_id=second["run_id"], task=task["task"])
         every = await one.call("read_answers", run_id=second["run_id"], which="all")
         scored = [each for each in every["answers"] if all(score == 0 for score in each["scores"].values())]

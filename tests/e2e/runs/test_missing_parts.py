@@ -62,7 +62,7 @@ async def test_service_without_its_servers_says_which_and_ends(tmp_path: Path) -
 async def test_command_without_a_gateway_says_how_to_start_one() -> None:
     end = await proctor_with({"PROCTOR_GATEWAY": NOBODY}, "runs")
     assert (end.code, end.out) == (3, "")
-    assert "`proctor up`" in end.err
+    assert "proctor up`" in end.err
 
 
 @first_cases(1, "ports", ["--port {} --grpc-port 0", "--port 0 --grpc-port {}"])

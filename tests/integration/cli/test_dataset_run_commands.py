@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from proctor.cli.program import with_program_name
 from proctor.v1 import run_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.eventually import eventually
@@ -85,7 +86,7 @@ async def test_what_cannot_be_run_is_said_in_a_sentence_and_orders_nothing(
 ) -> None:
     missing = await proctor(*order("rowz.jsonl"))
     sentence = "rowz.jsonl is neither a file nor the id of a data set (see `proctor datasets`)."
-    assert (missing.code, missing.err) == (2, f"{sentence}\n")
+    assert (missing.code, missing.err) == (2, f"{with_program_name(sentence)}\n")
     contradiction = await proctor(*order(rows, "--task", "rte"))
     assert (contradiction.code, contradiction.err[:21]) == (2, "--task is for suites ")
     assert not datasets.headers

@@ -1,11 +1,13 @@
 """Printed commands can be typed: the program is called as the shell of the reader would find it."""
 
+import json
 import sys
+from importlib.metadata import PathDistribution as Distribution
 from pathlib import Path
 
 import pytest
 
-from proctor.cli.gateway import program_name
+from proctor.cli.program import program_name, with_program_name
 
 
 @pytest.fixture
@@ -53,3 +55,33 @@ def test_program_whose_first_name_another_package_has_is_called_by_its_second(
 def test_program_that_was_not_installed_is_called_by_its_name(environment: Path) -> None:
     (environment / "proctor").unlink()
     assert program_name() == "proctor"
+
+
+@pytest.mark.parametrize(
+    ("origin", "requirement"),
+    [
+        ("", "'proctor-eval[stack]'"),
+        (
+            "file:///a%20b/proctor_eval-1.0-py3-none-any.whl",
+            "'/a b/proctor_eval-1.0-py3-none-any.whl[stack]'",
+        ),
+    ],
+)
+def test_program_that_uvx_started_is_called_by_uvx(
+    environment: Path, monkeypatch: pytest.MonkeyPatch, origin: str, requirement: str
+) -> None:
+    """Which puts its own folder before PATH, for it alone."""
+    monkeypatch.setenv("PATH", str(environment))
+    monkeypatch.setenv("UV", "/usr/bin/uv")
+    monkeypatch.setattr(sys, "prefix", str(environment / "uv" / "archive-v0" / "x"))
+    recorded = json.dumps({"url": origin}) if origin else None
+    monkeypatch.setattr(Distribution, "read_text", lambda *_: recorded)
+    assert program_name() == f"uvx --from {requirement} proctor"
+
+
+def test_sentences_call_the_program_as_the_shell_finds_it(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(environment.parents[1])
+    sentence = with_program_name("Stop it with `proctor down`; proctor is not replaced elsewhere.")
+    assert sentence == "Stop it with `.venv/bin/proctor down`; proctor is not replaced elsewhere."
