@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-CI = Path(__file__).parents[3] / "deploy" / "ci"
+CI = Path(__file__).parents[2] / "deploy" / "ci"
 
 
 def gated(tmp_path: Path, code: int, **given: str) -> tuple[int, str, str]:
-    """The exit code of the script, the arguments of `proctor`, and its output, where a gate ends with `code`."""
+    """Exit code of the script, arguments of `proctor`, and output, where a gate ends with `code`."""
     program = tmp_path / "proctor"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > arguments\necho decided > gate.md\nexit {code}\n')
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The programs of CI fail where they should: the audit that looked up nothing, a release that prints no figure."""
+"""Programs of CI fail where they should: an audit that looks up nothing, a release without figures."""
 
 import importlib.util
 import json
