@@ -71,6 +71,8 @@ def _end_of_line(text: str, start: int) -> int:
 
 def without_courtesies(rest: str, names_a_choice: re.Pattern[str]) -> str:
     """Without offers to help and degrees of certainty, unless they name a choice."""
+    if not rest:
+        return rest
     rest = CERTAINTY.sub(" ", rest)
     kept = [
         sentence
