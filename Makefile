@@ -38,10 +38,12 @@ format: $(VENV)/.installed ## Rewrite code and contracts in the one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/buf format -w protos
+	$(BIN)/djlint services/gateway/pages --reformat --quiet
 
 format-check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/buf format --diff --exit-code protos
+	$(BIN)/djlint services/gateway/pages --check --quiet
 
 lint: $(VENV)/.installed ## Ruff and buf
 	$(BIN)/ruff check .

@@ -1,17 +1,27 @@
 """Templates: what they may use, such as the pages of the rail, and a view as HTML."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
 
 from services.gateway.pages import text
 from services.gateway.pages.asset_files import Assets
 
-_FOLDER = Path(__file__).with_name("templates")
+_FOLDER = Path(__file__).parent
+_INDENTATION = re.compile(r"[ \t\n]*\n[ \t\n]*")
+# Elements at whose edges no space is shown.
+_BLOCKS = (
+    "body|caption|circle|dd|details|div|dl|dt|fieldset|figcaption|figure|form|h[1-4]|head|header|hr|label|legend|li|line|link|main|"
+    "meta|nav|noscript|ol|optgroup|option|p|pre|rect|script|section|summary|svg|table|tbody|td|th|thead|title|tr|ul"
+)
+_BEFORE_A_BLOCK = re.compile(rf"[ \t\n]*\n[ \t\n]*(?=</?(?:{_BLOCKS})\b)")
 _FILTERS: tuple[Callable[..., str], ...] = (
     text.ago,
     text.breakable,
@@ -65,6 +75,21 @@ ENTRIES = (
 )
 
 
+class _LessSpace(Extension):
+    """Leaves out the indentation of templates, which would be half of a page.
+
+    Space between the words of a line of text stays. Tokens keep their lines, for what errors name.
+    """
+
+    def filter_stream(self, stream: TokenStream) -> Iterable[Token]:
+        for token in stream:
+            yield token._replace(value=_less_space(token.value)) if token.type == "data" else token
+
+
+def _less_space(text: str) -> str:
+    return _INDENTATION.sub(" ", _BEFORE_A_BLOCK.sub("", text))
+
+
 class _Compiled(BytecodeCache):
     """Templates that this process has compiled, each at its first view, which takes some 10 ms.
 
@@ -97,12 +122,13 @@ class Html:
             lstrip_blocks=True,
             auto_reload=False,
             bytecode_cache=_Compiled(),
+            extensions=[_LessSpace],
         )
         self._environment.globals |= {"asset": assets.url, "entries": ENTRIES, "build": assets.digest}
         self._environment.filters |= {each.__name__: each for each in _FILTERS}
 
     def render(self, template: str, **known: Any) -> str:
-        """`template` is a path below the folder of templates, without `.html`."""
+        """`template` is a path below the folder of pages, without `.html`: `runs/run`."""
         return self._environment.get_template(f"{template}.html").render(**known)
 
     def renderer(self, template: str) -> Callable[[object], str]:

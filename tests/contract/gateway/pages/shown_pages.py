@@ -1,5 +1,6 @@
 """Pages of a gateway as a browser asks for them, and runs to show on them."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from tests.fakes.gateway.gateway_harness import GatewayHarness
 RUN_ID = "8f3c2a10-0000-4000-8000-000000000001"
 # Text that would do something if any page took it for markup, and characters that turn or hide others.
 HOSTILE = '<img src=x onerror=alert(1)>"\'><b hx-get="/x" hx-trigger="load">\u202egnp.exe\u200b</script>'
+# Tags but those that stand in a line of text.
+_EDGE = re.compile(
+    r" ?(</?(?!(?:a|b|code|del|ins|span|svg|time|wbr)\b)[a-z](?:[^>\"']|\"[^\"]*\"|'[^']*')*>) ?"
+)
 _BROWSER = {"Accept": "text/html,application/xhtml+xml", "Accept-Encoding": "identity"}
 
 
@@ -74,7 +79,16 @@ async def show(
             allow_redirects=False,
         ) as response,
     ):
-        return Shown(response.status, await response.text(), response.headers)
+        text = await response.text()
+        html = compact(text) if response.content_type == "text/html" else text
+        return Shown(response.status, html, response.headers)
+
+
+def compact(html: str) -> str:
+    """Without the space that no browser shows: at the edges of blocks, and all but one elsewhere."""
+    parts = re.split(r"(<(?:pre|textarea)\b.*?</(?:pre|textarea)>)", html, flags=re.DOTALL)
+    parts[::2] = [_EDGE.sub(r"\1", re.sub(r"[ \t\n]+", " ", part)) for part in parts[::2]]
+    return "".join(parts)
 
 
 def running(tasks: int = 8, **facts: Any) -> run_pb2.Run:

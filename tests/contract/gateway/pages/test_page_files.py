@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from services.gateway.pages.asset_files import Assets
+
 ROOT = Path(__file__).resolve().parents[4]
 ASSETS = ROOT / "services/gateway/pages/assets"
 VENDORED = ASSETS / "vendored"
-TEMPLATES = sorted((ROOT / "services/gateway/pages/templates").rglob("*.html"))
+TEMPLATES = sorted((ROOT / "services/gateway/pages").rglob("*.html"))
+STYLES = sorted((ASSETS / "styles").glob("*.css"))
 SCRIPTS = sorted(ASSETS.glob("*.js"))
 MAX_LINES = 600
 MAX_LINES_OF_A_SCRIPT = 150
+MAX_LINES_OF_A_TEMPLATE = 150
+MAX_LINES_OF_STYLES = 200
+MAX_COLUMNS = 120
 # What a strict Content-Security-Policy refuses, and what would let foreign text become markup.
 FORBIDDEN = {
     "an inline style": re.compile(r"<[^>]*\sstyle\s*="),
@@ -50,9 +56,26 @@ def test_template_holds_nothing_that_the_policy_refuses(path: Path) -> None:
 
 
 def test_every_file_that_a_template_names_exists() -> None:
+    assets = Assets.load()
     for path in TEMPLATES:
         for name in re.findall(r"asset\('([^']+)'\)", path.read_text()):
-            assert (ASSETS / name).exists(), f"{path.name}: {name}"
+            assert name in assets.files, f"{path.name}: {name}"
+
+
+def test_every_style_sheet_is_sent() -> None:
+    sent = Assets.load().files["proctor.css"].body.decode()
+    assert STYLES
+    assert [path.name for path in STYLES if path.read_text() not in sent] == []
+
+
+@pytest.mark.parametrize("path", [*TEMPLATES, *STYLES], ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_source_of_pages_is_short_and_narrow(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert len(lines) <= (MAX_LINES_OF_STYLES if path.suffix == ".css" else MAX_LINES_OF_A_TEMPLATE)
+    assert [line for line in lines if len(line) > MAX_COLUMNS] == []
+    assert [
+        line for line in lines if path.suffix == ".css" and line.count(";") > 1 and "url(" not in line
+    ] == []
 
 
 def test_scripts_have_no_fault_that_a_linter_finds() -> None:
