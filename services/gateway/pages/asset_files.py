@@ -26,6 +26,27 @@ _MEDIA_TYPES = {
     ".woff2": "font/woff2",
 }
 _PACKED = frozenset({".css", ".js", ".svg", ".txt"})
+# In the order of the cascade; browsers get them as one file. Its addresses are relative to the folder above.
+_STYLE_SHEET = "proctor.css"
+_STYLES = (
+    "base",
+    "rail",
+    "page",
+    "fields",
+    "tables",
+    "live",
+    "orders",
+    "answers",
+    "leaderboard",
+    "compare",
+    "datasets",
+    "suites",
+    "busy",
+    "rollouts",
+    "above",
+    "narrow",
+    "phone",
+)
 _KEPT = "public, max-age=31536000, immutable"
 
 
@@ -47,8 +68,12 @@ class Assets:
 
     @classmethod
     def load(cls, folder: Path = _FOLDER) -> Self:
-        paths = sorted(path for path in folder.rglob("*") if path.suffix in _MEDIA_TYPES)
+        styles = folder / "styles"
+        paths = sorted(
+            path for path in folder.rglob("*") if path.suffix in _MEDIA_TYPES and path.parent != styles
+        )
         bodies = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+        bodies[_STYLE_SHEET] = b"".join((styles / f"{name}.css").read_bytes() for name in _STYLES)
         digest = hashlib.sha256()
         for name, body in bodies.items():
             digest.update(f"{name} {len(body)}\n".encode() + body)
