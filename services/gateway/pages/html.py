@@ -15,13 +15,15 @@ from services.gateway.pages import text
 from services.gateway.pages.asset_files import Assets
 
 _FOLDER = Path(__file__).parent
-_INDENTATION = re.compile(r"[ \t\n]*\n[ \t\n]*")
 # Elements at whose edges no space is shown.
-_BLOCKS = (
-    "body|caption|circle|dd|details|div|dl|dt|fieldset|figcaption|figure|form|h[1-4]|head|header|hr|label|legend|li|line|link|main|"
-    "meta|nav|noscript|ol|optgroup|option|p|pre|rect|script|section|summary|svg|table|tbody|td|th|thead|title|tr|ul"
+_BLOCK = (
+    "(?:body|caption|circle|data|dd|details|div|dl|dt|fieldset|figcaption|figure|form|h[1-4]|head|header|hr"
+    "|label|legend|li|line|link|main|meta|nav|noscript|ol|optgroup|option|p|pre|rect|script|section|summary"
+    r"|svg|table|tbody|td|th|thead|title|tr|ul)\b"
 )
-_BEFORE_A_BLOCK = re.compile(rf"[ \t\n]*\n[ \t\n]*(?=</?(?:{_BLOCKS})\b)")
+_INDENTATION = re.compile(r"[ \t\n]{2,}|\n")
+_BEFORE_A_BLOCK = re.compile(rf"(?:{_INDENTATION.pattern})(?=</?{_BLOCK})")
+_AFTER_A_BLOCK = re.compile(rf"(</?{_BLOCK}[^<>]*>)(?:{_INDENTATION.pattern})")
 _FILTERS: tuple[Callable[..., str], ...] = (
     text.ago,
     text.breakable,
@@ -78,7 +80,8 @@ ENTRIES = (
 class _LessSpace(Extension):
     """Leaves out the indentation of templates, which would be half of a page.
 
-    Space between the words of a line of text stays. Tokens keep their lines, for what errors name.
+    Space between the words of a line of text stays; a line break inside `pre` is written `{{ '\n' }}`.
+    Tokens keep their lines, for what errors name.
     """
 
     def filter_stream(self, stream: TokenStream) -> Iterable[Token]:
@@ -87,7 +90,7 @@ class _LessSpace(Extension):
 
 
 def _less_space(text: str) -> str:
-    return _INDENTATION.sub(" ", _BEFORE_A_BLOCK.sub("", text))
+    return _INDENTATION.sub(" ", _AFTER_A_BLOCK.sub(r"\1", _BEFORE_A_BLOCK.sub("", text)))
 
 
 class _Compiled(BytecodeCache):

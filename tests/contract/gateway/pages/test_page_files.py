@@ -72,7 +72,8 @@ def test_every_style_sheet_is_sent() -> None:
 def test_source_of_pages_is_short_and_narrow(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= (MAX_LINES_OF_STYLES if path.suffix == ".css" else MAX_LINES_OF_A_TEMPLATE)
-    assert [line for line in lines if len(line) > MAX_COLUMNS] == []
+    # An address in a style sheet is one word.
+    assert [line for line in lines if len(line) > MAX_COLUMNS and "url(" not in line] == []
     assert [
         line for line in lines if path.suffix == ".css" and line.count(";") > 1 and "url(" not in line
     ] == []
