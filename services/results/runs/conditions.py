@@ -76,6 +76,11 @@ def _reported(name: str) -> Callable[[EvaluatedTask], str]:
     return lambda one: one.run.environment.get(name) or NONE
 
 
+def _rollouts(plan: RunPlan) -> str:
+    ordered = [count for count in plan.row_rollouts if count] or [plan.rollouts]
+    return str(ordered[0]) if len(set(ordered)) == 1 else _worded(ordered)
+
+
 def _shortened(digest: str) -> str:
     return digest[:_DIGEST_CHARACTERS] or NONE
 
@@ -200,7 +205,7 @@ CONDITIONS: Sequence[Condition] = (
     Condition(
         "rollouts",
         "Answers to each sample, or to each row in turn where they differ",
-        lambda one: _worded(list(one.run.plan.row_rollouts) or str(one.run.plan.rollouts)),
+        lambda one: _rollouts(one.run.plan),
         usual=("1",),
     ),
     Condition(

@@ -108,6 +108,11 @@ DIFFERENT: Mapping[str, tuple[EvaluatedRun, EvaluatedRun, str]] = {
         "truncation left instead of none",
     ),
     "reasoning": (USUAL, of_scoring(keeps_reasoning=True), "reasoning keep instead of separate"),
+    "rows left out": (
+        USUAL,
+        EvaluatedRun(replace(CHOICES, row_rollouts=(0, 1, 1, 0, 1, 1))),
+        "rows left out 2 instead of none",
+    ),
     "rollouts": (USUAL, EvaluatedRun(replace(CHOICES, rollouts=4)), "rollouts 4 instead of 1"),
     "temperature": (
         requesting("temperature", 0.0),
