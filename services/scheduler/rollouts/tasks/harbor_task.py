@@ -135,7 +135,7 @@ def _refuse_unsupported(folder: TaskFolder, config: Fields, environment: Fields)
     has_image = bool(config.inner("verifier").inner("environment").values.get("docker_image"))
     found = {
         "trajectory.json": "trajectory.json" in folder.files,
-        "environment/docker-compose.yaml, which starts several containers,": any(
+        "environment/docker-compose.yaml, which starts several containers": any(
             path.startswith(_COMPOSE) for path in folder.files
         ),
         f"{CONFIG}, verifier.environment.docker_image beside steps": has_image

@@ -95,5 +95,5 @@ async def test_who_breaks_off_reads_how_to_go_on(tmp_path: Path, capsys: pytest.
     with pytest.raises(asyncio.CancelledError):
         await following
     said = capsys.readouterr().err
-    assert "`proctor rollouts eval many --rollout 20260101__00-00-00 --data " in said
+    assert "proctor rollouts eval many --rollout 20260101__00-00-00 --data " in said
     assert "19 of 29 rollouts were not ordered." in said
