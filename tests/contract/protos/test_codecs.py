@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from proctor.wire.convert import Codec
 from services.results.comparison.comparison import Comparison, Difference
+from services.results.comparison.gate import Gate
 from services.results.statistics.paired.difference_estimate import DifferenceEstimate
 from services.results.summaries.run_summary import GroupSummary, RunSummary, TaskSummary
 from services.scheduler.limits.queue_limits import QueueLimits
@@ -19,7 +20,7 @@ from tools.house import PRODUCT, ROOT, own_files
 
 # They are answered and never read: a part of each stands in its message in another form.
 WRITTEN_ONLY = {
-    *(Comparison, Difference, DifferenceEstimate, GroupSummary, QueueLimits, Run, RunSummary),
+    *(Comparison, Difference, DifferenceEstimate, Gate, GroupSummary, QueueLimits, Run, RunSummary),
     *(RolloutsOrder, TaskSummary),
 }
 
