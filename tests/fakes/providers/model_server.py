@@ -310,7 +310,7 @@ async def limited_answer(
     if fault is not None:
         return await misbehave(request, fault, payload, content_type)
     server.counts["answered"] += 1
-    server.counts["tokens"] += answer["usage"]["total_tokens"] if "usage" in answer else 0
+    server.counts["tokens"] += answer.get("usage", {}).get("total_tokens", 0)
     return web.Response(body=payload, content_type=content_type, headers=server.headers)
 
 

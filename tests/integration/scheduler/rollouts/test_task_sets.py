@@ -122,8 +122,8 @@ async def test_equal_tasks_are_stored_once_and_count_for_each_user(
     first = await upload(harness, content, user)
     assert list(first.task_ids) == ["task-0", "task-1"]
     objects = {name: size for name, size in stored(harness).items() if name not in before}
-    # A workspace for each task; their tests and solutions are equal.
-    assert len(objects) == 1 + 2 + 2
+    # The list; for each task a workspace and the folder of its image; tests and solutions, which are equal.
+    assert len(objects) == 1 + 2 + 2 + 2
     assert first.stored_bytes == sum(objects.values())
     again, of_other = await asyncio.gather(
         upload(harness, content, user), upload(harness, content, f"{user}-2")
