@@ -14,7 +14,7 @@ from proctor.cli.gateway import Session, page_address
 from proctor.cli.options import RunIdArgument
 from proctor.cli.render.table import Cell, Column, numbers, table
 from proctor.cli.render.terminal import say
-from proctor.cli.render.words import NONE
+from proctor.cli.render.words import NONE, counted
 from proctor.cli.results.gate_files import GateReport, junit, markdown, run_line
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
@@ -169,7 +169,8 @@ def _write(path: Path, text: str) -> None:
 
 def print_gate(console: Console, decided: comparison_pb2.Gate) -> None:
     word = word_of(comparison_pb2.GateVerdict, decided.verdict).upper()
-    accepted = f"accepted drop {decided.margin_points:g} points, {decided.alpha:.3g} level"
+    unit = "point" if decided.margin_points == 1 else "points"
+    accepted = f"accepted drop {decided.margin_points:g} {unit}, level {decided.alpha:.3g}"
     say(
         console,
         Text.assemble((word, f"bold {_STYLES[decided.verdict]}"), f"  {decided.benchmark}, {accepted}"),
@@ -192,7 +193,7 @@ def print_gate(console: Console, decided: comparison_pb2.Gate) -> None:
             )
     say(
         console,
-        f"Limits are one-sided and corrected (Holm) over {len(decided.tasks)} tasks.",
+        f"Limits are one-sided and corrected (Holm) over {counted(len(decided.tasks), 'task')}.",
         style="dim",
     )
     for reason in decided.reasons:
