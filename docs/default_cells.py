@@ -13,6 +13,7 @@ from proctor.values.rollout import RolloutAgent, RolloutLimits
 from proctor.values.row_fields import MAX_MESSAGES
 from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import GroupMetric
+from services.common.sandboxes.sandbox import SandboxLimits
 from services.gateway.server.middleware import BODY_SECONDS
 from services.gateway.settings import GatewaySettings
 from services.results.settings import ResultsSettings
@@ -32,7 +33,6 @@ from services.scheduler.uploads.checking import check_file
 from services.scheduler.uploads.concurrent_uploads import UploadLimits
 from services.worker.rollouts import execute_rollout
 from services.worker.rollouts.shell import execute_shell
-from services.worker.sandboxes.sandbox import SandboxLimits
 from services.worker.settings import WorkerSettings
 from services.worker.verification import check_code, execute_pytest, verify_rollout
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from proctor.values.rollout import RolloutTask
 from services.common.clock import SystemClock
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.common.sandboxes.sandbox import TarLimits
 from services.scheduler.rollouts.tasks.file_task_sets import read_path
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
-from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.pytest_runner import pytest_runner

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proctor.values.providers.pool import Pool
 from services.common.clock import Clock, ServerClock
 from services.common.nats.jetstream import JetStream
+from services.common.sandboxes.ports import SandboxEngine
 from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.consume_shards import ConsumeShards
 from services.worker.consumer.execute_shard import ExecuteShard
@@ -35,7 +36,6 @@ from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.rollouts.wiring import make_process_rollout, rollout_slots
-from services.worker.sandboxes.ports import SandboxEngine
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import CheckCode
 

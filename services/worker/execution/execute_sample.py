@@ -11,6 +11,7 @@ from proctor.values.sample import Prompt
 from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.clock import Clock
+from services.common.sandboxes.errors import SandboxError
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import MAX_ANSWER_CHARACTERS, EngineResponse, Sampling
 from services.worker.engines.engine_cache import EngineCache
@@ -31,7 +32,6 @@ from services.worker.execution.shard import Shard, ShardSample
 from services.worker.metrics import RATE_LIMITED, REQUEST_RETRIES
 from services.worker.rate_limits.limiter import ProviderRateLimiter, RateLimiters
 from services.worker.rate_limits.waits import Backoff, capped_retry_after
-from services.worker.sandboxes.errors import SandboxError
 from services.worker.verification.check_code import CheckCode
 
 log = get_logger()

@@ -15,12 +15,12 @@ from proctor.v1 import rollout_pb2
 from proctor.values.rollout import RolloutTask
 from proctor.wire.values import ROLLOUT_TASK
 from services.common.clock import SystemClock
+from services.common.sandboxes.sandbox import TarLimits
 from services.worker.rollouts.check_soundness import CheckSoundness
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.rollouts.wiring import make_packages
 from services.worker.sandboxes.allowed_images import ANY_IMAGE
-from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.wiring import make_builder, make_sandboxes
 from services.worker.settings import WorkerSettings
 from services.worker.verification.execute_pytest import ExecutePytest

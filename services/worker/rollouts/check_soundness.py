@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask
+from services.common.sandboxes.errors import SandboxError
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import ReadFile, read_files
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
-from services.worker.sandboxes.errors import SandboxError
-from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import ReadFile, read_files
 from services.worker.verification.bundles import inflated
 
 _EXPECTED = {AgentKind.ORACLE: 1.0, AgentKind.NONE: 0.0}

@@ -2,7 +2,7 @@
 
 from proctor.values.outcome import Failure
 from proctor.values.usage import NO_TOKENS, TokenUsage
-from services.worker.sandboxes.errors import SandboxError
+from services.common.sandboxes.errors import SandboxError
 
 
 class ArtifactNotStored(Exception):

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from proctor.values.rollout import AgentKind, RolloutSpec
 from services.common.clock import Clock
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.port_calls import PortCalls
@@ -15,8 +17,6 @@ from services.worker.rollouts.shell.mini_blocks import MiniBlocks
 from services.worker.rollouts.shell.shell_protocol import observation
 from services.worker.rollouts.terminus.execute_terminus import ExecuteTerminus
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command
 from services.worker.verification.bundles import inflated_scripts
 
 SOLUTION = "/solution"

@@ -18,6 +18,10 @@ from proctor.values.rollout import (
     VerificationPlace,
 )
 from services.common.clock import Clock
+from services.common.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxError
+from services.common.sandboxes.ports import ImageBuilder, Sandbox
+from services.common.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
+from services.common.sandboxes.tar_files import read_files
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import Artifacts
 from services.worker.rollouts.budget import WAITS_SECONDS, Budget, Spent
@@ -32,10 +36,6 @@ from services.worker.rollouts.task_files.fetch_image import FetchImage
 from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxError
-from services.worker.sandboxes.ports import ImageBuilder, Sandbox
-from services.worker.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
-from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.bundles import inflated
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.verifier_result import VerifierResult

@@ -11,6 +11,7 @@ from proctor.values.plain import Json
 from proctor.values.rollout import RolloutVerdict
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing
+from services.common.sandboxes.errors import SandboxError, VerifierFailed
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import EngineResponse, Sampling
 from services.worker.engines.errors import EngineFailure
@@ -28,7 +29,6 @@ from services.worker.rollouts.rests.wait_for_provider import WaitForProvider
 from services.worker.rollouts.rollout_result import RolloutResult
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.trajectory import cut
-from services.worker.sandboxes.errors import SandboxError, VerifierFailed
 
 # It is shown in a table; the trajectory has the whole.
 _MAX_DETAIL_CHARACTERS = 300

@@ -9,9 +9,9 @@ from enum import StrEnum
 
 from proctor.values.rollout import VerificationPlace
 from proctor.values.usage import TokenUsage
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import read_files
 from services.worker.rollouts.trajectory import Trajectory, cut
-from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import read_files
 from services.worker.verification.verifier_result import VerifierResult
 
 _MAX_DIFF_CHARACTERS, _MAX_LOG_CHARACTERS, _MAX_TRAJECTORY_CHARACTERS = 150_000, 100_000, 500_000

@@ -9,6 +9,8 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from services.common.clock import Clock
+from services.common.sandboxes.ports import SandboxEngine
+from services.common.sandboxes.sandbox import TarLimits
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Shard
 from services.worker.rollouts.execute_agent import ExecuteAgent
@@ -23,8 +25,6 @@ from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
 from services.worker.rollouts.rests.wait_for_provider import RestTimes, WaitForProvider
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
-from services.worker.sandboxes.ports import SandboxEngine
-from services.worker.sandboxes.sandbox import TarLimits
 from services.worker.sandboxes.wiring import make_builder
 from services.worker.settings import WorkerSettings
 from services.worker.verification.execute_pytest import ExecutePytest

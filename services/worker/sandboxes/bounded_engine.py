@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from services.common.sandboxes.errors import ImageNotAllowed, SandboxTooLarge
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.sandboxes.allowed_images import is_allowed
-from services.worker.sandboxes.errors import ImageNotAllowed, SandboxTooLarge
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 
 _MIB = 1024**2
 

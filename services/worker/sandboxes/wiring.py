@@ -7,15 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.common.sandboxes.errors import CannotIsolate, SandboxError
+from services.common.sandboxes.ports import ImageBuilder, Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Isolation, SandboxSpec
 from services.common.structured_logs import get_logger
 from services.worker.sandboxes.allowed_images import ANY_IMAGE, read_allowed
 from services.worker.sandboxes.bounded_engine import BoundedEngine
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.sandboxes.docker.builder import DockerBuilder
 from services.worker.sandboxes.docker.engine import DockerEngine
-from services.worker.sandboxes.errors import CannotIsolate, SandboxError
-from services.worker.sandboxes.ports import ImageBuilder, Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.settings import WorkerSettings
 
 # A worker does not wait longer for its start; what is left then is removed at the next one.

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from services.worker.sandboxes.errors import FilesRefused
-from services.worker.sandboxes.tar_files import PackedFile
+from services.common.sandboxes.errors import FilesRefused
+from services.common.sandboxes.tar_files import PackedFile
 
 # Files that steer a runner of tests, wherever they lie.
 STEERING = frozenset(

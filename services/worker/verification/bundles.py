@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from proctor.values.rollout import TaskArtifact
-from services.worker.sandboxes.errors import FilesRefused
-from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import PackedFile, ReadFile, pack, read_files
+from services.common.sandboxes.errors import FilesRefused
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import PackedFile, ReadFile, pack, read_files
 
 
 def inflated(bundle: bytes) -> bytes:

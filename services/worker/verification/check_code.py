@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from proctor.values.code import CodeCheck, CodeResult
-from services.worker.sandboxes.errors import CannotIsolate, SandboxLost, SandboxNotOpened
-from services.worker.sandboxes.ports import SandboxEngine
-from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, SandboxLimits, SandboxSpec
+from services.common.sandboxes.errors import CannotIsolate, SandboxLost, SandboxNotOpened
+from services.common.sandboxes.ports import SandboxEngine
+from services.common.sandboxes.sandbox import Command, CommandResult, Ended, SandboxLimits, SandboxSpec
 
 # A sandbox may be lost by chance, as when the launcher is restarted; code that fails is not tried again.
 _TRIES = 3

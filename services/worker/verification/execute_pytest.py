@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from services.worker.sandboxes.errors import FilesRefused, VerifierFailed
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import (
+from services.common.sandboxes.errors import FilesRefused, VerifierFailed
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import (
     Command,
     CommandResult,
     Ended,
@@ -23,7 +23,7 @@ from services.worker.sandboxes.sandbox import (
     SandboxSpec,
     TarLimits,
 )
-from services.worker.sandboxes.tar_files import PackedFile, ReadFile, read_files
+from services.common.sandboxes.tar_files import PackedFile, ReadFile, read_files
 from services.worker.verification.agent_files import TestPlaces, made_ready, steers
 from services.worker.verification.pytest_request import PytestRequest, Verification, suspicions_in
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER

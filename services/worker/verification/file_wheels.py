@@ -10,9 +10,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 
-from services.worker.sandboxes.errors import VerifierFailed
-from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import pack, read_files
+from services.common.sandboxes.errors import VerifierFailed
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import pack, read_files
 from services.worker.verification.bundles import inflated
 
 SETTING = "PROCTOR_WORKER_VERIFIER_WHEELS"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
-from services.worker.sandboxes.sandbox import DEFAULT_PATH
+from services.common.sandboxes.sandbox import DEFAULT_PATH
 
 PLACE = "/opt/packages"
 

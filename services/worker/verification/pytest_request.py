@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RanTests
-from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import ReadFile, read_files
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import ReadFile, read_files
 from services.worker.verification.agent_files import steers
 from services.worker.verification.suspicious_code import RUNNERS, names_reward, suspicions_of_code
 

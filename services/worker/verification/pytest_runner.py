@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from services.worker.sandboxes.tar_files import PackedFile, pack
+from services.common.sandboxes.tar_files import PackedFile, pack
 
 RUNNER = "/opt/runner"
 _ZIP = "packages.zip"

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from proctor.values.rollout import RanTests, RolloutTask, VerifierKind
-from services.worker.sandboxes.errors import FilesRefused, VerifierFailed
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import (
+from services.common.sandboxes.errors import FilesRefused, VerifierFailed
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import (
     DEFAULT_PATH,
     Command,
     Ended,
@@ -20,7 +20,7 @@ from services.worker.sandboxes.sandbox import (
     SandboxSpec,
     TarLimits,
 )
-from services.worker.sandboxes.tar_files import pack, read_files
+from services.common.sandboxes.tar_files import pack, read_files
 from services.worker.verification.agent_files import made_ready
 from services.worker.verification.bundles import inflated, inflated_scripts, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest

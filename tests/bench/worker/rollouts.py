@@ -26,11 +26,11 @@ from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.common.sandboxes.sandbox import Command, SandboxSpec
 from services.worker.engines.engine import EngineResponse
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
-from services.worker.sandboxes.sandbox import Command, SandboxSpec
 from services.worker.verification.check_code import CheckCode
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner

@@ -4,6 +4,9 @@ import asyncio
 from pathlib import Path
 
 from services.common.clock import SystemClock
+from services.common.sandboxes.errors import CannotIsolate
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.rollouts.errors import FilesNotFetched
 from services.worker.rollouts.execute_agent import ExecuteAgent
@@ -12,9 +15,6 @@ from services.worker.rollouts.process_rollout import ProcessRollout
 from services.worker.rollouts.rests.wait_for_provider import WaitForProvider
 from services.worker.rollouts.task_files.fetch_files import FetchFiles
 from services.worker.rollouts.task_files.file_cache import FileBundleCache
-from services.worker.sandboxes.errors import CannotIsolate
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.verification.check_code import CheckCode
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from proctor.values.code import CodeCheck, CodeResult
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
-from services.worker.sandboxes.errors import CannotIsolate, SandboxNotOpened
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.common.sandboxes.errors import CannotIsolate, SandboxNotOpened
 from services.worker.verification.check_code import CheckCode
 from tests.fakes.thorough_cases import first_cases
 from tests.fakes.worker.refusing_sandboxes import refusing_check

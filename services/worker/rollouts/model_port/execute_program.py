@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from proctor.values.agents.templates import TEMPLATES, AgentTemplate, filled
 from proctor.values.rollout import RolloutSpec
 from services.common.clock import Clock
+from services.common.sandboxes.errors import CommandRefused, SandboxError
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import DEFAULT_PATH, Command, CommandResult
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import WAITS_SECONDS
 from services.worker.rollouts.model_port.model_call import ModelAnswer, ModelCall
@@ -17,9 +20,6 @@ from services.worker.rollouts.programs.agent_program import path_with_program
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.execute_shell import OUTPUT_BYTES
 from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT
-from services.worker.sandboxes.errors import CommandRefused, SandboxError
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import DEFAULT_PATH, Command, CommandResult
 
 PORT = 8080
 _POLL_SECONDS = 0.2

@@ -11,7 +11,7 @@ from typing import Any
 
 import packaging
 
-from services.worker.sandboxes.sandbox import DEFAULT_PATH
+from services.common.sandboxes.sandbox import DEFAULT_PATH
 
 _ASK = """import importlib.metadata, json, sys
 installed = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
 from typing import IO, BinaryIO, cast
 
-from services.worker.sandboxes.errors import FilesRefused
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, CommandResult, TarLimits
+from services.common.sandboxes.errors import FilesRefused
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command, CommandResult, TarLimits
 
 # More is kept in a file.
 _MEMORY_BYTES = 1024 * 1024

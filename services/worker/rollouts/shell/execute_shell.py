@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from proctor.values.rollout import RolloutSpec
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
+from services.common.sandboxes.errors import CommandRefused
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command, CommandResult
 from services.worker.engines.engine import EngineResponse
 from services.worker.engines.tool_calls import result_turn
 from services.worker.rollouts.agent_work import AgentWork
@@ -20,9 +23,6 @@ from services.worker.rollouts.shell.answer_form import (
 )
 from services.worker.rollouts.shell.ports import AnswerForm
 from services.worker.rollouts.shell.shell_protocol import ENVIRONMENT, is_submission
-from services.worker.sandboxes.errors import CommandRefused
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, CommandResult
 
 # More than the model is shown: the middle is cut out of this.
 OUTPUT_BYTES = 60_000

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
+from services.common.sandboxes.sandbox import CommandResult, Ended
 from services.worker.rollouts.shell.answer_form import LENGTH, ShellAnswer, block_call
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
-from services.worker.sandboxes.sandbox import CommandResult, Ended
 
 _MARK = "mswea_bash_command"
 _COMMAND = re.compile(rf"```{_MARK}\s*\n(.*?)\n```", re.DOTALL)

@@ -6,8 +6,8 @@ from typing import Protocol
 from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.sample import ChatMessage
+from services.common.sandboxes.sandbox import CommandResult
 from services.worker.rollouts.shell.answer_form import ShellAnswer
-from services.worker.sandboxes.sandbox import CommandResult
 
 
 class AnswerForm(Protocol):

@@ -1,7 +1,7 @@
 """Shell and submission command of a shell agent, and the form of the output that it is shown."""
 
+from services.common.sandboxes.sandbox import CommandResult, Ended
 from services.worker.rollouts.trajectory import cut
-from services.worker.sandboxes.sandbox import CommandResult, Ended
 
 SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 # Programs that would wait for a key, or draw on a terminal.

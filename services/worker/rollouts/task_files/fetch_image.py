@@ -6,9 +6,9 @@ import io
 from dataclasses import dataclass, replace
 
 from proctor.values.rollout import RolloutTask
-from services.worker.sandboxes.errors import FilesOverLimit, ImageNotBuilt
-from services.worker.sandboxes.ports import ImageBuilder, Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import Command, SandboxSpec, TarLimits
+from services.common.sandboxes.errors import FilesOverLimit, ImageNotBuilt
+from services.common.sandboxes.ports import ImageBuilder, Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Command, SandboxSpec, TarLimits
 from services.worker.verification.bundles import at_their_folders
 
 # No image has it, so it hides nothing.

@@ -6,8 +6,8 @@ import io
 from dataclasses import replace
 
 from proctor.values.rollout import RolloutTask
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, CommandResult, TarLimits
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command, CommandResult, TarLimits
 from services.worker.verification.bundles import at_their_folders
 
 # The time of all steps together.

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from proctor.values.rollout import RolloutTask
 from proctor.values.sample import ChatMessage
 from services.common.clock import Clock
+from services.common.sandboxes.errors import CommandRefused, SandboxError
+from services.common.sandboxes.ports import Sandbox
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.errors import ContextFull
 from services.worker.rollouts.ports import AskModel
@@ -19,8 +21,6 @@ from services.worker.rollouts.terminus.ports import Terminal
 from services.worker.rollouts.terminus.pty import PtyTerminal
 from services.worker.rollouts.terminus.terminal import SeenTerminal, TerminalEnded
 from services.worker.rollouts.terminus.tmux import TmuxTerminal
-from services.worker.sandboxes.errors import CommandRefused, SandboxError
-from services.worker.sandboxes.ports import Sandbox
 
 _TOOL, _DONE = "bash_command", "mark_task_complete"
 _LENGTH = "length"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command, CommandResult
 from services.worker.rollouts.terminus.terminal import COLUMNS, HISTORY_LINES, ROWS, TerminalEnded
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, CommandResult
 
 # What is kept of the output between two looks: the worker draws each byte.
 _KEPT_BYTES = 128 * 1024

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.common.sandboxes.errors import CommandRefused
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command, CommandResult
 from services.worker.rollouts.terminus.terminal import COLUMNS, HISTORY_LINES, ROWS, TerminalEnded
-from services.worker.sandboxes.errors import CommandRefused
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, CommandResult
 
 _SESSION = "terminus"
 # tmux refuses messages of more than 16 KiB, a key for each character among them.

@@ -3,10 +3,10 @@
 import asyncio
 from contextlib import suppress
 
+from services.common.sandboxes.errors import SandboxLost
+from services.common.sandboxes.output import KeptOutput
 from services.worker.sandboxes.container.ports import END, StartedCommand
 from services.worker.sandboxes.container.programs import STARTED
-from services.worker.sandboxes.errors import SandboxLost
-from services.worker.sandboxes.output import KeptOutput
 
 # How long output is read that an engine passes on after the exit code.
 _LATE_SECONDS = 120.0

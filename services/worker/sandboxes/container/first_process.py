@@ -2,9 +2,9 @@
 
 import asyncio
 
+from services.common.sandboxes.errors import SandboxLost, SandboxNotOpened
 from services.worker.sandboxes.container.ports import END, StartedCommand
 from services.worker.sandboxes.container.programs import KILL, STARTED
-from services.worker.sandboxes.errors import SandboxLost, SandboxNotOpened
 
 _START_SECONDS = 60.0
 _ANSWER_SECONDS = 10.0

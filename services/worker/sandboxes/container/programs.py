@@ -6,7 +6,7 @@ container.
 
 from collections.abc import Mapping, Sequence
 
-from services.worker.sandboxes.sandbox import DEFAULT_PATH, Command
+from services.common.sandboxes.sandbox import DEFAULT_PATH, Command
 
 # Programs of ours write it when they have started; what is written before is the engine's own message.
 STARTED = b"\0"

@@ -5,9 +5,9 @@ import socket
 import struct
 from contextlib import suppress
 
+from services.common.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.container.ports import END, StartedCommand
 from services.worker.sandboxes.container.programs import STARTED
-from services.worker.sandboxes.errors import SandboxLost
 
 _HEADER = struct.Struct("!II")
 _START_SECONDS = 60.0

@@ -9,15 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
-from services.common.structured_logs import get_logger
-from services.worker.sandboxes.command_files import get_files, put_files
-from services.worker.sandboxes.container.command_output import CommandOutput
-from services.worker.sandboxes.container.ports import Container
-from services.worker.sandboxes.container.programs import start_of
-from services.worker.sandboxes.container.relay import ModelRelay
-from services.worker.sandboxes.errors import CommandRefused, SandboxLost
-from services.worker.sandboxes.output import KeptOutput
-from services.worker.sandboxes.sandbox import (
+from services.common.sandboxes.command_files import get_files, put_files
+from services.common.sandboxes.errors import CommandRefused, SandboxLost
+from services.common.sandboxes.output import KeptOutput
+from services.common.sandboxes.sandbox import (
     KILLED,
     Command,
     CommandResult,
@@ -26,6 +21,11 @@ from services.worker.sandboxes.sandbox import (
     SandboxSpec,
     TarLimits,
 )
+from services.common.structured_logs import get_logger
+from services.worker.sandboxes.container.command_output import CommandOutput
+from services.worker.sandboxes.container.ports import Container
+from services.worker.sandboxes.container.programs import start_of
+from services.worker.sandboxes.container.relay import ModelRelay
 
 _NOT_STARTED = 126
 # The kernel's limit of one argument.

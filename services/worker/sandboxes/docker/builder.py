@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 
 from proctor.values.rollout import ImageBuild
+from services.common.sandboxes.errors import ImageNotAllowed, ImageNotBuilt
 from services.worker.sandboxes.allowed_images import is_allowed
-from services.worker.sandboxes.errors import ImageNotAllowed, ImageNotBuilt
 
 REPOSITORY = "localhost/proctor-task"
 # By which an operator finds and removes them.

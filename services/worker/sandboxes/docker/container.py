@@ -11,9 +11,9 @@ from aiodocker.exceptions import DockerError
 from aiodocker.execs import Exec
 from aiodocker.stream import Stream
 
+from services.common.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.container.first_process import FirstProcess
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
-from services.worker.sandboxes.errors import SandboxLost
 
 _GONE = (404, 409)
 _STDERR = 2

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from services.common.sandboxes.sandbox import SandboxSpec
 from services.worker.sandboxes.container.programs import HOME
 from services.worker.sandboxes.docker.seccomp import profile
-from services.worker.sandboxes.sandbox import SandboxSpec
 
 _MIB = 1024**2
 _TMP_BYTES, _HOME_BYTES, _SHARED_BYTES = 64 * _MIB, 16 * _MIB, 16 * _MIB

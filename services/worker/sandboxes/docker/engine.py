@@ -14,6 +14,8 @@ from aiodocker import Docker
 from aiodocker.containers import DockerContainer
 from aiodocker.exceptions import DockerError
 
+from services.common.sandboxes.errors import CannotIsolate, SandboxError, SandboxLost, SandboxNotOpened
+from services.common.sandboxes.sandbox import Command, Isolation, SandboxSpec
 from services.worker.sandboxes.container.first_process import FirstProcess
 from services.worker.sandboxes.container.programs import HOME, first_process, relay_process
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
@@ -34,8 +36,6 @@ from services.worker.sandboxes.docker.container_config import (
 )
 from services.worker.sandboxes.docker.owners import LABEL, is_left, labels, time_of
 from services.worker.sandboxes.docker.seccomp import profile
-from services.worker.sandboxes.errors import CannotIsolate, SandboxError, SandboxLost, SandboxNotOpened
-from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
 
 NAME = "docker"
 _PODMAN = "Podman Engine"

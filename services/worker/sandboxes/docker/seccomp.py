@@ -4,7 +4,7 @@ import errno
 import json
 from typing import Any
 
-from services.worker.sandboxes.refused_calls import (
+from services.common.sandboxes.refused_calls import (
     INTERNET,
     INTERNET_6,
     NETLINK,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import aiohttp
 from kubernetes_asyncio.client import ApiException, CoreV1Api
 
+from services.common.sandboxes.errors import CommandRefused, SandboxLost
+from services.common.sandboxes.sandbox import KILLED
 from services.worker.sandboxes.container.first_process import FirstProcess
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
-from services.worker.sandboxes.errors import CommandRefused, SandboxLost
 from services.worker.sandboxes.kubernetes.manifests import RELAY, SANDBOX
-from services.worker.sandboxes.sandbox import KILLED
 
 _STDIN, _STDOUT, _STDERR, _STATUS = range(4)
 _WRITE_BYTES = 32 * 1024

@@ -14,12 +14,12 @@ from kubernetes_asyncio import client, config
 from kubernetes_asyncio.client import ApiException, Configuration
 from kubernetes_asyncio.stream import WsApiClient
 
+from services.common.sandboxes.errors import CannotIsolate, SandboxError, SandboxNotOpened
+from services.common.sandboxes.sandbox import Command, Isolation, SandboxSpec
 from services.worker.sandboxes.container.programs import reach
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
-from services.worker.sandboxes.errors import CannotIsolate, SandboxError, SandboxNotOpened
 from services.worker.sandboxes.kubernetes.container import Pod, delete, problem_of
 from services.worker.sandboxes.kubernetes.manifests import LABEL, POLICY, pod, policy
-from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
 
 NAME = "kubernetes"
 _START_SECONDS = 300.0

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from services.common.sandboxes.sandbox import Network, SandboxSpec
 from services.worker.sandboxes.container.programs import HOME, first_process, relay_process
-from services.worker.sandboxes.sandbox import Network, SandboxSpec
 
 LABEL = "proctor.dev/sandbox"
 POLICY = "proctor-sandboxes"

@@ -9,10 +9,10 @@ import modal
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 from modal.container_process import ContainerProcess
 
+from services.common.sandboxes.errors import CommandRefused, SandboxLost, SandboxNotOpened
+from services.common.sandboxes.sandbox import KILLED, SandboxLimits
 from services.worker.sandboxes.container.ports import END, Part, StartedCommand
-from services.worker.sandboxes.errors import CommandRefused, SandboxLost, SandboxNotOpened
 from services.worker.sandboxes.modal.programs import HEARTBEAT, kill, prepare, relay, without_privileges
-from services.worker.sandboxes.sandbox import KILLED, SandboxLimits
 
 # Modal refuses, is away or hangs; a TimeoutError is an OSError. Its package raises ValueError for
 # answers that it does not expect.

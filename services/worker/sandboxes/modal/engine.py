@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import modal
 
+from services.common.sandboxes.errors import CannotIsolate, SandboxError, SandboxNotOpened
+from services.common.sandboxes.sandbox import Command, Isolation, SandboxSpec
 from services.worker.sandboxes.container import owners
 from services.worker.sandboxes.container.programs import HOME, reach
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
-from services.worker.sandboxes.errors import CannotIsolate, SandboxError, SandboxNotOpened
 from services.worker.sandboxes.modal.container import MODAL_ERRORS, HostedContainer, problem_of
 from services.worker.sandboxes.modal.programs import hold
-from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
 
 NAME = "modal"
 LABEL, OWNER = "proctor-sandbox", "proctor-owner"

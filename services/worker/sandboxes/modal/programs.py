@@ -5,8 +5,8 @@ They need python3. Programs of ours stay root, so nothing else inside can end, t
 
 from collections.abc import Sequence
 
+from services.common.sandboxes.sandbox import SandboxLimits
 from services.worker.sandboxes.container.programs import relay_process
-from services.worker.sandboxes.sandbox import SandboxLimits
 
 USER = 10_000
 HEARTBEAT = b"."

@@ -8,11 +8,11 @@ from zipfile import ZipFile
 import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
+from services.common.sandboxes.errors import VerifierFailed
 from services.worker.rollouts.execute_rollout import RolloutExecution
 from services.worker.rollouts.programs.file_packages import FilePackages
 from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
 from services.worker.rollouts.rollout_result import RolloutResult
-from services.worker.sandboxes.errors import VerifierFailed
 from tests.harness.rollout_tasks import harbor_folder, opened_rollouts, read_task, write
 
 DOCKERFILE = """FROM python:3.13

@@ -8,8 +8,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from services.common.sandboxes.errors import VerifierFailed
 from services.worker.rollouts.execute_rollout import ExecuteRollout
-from services.worker.sandboxes.errors import VerifierFailed
 from services.worker.verification.bundles import inflated
 from services.worker.verification.file_wheels import FileWheels
 from services.worker.verification.verifier_result import VerifierResult

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
+from services.common.sandboxes.errors import VerifierFailed
 from services.worker.rollouts.execute_rollout import RolloutExecution
-from services.worker.sandboxes.errors import VerifierFailed
 from tests.harness.rollout_tasks import opened_rollouts, read_task, terminal_bench_folder, write
 
 CONFIG = "instruction: Mend twice() in doubling.py.\nparser_name: {parser}\n"

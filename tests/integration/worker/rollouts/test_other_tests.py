@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask
+from services.common.sandboxes.errors import VerifierFailed
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
-from services.worker.sandboxes.errors import VerifierFailed
 from services.worker.verification.verifier_result import VerifierResult
 from tests.harness.rollout_tasks import (
     SOLVE,

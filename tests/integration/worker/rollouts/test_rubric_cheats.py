@@ -11,10 +11,10 @@ from zipfile import ZipFile
 import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import PackedFile, pack, read_files
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
-from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
 from services.worker.verification.pytest_request import PytestRequest
 from services.worker.verification.pytest_runner import RUNNER, pytest_runner
 from tests.fakes.thorough_cases import every_third, first_cases

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
+from services.common.sandboxes.sandbox import TarLimits
 from services.worker.rollouts.errors import FilesNotCollected
 from services.worker.rollouts.execute_rollout import RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
-from services.worker.sandboxes.sandbox import TarLimits
 from tests.harness.rollout_tasks import SOLVE as SOLVED
 from tests.harness.rollout_tasks import harbor_folder, opened_rollouts, read_task, steps_folder, write
 

@@ -14,6 +14,7 @@ from proctor.values.rollout import RolloutAgent, RolloutSpec, RolloutTask, Verif
 from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
+from services.common.sandboxes.sandbox import Command, CommandResult
 from services.worker.engines import engine
 from services.worker.engines.engine import EngineResponse
 from services.worker.engines.errors import ModelRefused, ProviderFailed, RequestRefused
@@ -29,7 +30,6 @@ from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.answer_form import ToolCalls
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.sandbox import Command, CommandResult
 from tests.fakes.providers.model_server import Fault, ModelServer, serving
 from tests.fakes.worker.provider_engines import ANTHROPIC, GEMINI, OLLAMA, native_stand
 

@@ -14,10 +14,10 @@ import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
 from services.common.clock import SystemClock
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.rollouts.errors import StepNotPrepared
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout

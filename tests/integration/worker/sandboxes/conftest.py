@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from kubernetes_asyncio.client import Configuration
 
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
-from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.common.sandboxes.bubblewrap.launcher_client import LauncherClient
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec
 from services.worker.sandboxes.docker.engine import DockerEngine
 from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSettings
 from services.worker.sandboxes.modal.engine import ModalEngine, ModalSettings
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import Network, SandboxLimits, SandboxSpec
 from tests.fakes.worker.modal_cloud import ModalCloud, fake_cloud
 from tests.integration.worker.sandboxes.attempts import files, kernel, network, processes
 from tests.integration.worker.sandboxes.cluster import Cluster, fake_cluster

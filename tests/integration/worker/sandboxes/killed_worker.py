@@ -6,9 +6,9 @@ With `docker SOCKET IMAGE` its sandboxes are containers.
 import asyncio
 import sys
 
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.common.sandboxes.sandbox import Command, SandboxSpec
 from services.worker.sandboxes.docker.engine import DockerEngine
-from services.worker.sandboxes.sandbox import Command, SandboxSpec
 
 
 async def main() -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine
-from services.worker.sandboxes.errors import SandboxLost
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import Command, Ended
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine
+from services.common.sandboxes.errors import SandboxLost
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Command, Ended
 from tests.harness.processes import bound, killed_at_the_end
 from tests.integration.worker.sandboxes.conftest import MIB, SMALL
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from services.common.sandboxes.errors import CannotIsolate, SandboxLost, SandboxNotOpened
+from services.common.sandboxes.sandbox import Command, SandboxSpec
 from services.worker.sandboxes.docker.engine import DockerEngine
 from services.worker.sandboxes.docker.owners import LABEL, labels
-from services.worker.sandboxes.errors import CannotIsolate, SandboxLost, SandboxNotOpened
-from services.worker.sandboxes.sandbox import Command, SandboxSpec
 from tests.harness.processes import bound, killed_at_the_end
 from tests.integration.worker.sandboxes.conftest import SMALL
 from tests.integration.worker.sandboxes.podman import BASE_IMAGE, Podman, problem

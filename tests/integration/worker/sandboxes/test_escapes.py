@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Command
+from services.common.sandboxes.tar_files import pack
 from services.worker.sandboxes.modal.engine import ModalEngine
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import Command
-from services.worker.sandboxes.tar_files import pack
 from tests.integration.worker.sandboxes.attempts import files, kernel, network, processes
 from tests.integration.worker.sandboxes.attempts.attempt import Attempt
 from tests.integration.worker.sandboxes.conftest import ESCAPED_ENGINES, SMALL, opened_engine

@@ -5,10 +5,10 @@ import tarfile
 
 import pytest
 
-from services.worker.sandboxes.errors import FilesRefused
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, TarLimits
-from services.worker.sandboxes.tar_files import read_files
+from services.common.sandboxes.errors import FilesRefused
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command, TarLimits
+from services.common.sandboxes.tar_files import read_files
 
 
 async def taken(sandbox: Sandbox, script: str, limits: TarLimits) -> dict[str, bytes]:

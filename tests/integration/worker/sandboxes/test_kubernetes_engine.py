@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from kubernetes_asyncio.client import Configuration
 
-from services.worker.sandboxes.errors import CannotIsolate, CommandRefused, SandboxLost, SandboxNotOpened
+from services.common.sandboxes.errors import CannotIsolate, CommandRefused, SandboxLost, SandboxNotOpened
+from services.common.sandboxes.sandbox import Command, Network, SandboxSpec
 from services.worker.sandboxes.kubernetes.container import exit_code_of
 from services.worker.sandboxes.kubernetes.engine import KubernetesEngine, PodSettings
 from services.worker.sandboxes.kubernetes.manifests import pod, policy
-from services.worker.sandboxes.sandbox import Command, Network, SandboxSpec
 from tests.contract.deploy.settings import SETTINGS
 from tests.fakes.thorough_cases import first_cases
 from tests.harness.helm import render

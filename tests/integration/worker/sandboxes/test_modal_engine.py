@@ -9,11 +9,11 @@ from dataclasses import replace
 import modal
 import pytest
 
+from services.common.sandboxes.errors import CannotIsolate, CommandRefused, SandboxLost, SandboxNotOpened
+from services.common.sandboxes.sandbox import Command
 from services.worker.sandboxes.container import command_output, owners
-from services.worker.sandboxes.errors import CannotIsolate, CommandRefused, SandboxLost, SandboxNotOpened
 from services.worker.sandboxes.modal import engine as modal_module
 from services.worker.sandboxes.modal.engine import LABEL, OWNER, ModalEngine
-from services.worker.sandboxes.sandbox import Command
 from tests.fakes.worker.modal_cloud import ModalCloud, Sandbox
 from tests.integration.worker.sandboxes.conftest import MIB, SMALL, modal_engine
 from tests.integration.worker.sandboxes.podman import BASE_IMAGE, Podman, problem

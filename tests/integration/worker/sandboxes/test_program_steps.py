@@ -11,6 +11,7 @@ from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, Rollout
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
 from services.worker.engines.engine import EngineResponse
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import Budget
@@ -19,7 +20,6 @@ from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
 from tests.integration.worker.sandboxes.conftest import CONTRACT_ENGINES, SMALL
 
 _PROGRAM = """

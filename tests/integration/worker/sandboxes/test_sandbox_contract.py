@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from services.worker.sandboxes.bubblewrap.engine import BubblewrapEngine
-from services.worker.sandboxes.errors import (
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine
+from services.common.sandboxes.errors import (
     CommandRefused,
     FilesRefused,
     ImageRefused,
     SandboxLost,
 )
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import Command, Ended, Network, SandboxSpec, TarLimits
-from services.worker.sandboxes.tar_files import PackedFile, pack, read_files
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Command, Ended, Network, SandboxSpec, TarLimits
+from services.common.sandboxes.tar_files import PackedFile, pack, read_files
 from tests.fakes.eventually import eventually
 from tests.integration.worker.sandboxes.conftest import PROCESS_ENGINES, SMALL
 

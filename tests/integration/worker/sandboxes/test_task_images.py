@@ -13,12 +13,12 @@ import pytest
 
 from proctor.values.rollout import ImageBuild
 from services.common.clock import SystemClock
+from services.common.sandboxes.errors import ImageNotAllowed, ImageNotBuilt
 from services.worker.rollouts.check_soundness import CheckSoundness, TaskCheck
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.sandboxes.docker.builder import LABEL, REPOSITORY, DockerBuilder
 from services.worker.sandboxes.docker.engine import DockerEngine
-from services.worker.sandboxes.errors import ImageNotAllowed, ImageNotBuilt
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_runner import pytest_runner
 from services.worker.verification.verify_rollout import VerifyRollout

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.worker.sandboxes.errors import VerifierFailed
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import Command, SandboxSpec, TarLimits
-from services.worker.sandboxes.tar_files import pack
+from services.common.sandboxes.errors import VerifierFailed
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Command, SandboxSpec, TarLimits
+from services.common.sandboxes.tar_files import pack
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_request import PytestRequest, Verification
 from services.worker.verification.pytest_runner import pytest_runner

@@ -9,6 +9,7 @@ from proctor.values.rollout import RolloutAgent, RolloutLimits, RolloutSpec, Rol
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
+from services.common.sandboxes.sandbox import Command, CommandResult, Ended
 from services.worker.engines.engine import EngineResponse
 from services.worker.engines.errors import EngineFailure
 from services.worker.rollouts.agent_work import AgentWork
@@ -17,7 +18,6 @@ from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.shell.shell_protocol import SUBMIT
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.sandbox import Command, CommandResult, Ended
 
 AGENT_SECONDS = 0.02
 

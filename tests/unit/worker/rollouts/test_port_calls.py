@@ -13,6 +13,8 @@ from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, Rollout
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command, CommandResult
 from services.worker.engines.engine import EngineResponse
 from services.worker.engines.tool_calls import called_tools, with_call_ids
 from services.worker.rollouts.agent_work import AgentWork
@@ -24,8 +26,6 @@ from services.worker.rollouts.model_port.model_call import CallRefused, ModelCal
 from services.worker.rollouts.model_port.port_calls import PortCalls
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, CommandResult
 
 
 def call(call_id: str, command: str, **extra: object) -> dict[str, Any]:

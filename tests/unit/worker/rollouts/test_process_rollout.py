@@ -20,6 +20,10 @@ from proctor.values.rollout import (
 )
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
+from services.common.sandboxes.errors import VerifierFailed
+from services.common.sandboxes.ports import SandboxEngine
+from services.common.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
+from services.common.sandboxes.tar_files import pack
 from services.worker.engines.engine_cache import EngineCache
 from services.worker.engines.errors import EngineDied, RequestRefused
 from services.worker.execution.execute_sample import ExecuteSample, RequestRetryPolicy
@@ -28,10 +32,6 @@ from services.worker.rate_limits.limiter import RateLimiters
 from services.worker.rate_limits.waits import Backoff
 from services.worker.rollouts.errors import BudgetLost, BudgetNotRecorded
 from services.worker.rollouts.process_rollout import ProcessRollout
-from services.worker.sandboxes.errors import VerifierFailed
-from services.worker.sandboxes.ports import SandboxEngine
-from services.worker.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
-from services.worker.sandboxes.tar_files import pack
 from services.worker.verification.check_code import CheckCode
 from tests.fakes.worker.held_message import a_shard
 from tests.fakes.worker.refusing_sandboxes import refusing_rollouts

@@ -12,6 +12,9 @@ import pytest
 
 from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.priority import Priority
+from services.common.sandboxes.errors import FilesRefused
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import TarLimits
 from services.worker.consumer.concurrency_limit import ConcurrencyLimit
 from services.worker.consumer.execute_shard import SamplePlace
 from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
@@ -21,9 +24,6 @@ from services.worker.execution.run_states import RefusedRuns
 from services.worker.rollouts.rests.rest import Rest
 from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
 from services.worker.rollouts.rests.wait_for_provider import RestTimes, WaitForProvider
-from services.worker.sandboxes.errors import FilesRefused
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import TarLimits
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 from tests.fakes.worker.held_message import a_shard
 

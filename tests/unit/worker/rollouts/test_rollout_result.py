@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from services.common.sandboxes.tar_files import pack
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, diff_of, notes_of
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.tar_files import pack
 from services.worker.verification.verifier_result import VerifierResult
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
+from services.common.sandboxes.errors import SandboxError
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import SandboxLimits, SandboxSpec
+from services.common.sandboxes.tar_files import pack
 from services.worker.sandboxes.allowed_images import is_allowed, read_allowed
 from services.worker.sandboxes.bounded_engine import BoundedEngine
-from services.worker.sandboxes.errors import SandboxError
-from services.worker.sandboxes.ports import Sandbox, SandboxEngine
-from services.worker.sandboxes.sandbox import SandboxLimits, SandboxSpec
-from services.worker.sandboxes.tar_files import pack
 from services.worker.sandboxes.wiring import make_sandboxes
 from services.worker.settings import WorkerSettings
 from services.worker.verification.check_code import SPEC

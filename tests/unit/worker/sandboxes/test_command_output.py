@@ -2,10 +2,10 @@
 
 import asyncio
 
+from services.common.sandboxes.output import KeptOutput
 from services.worker.sandboxes.container.command_output import CommandOutput
 from services.worker.sandboxes.container.ports import Part
 from services.worker.sandboxes.container.programs import STARTED
-from services.worker.sandboxes.output import KeptOutput
 
 
 class Endless:

@@ -9,13 +9,13 @@ import pytest
 from aiodocker.containers import DockerContainer
 from kubernetes_asyncio.client import CoreV1Api
 
+from services.common.sandboxes.errors import SandboxLost
+from services.common.sandboxes.sandbox import SandboxSpec
 from services.worker.sandboxes.container.first_process import FirstProcess
 from services.worker.sandboxes.container.ports import Container
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
 from services.worker.sandboxes.docker.container import EngineContainer, FailedStart
-from services.worker.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.kubernetes.container import Pod
-from services.worker.sandboxes.sandbox import SandboxSpec
 
 AWAY = [TimeoutError(), aiohttp.ServerDisconnectedError(), ConnectionResetError()]
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from services.worker.sandboxes.sandbox import Isolation
+from services.common.sandboxes.sandbox import Isolation
 from services.worker.verification.check_code import CheckCode
 from tests.fakes.worker.refusing_sandboxes import RefusingSandboxes
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.worker.sandboxes.tar_files import pack
+from services.common.sandboxes.tar_files import pack
 from services.worker.verification.pytest_request import suspicions_in
 
 MIB = 1024 * 1024

@@ -4,8 +4,8 @@ import io
 from pathlib import Path
 from zipimport import zipimporter
 
-from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import read_files
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import read_files
 from services.worker.verification.pytest_runner import PACKAGES, pytest_runner
 
 

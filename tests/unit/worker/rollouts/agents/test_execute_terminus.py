@@ -10,6 +10,9 @@ from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, Rollout
 from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
+from services.common.sandboxes.errors import CommandRefused
+from services.common.sandboxes.ports import Sandbox
+from services.common.sandboxes.sandbox import Command, CommandResult
 from services.worker.engines.engine import EngineResponse
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import Budget
@@ -17,9 +20,6 @@ from services.worker.rollouts.errors import ContextFull
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.terminus.execute_terminus import ExecuteTerminus, NoTerminal
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.sandboxes.errors import CommandRefused
-from services.worker.sandboxes.ports import Sandbox
-from services.worker.sandboxes.sandbox import Command, CommandResult
 
 DONE = json.dumps({"analysis": "", "plan": "", "commands": [], "task_complete": True})
 WAIT = json.dumps({"analysis": "", "plan": "", "commands": []})

@@ -3,8 +3,8 @@
 import pytest
 
 from proctor.values.outcome import Answer
+from services.common.sandboxes.sandbox import CommandResult, Ended
 from services.worker.rollouts.shell.mini_blocks import MiniBlocks
-from services.worker.sandboxes.sandbox import CommandResult, Ended
 
 FORM = MiniBlocks()
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
-from services.worker.sandboxes.bubblewrap.sandbox import BubblewrapSandbox
-from services.worker.sandboxes.errors import CannotIsolate, ImageRefused, SandboxError, SandboxNotOpened
-from services.worker.sandboxes.sandbox import Command, Isolation, SandboxSpec
+from services.common.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
+from services.common.sandboxes.bubblewrap.sandbox import BubblewrapSandbox
+from services.common.sandboxes.errors import CannotIsolate, ImageRefused, SandboxError, SandboxNotOpened
+from services.common.sandboxes.sandbox import Command, Isolation, SandboxSpec
 
 NAME = "process"
 _INSTALL = "install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap)."

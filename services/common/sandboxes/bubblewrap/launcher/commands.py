@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.worker.sandboxes.bubblewrap.launcher.box import Box
-from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all
-from services.worker.sandboxes.bubblewrap.launcher.spawner import Request, Spawner, start_spawner
+from services.common.sandboxes.bubblewrap.launcher.box import Box
+from services.common.sandboxes.bubblewrap.launcher.enter import kill_all
+from services.common.sandboxes.bubblewrap.launcher.spawner import Request, Spawner, start_spawner
 
 FIRST_PROCESS_ENDED = "its first process ended."
 # Exit code of a command that a spawner could not start.

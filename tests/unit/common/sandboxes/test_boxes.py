@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.worker.sandboxes.bubblewrap.launcher.box import Box
+from services.common.sandboxes.bubblewrap.launcher.box import Box
 from tests.harness.processes import bound, killed_at_the_end
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from services.worker.sandboxes.bubblewrap.launcher.cgroups import GroupLimits, find_hierarchy, group_name
+from services.common.sandboxes.bubblewrap.launcher.cgroups import GroupLimits, find_hierarchy, group_name
 
 LIMITS = GroupLimits(memory_bytes=1024, processes=7, cpus=0.5)
 V1 = "".join(

@@ -10,7 +10,7 @@ cover (AF_VSOCK reaches the host of a virtual machine).
 import errno
 import struct
 
-from services.worker.sandboxes.refused_calls import (
+from services.common.sandboxes.refused_calls import (
     INTERNET,
     INTERNET_6,
     NETLINK,

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from services.worker.sandboxes.errors import FilesOverLimit, FilesRefused
-from services.worker.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.errors import FilesOverLimit, FilesRefused
+from services.common.sandboxes.sandbox import TarLimits
 
 DEFAULT_MODE = 0o644
 # PATH_MAX of Linux.

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES
-from services.worker.sandboxes.errors import CommandRefused, SandboxLost
+from services.common.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES
+from services.common.sandboxes.errors import CommandRefused, SandboxLost
 
 _ROOT = str(Path(__file__).resolve().parents[4])
 _START = (
     "import sys; sys.path.append({root!r}); "
-    "from services.worker.sandboxes.bubblewrap.launcher.program import main; main()"
+    "from services.common.sandboxes.bubblewrap.launcher.program import main; main()"
 )
 _GONE = "the process that holds the sandboxes of this worker ended."
 # Above `_LAST_SECONDS` of the launcher, in which it removes what its sandboxes left.

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from services.worker.sandboxes.bubblewrap.launcher import syscalls
-from services.worker.sandboxes.bubblewrap.launcher.cgroups import Group
+from services.common.sandboxes.bubblewrap.launcher import syscalls
+from services.common.sandboxes.bubblewrap.launcher.cgroups import Group
 
 # As in `_PASSWD` below; programs refuse to work, or work otherwise, as root.
 USER = 1000

@@ -7,7 +7,7 @@ between.
 import os
 from pathlib import Path
 
-from services.worker.sandboxes.bubblewrap.launcher.box import Box
+from services.common.sandboxes.bubblewrap.launcher.box import Box
 
 # A process fills some hundred megabytes in that time; each look reads all its processes.
 POLL_SECONDS = 0.05

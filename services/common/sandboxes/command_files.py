@@ -4,10 +4,10 @@ import asyncio
 import tarfile
 from typing import BinaryIO, Protocol
 
-from services.worker.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxLost
-from services.worker.sandboxes.output import KeptOutput, SpooledOutput
-from services.worker.sandboxes.sandbox import Command, CommandResult, Ended, TarLimits
-from services.worker.sandboxes.tar_files import check_tar
+from services.common.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxLost
+from services.common.sandboxes.output import KeptOutput, SpooledOutput
+from services.common.sandboxes.sandbox import Command, CommandResult, Ended, TarLimits
+from services.common.sandboxes.tar_files import check_tar
 
 # Enough for 256 MiB through tar on a busy machine. Files that an agent made to hang fail then.
 _SECONDS = 120.0

@@ -4,10 +4,10 @@ import io
 
 import pytest
 
+from services.common.sandboxes.errors import FilesRefused
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import pack, read_files
 from services.worker.rollouts.rollout_result import diff_of
-from services.worker.sandboxes.errors import FilesRefused
-from services.worker.sandboxes.sandbox import TarLimits
-from services.worker.sandboxes.tar_files import pack, read_files
 
 ODD, ODDER = b"\xff".decode("utf-8", "surrogateescape"), b"\xfe".decode("utf-8", "surrogateescape")
 

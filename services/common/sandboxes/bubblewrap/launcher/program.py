@@ -20,20 +20,20 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from services.worker.sandboxes.bubblewrap.launcher import syscalls
-from services.worker.sandboxes.bubblewrap.launcher.box import Box, BoxFailed, can_ignore_children, open_box
-from services.worker.sandboxes.bubblewrap.launcher.cgroups import (
+from services.common.sandboxes.bubblewrap.launcher import syscalls
+from services.common.sandboxes.bubblewrap.launcher.box import Box, BoxFailed, can_ignore_children, open_box
+from services.common.sandboxes.bubblewrap.launcher.cgroups import (
     Group,
     GroupLimits,
     Hierarchy,
     find_hierarchy,
     group_name,
 )
-from services.worker.sandboxes.bubblewrap.launcher.commands import FIRST_PROCESS_ENDED, Commands
-from services.worker.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside
-from services.worker.sandboxes.bubblewrap.launcher.memory_watch import POLL_SECONDS, can_look, excess
-from services.worker.sandboxes.bubblewrap.launcher.seccomp import filter_for
-from services.worker.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, Request
+from services.common.sandboxes.bubblewrap.launcher.commands import FIRST_PROCESS_ENDED, Commands
+from services.common.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside
+from services.common.sandboxes.bubblewrap.launcher.memory_watch import POLL_SECONDS, can_look, excess
+from services.common.sandboxes.bubblewrap.launcher.seccomp import filter_for
+from services.common.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, Request
 
 # Standard input, output and error of a command.
 _MAX_FILES = 3

@@ -4,7 +4,7 @@ import socket
 from typing import BinaryIO, Protocol
 
 from proctor.values.rollout import ImageBuild
-from services.worker.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
+from services.common.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
 
 
 class Sandbox(Protocol):

@@ -9,11 +9,11 @@ import time
 from contextlib import ExitStack
 from typing import BinaryIO
 
-from services.worker.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
-from services.worker.sandboxes.command_files import get_files, put_files
-from services.worker.sandboxes.errors import CommandRefused, SandboxLost
-from services.worker.sandboxes.output import KeptOutput
-from services.worker.sandboxes.sandbox import (
+from services.common.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
+from services.common.sandboxes.command_files import get_files, put_files
+from services.common.sandboxes.errors import CommandRefused, SandboxLost
+from services.common.sandboxes.output import KeptOutput
+from services.common.sandboxes.sandbox import (
     DEFAULT_PATH,
     KILLED,
     Command,

@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from services.worker.sandboxes.bubblewrap.launcher import syscalls
-from services.worker.sandboxes.bubblewrap.launcher.box import Box, limit_resources
-from services.worker.sandboxes.bubblewrap.launcher.enter import ALL_KINDS, fork_into, join
+from services.common.sandboxes.bubblewrap.launcher import syscalls
+from services.common.sandboxes.bubblewrap.launcher.box import Box, limit_resources
+from services.common.sandboxes.bubblewrap.launcher.enter import ALL_KINDS, fork_into, join
 
 # A SOCK_SEQPACKET message is one piece; the client refuses requests beyond half of this.
 PACKET_BYTES = 256 * 1024

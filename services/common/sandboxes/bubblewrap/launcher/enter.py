@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from services.worker.sandboxes.bubblewrap.launcher import syscalls
-from services.worker.sandboxes.bubblewrap.launcher.box import USER, Box
+from services.common.sandboxes.bubblewrap.launcher import syscalls
+from services.common.sandboxes.bubblewrap.launcher.box import USER, Box
 
 # From linux/nsfs.h: _IO(0xb7, 0x2).
 _NS_GET_PARENT = 0xB702
