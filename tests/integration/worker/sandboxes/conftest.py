@@ -33,7 +33,7 @@ SMALL = SandboxSpec(
     network=Network.MODEL,
     lifetime_seconds=120.0,
 )
-_PACKAGE = ("services", "worker", "sandboxes", "bubblewrap", "launcher")
+_PACKAGE = ("services", "common", "sandboxes", "bubblewrap", "launcher")
 _PLAIN_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
 _UNPRIVILEGED = "process without privileges"
 _WITHOUT_PRIVILEGES = ("setpriv", "--reuid=200500", "--regid=200500", "--clear-groups", _PLAIN_PYTHON)
