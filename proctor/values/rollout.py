@@ -212,11 +212,10 @@ class RolloutTask:
     With `has_own_files` the verifier sees the workspace as it was, and of the agent's files the `artifacts`
     only. `verifier_image` is an image of its own, which holds the tests already where there are none here.
 
-    `others` are files by their paths from the root, in `folders` outside of the working folder. Both
-    sandboxes have them as they were, and what an agent changes there is not collected. `setup` is executed in
-    the agent's sandbox on all files, before it begins. `packages` are those of Python that its image has, as
-    pip reads them. Where an engine builds images, `context` are the files of the Dockerfile's folder, in the
-    place of workspace, others, setup and packages.
+    `others` are files by their paths from the root, in `folders` outside of the working folder, which are
+    collected too. `setup` is executed in the agent's sandbox on all files, before it begins. `packages` are
+    those of Python that its image has, as pip reads them. Where an engine builds images, `context` are the
+    files of the Dockerfile's folder, in the place of workspace, others, setup and packages.
 
     With `steps`, tests are in `shared` and `steps/NAME`, files that a step adds to the workspace in
     `workdirs/NAME`, both of the bundle of tests, and solutions in `steps/NAME`. The score is the mean over

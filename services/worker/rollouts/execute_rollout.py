@@ -36,7 +36,7 @@ from services.worker.rollouts.task_files.fetch_image import FetchImage
 from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.verification.bundles import inflated
+from services.worker.verification.bundles import LeftFiles, at_their_folders, inflated
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.verifier_result import VerifierResult
 from services.worker.verification.verify_rollout import VerifyRollout, tests_places
@@ -155,17 +155,17 @@ class _OneRollout:
         async with self._opened() as sandbox:
             task = self.work.rollout_spec.task
             end = await self._agent(sandbox, task)
-            files, problem = await self._files(sandbox)
+            left = await self._left(sandbox)
             if _is_same(self.work.rollout_spec):
-                await self._store_left(files, problem)
-                return end, await self._judged(task, files, problem, sandbox)
-        await self._store_left(files, problem)
-        return end, await self._judged(task, files, problem)
+                await self._store_left(left)
+                return end, await self._judged(task, left, sandbox)
+        await self._store_left(left)
+        return end, await self._judged(task, left)
 
     async def in_task_steps(self) -> tuple[TaskStepRecord, ...]:
         """The steps that were judged; one sandbox for all of them. Raises SandboxError."""
         records: list[TaskStepRecord] = []
-        left: tuple[bytes, str] | None = None
+        left: LeftFiles | None = None
         try:
             async with self._opened() as sandbox:
                 steps = await asyncio.to_thread(task_steps, self.work.rollout_spec.task)
@@ -173,10 +173,10 @@ class _OneRollout:
                     await self._prepare(sandbox, each)
                     self.work.budget.begin_task_step(each.step.agent_seconds)
                     end = await self._agent(sandbox, each.task)
-                    files, problem = left = await self._files(sandbox)
-                    result = await self._judged(each.task, files, problem)
+                    left = await self._left(sandbox)
+                    result = await self._judged(each.task, left)
                     records.append(TaskStepRecord(each.step.name, end, result))
-                    if problem or is_below(dict(result.rewards), each.step.min_rewards):
+                    if left.problem or is_below(dict(result.rewards), each.step.min_rewards):
                         break
         except Exception:
             # Not where it is cancelled: a cancelled rollout stores nothing more.
@@ -185,10 +185,10 @@ class _OneRollout:
         await self._store_latest(left)
         return tuple(records)
 
-    async def _store_latest(self, left: tuple[bytes, str] | None) -> None:
+    async def _store_latest(self, left: LeftFiles | None) -> None:
         """Once for all steps: a smaller artifact would not replace all parts of one before."""
         if left is not None:
-            await self._store_left(*left)
+            await self._store_left(left)
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
@@ -253,39 +253,45 @@ class _OneRollout:
             await sandbox.stop_processes()
         return end
 
-    async def _files(self, sandbox: Sandbox) -> tuple[bytes, str]:
-        """A tar of the agent's files, and why there is none."""
+    async def _left(self, sandbox: Sandbox) -> LeftFiles:
+        task = self.work.rollout_spec.task
         try:
-            return await self._collected(sandbox), ""
+            files = await self._collected(sandbox, task.workdir)
+            others = {folder: await self._collected(sandbox, folder) for folder in task.folders}
+            packed = await asyncio.to_thread(at_their_folders, others) if others else b""
+            return LeftFiles(files, packed)
         except FilesOverLimit as over:
             # A limit of ours is no failure of the agent.
             raise FilesNotCollected(problem=str(over)) from over
         except FilesRefused as refused:
             # The agent left what cannot be read: that is its own doing.
-            return b"", str(refused)
+            return LeftFiles(b"", problem=str(refused))
 
-    async def _collected(self, sandbox: Sandbox) -> bytes:
+    async def _collected(self, sandbox: Sandbox, folder: str) -> bytes:
         with io.BytesIO() as taken:
-            await sandbox.get(self.work.rollout_spec.task.workdir, taken, self.parts.collected)
+            await sandbox.get(folder, taken, self.parts.collected)
             return taken.getvalue()
 
-    async def _store_left(self, files: bytes, problem: str) -> None:
+    async def _store_left(self, left: LeftFiles) -> None:
         """Stores files and changes whether or not the tests give a result."""
-        if problem:
+        if left.problem:
             return
-        await self.artifacts.store_files(files)
-        workdir = self.work.rollout_spec.task.workdir
-        self.diff = await asyncio.to_thread(diff_of, self.workspace, files, workdir)
-        self.agent_notes = await asyncio.to_thread(notes_of, self.workspace, files, workdir)
+        await self.artifacts.store_files(left.files)
+        task = self.work.rollout_spec.task
+        self.diff = await asyncio.to_thread(diff_of, self.workspace, left.files, task.workdir)
+        if left.others:
+            begun = await asyncio.to_thread(inflated, task.others)
+            self.diff += await asyncio.to_thread(diff_of, begun, left.others, "/")
+        self.agent_notes = await asyncio.to_thread(notes_of, self.workspace, left.files, task.workdir)
         await self.artifacts.store(DIFF, self.diff.encode("utf-8", "replace"))
 
     async def _judged(
-        self, task: RolloutTask, files: bytes, problem: str, sandbox: Sandbox | None = None
+        self, task: RolloutTask, left: LeftFiles, sandbox: Sandbox | None = None
     ) -> VerifierResult:
-        if problem:
-            return VerifierResult(0.0, problem)
+        if left.problem:
+            return VerifierResult(0.0, left.problem)
         try:
-            return await self.parts.verifier.verify(task, files, sandbox)
+            return await self.parts.verifier.verify(task, left, sandbox)
         except SandboxError as error:
             await self.artifacts.store(LOG, str(error).encode("utf-8", "replace"))
             raise

@@ -4,6 +4,7 @@ import io
 import tarfile
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -11,6 +12,17 @@ from proctor.values.rollout import TaskArtifact
 from services.common.sandboxes.errors import FilesRefused
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import PackedFile, ReadFile, pack, read_files
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFiles:
+    """Tar files of what an agent left: of its working folder, and of the task's other folders by paths from
+    the root. `problem` says why there are none.
+    """
+
+    files: bytes
+    others: bytes = b""
+    problem: str = ""
 
 
 def inflated(bundle: bytes) -> bytes:

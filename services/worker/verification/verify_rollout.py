@@ -22,7 +22,7 @@ from services.common.sandboxes.sandbox import (
 )
 from services.common.sandboxes.tar_files import pack, read_files
 from services.worker.verification.agent_files import made_ready
-from services.worker.verification.bundles import inflated, inflated_scripts, with_artifacts
+from services.worker.verification.bundles import LeftFiles, inflated, inflated_scripts, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.not_started import not_started
@@ -63,8 +63,10 @@ class VerifyRollout:
     wheels: Callable[[bytes], bytes] = lambda _: b""
     find_packages: Callable[[Sequence[str]], ImagePackages] = lambda _: ImagePackages()
 
-    async def verify(self, task: RolloutTask, files: bytes, sandbox: Sandbox | None = None) -> VerifierResult:
-        """`files` is a tar of the working folder. Raises SandboxError; VerifierFailed is not a score.
+    async def verify(
+        self, task: RolloutTask, left: LeftFiles, sandbox: Sandbox | None = None
+    ) -> VerifierResult:
+        """Raises SandboxError; VerifierFailed is not a score.
 
         The tests judge in a `sandbox` that is given, which the agent was in, else in a fresh one.
 
@@ -74,7 +76,7 @@ class VerifyRollout:
         packages = await asyncio.to_thread(self.find_packages, task.packages)
         is_named = partial(_is_named, task, packages)
         try:
-            judged = self._judge_in(sandbox, task, files) if sandbox else self._judge(task, files, packages)
+            judged = self._judge_in(sandbox, task, left) if sandbox else self._judge(task, left, packages)
             result = await judged
             line = await asyncio.to_thread(not_started, result, is_named)
         except VerifierFailed as error:
@@ -91,35 +93,35 @@ class VerifyRollout:
         return result
 
     async def _fails_without_agent(self, task: RolloutTask, packages: ImagePackages) -> bool:
-        workspace = await asyncio.to_thread(inflated, task.workspace)
+        begun = await asyncio.to_thread(_begun, task)
         is_named = partial(_is_named, task, packages)
         try:
-            result = await self._judge(task, workspace, packages)
+            result = await self._judge(task, begun, packages)
             return bool(await asyncio.to_thread(not_started, result, is_named))
         except VerifierFailed:
             return True
 
-    async def _judge_in(self, sandbox: Sandbox, task: RolloutTask, files: bytes) -> VerifierResult:
+    async def _judge_in(self, sandbox: Sandbox, task: RolloutTask, left: LeftFiles) -> VerifierResult:
         """Nothing of the agent's is in the folders of the tests and of their runner."""
-        suspicions = await asyncio.to_thread(_suspicions, task, files)
+        suspicions = await asyncio.to_thread(_suspicions, task, left)
         places = tests_places(task)
         emptied = await sandbox.run(Command(("/bin/sh", "-c", _EMPTIED, "sh", *places), cwd="/"))
         if not emptied.is_success:
             return VerifierResult(0.0, "the folders of the tests cannot be emptied", suspicions=suspicions)
         return await self._execute(sandbox, task, suspicions)
 
-    async def _judge(self, task: RolloutTask, files: bytes, packages: ImagePackages) -> VerifierResult:
+    async def _judge(self, task: RolloutTask, left: LeftFiles, packages: ImagePackages) -> VerifierResult:
         if task.verifier is VerifierKind.RUBRICS:
-            return await self._judge_rubrics(task, files)
-        suspicions = await asyncio.to_thread(_suspicions, task, files)
+            return await self._judge_rubrics(task, left.files)
+        suspicions = await asyncio.to_thread(_suspicions, task, left)
         if task.has_own_files:
-            files = await asyncio.to_thread(_own_files, task, files)
+            left = await asyncio.to_thread(_own_files, task, left)
         sandbox = await self.execute_pytest.engine.open(_spec(task, packages))
         try:
-            if task.others and not task.verifier_image:
-                await sandbox.put("/", await asyncio.to_thread(inflated, task.others))
             try:
-                await sandbox.put(task.workdir, await asyncio.to_thread(_ready, task, files))
+                if left.others:
+                    await sandbox.put("/", left.others)
+                await sandbox.put(task.workdir, await asyncio.to_thread(_ready, task, left.files))
             except FilesRefused as refused:
                 return VerifierResult(0.0, str(refused), suspicions=suspicions)
             return await self._execute(sandbox, task, suspicions)
@@ -237,14 +239,21 @@ def _is_named(task: RolloutTask, packages: ImagePackages, name: str) -> bool:
     return any(name in file.name or name.encode() in file.content for file in files)
 
 
-def _suspicions(task: RolloutTask, files: bytes) -> tuple[str, ...]:
-    return suspicions_in(files, task.workdir, inflated(task.workspace))
+def _begun(task: RolloutTask) -> LeftFiles:
+    """The files that the task begins with."""
+    return LeftFiles(inflated(task.workspace), inflated(task.others) if task.others else b"")
 
 
-def _own_files(task: RolloutTask, files: bytes) -> bytes:
-    """An image of the verifier's own has no file of the workspace."""
-    workspace = pack({}) if task.verifier_image else inflated(task.workspace)
-    return with_artifacts(workspace, files, task.workdir, task.artifacts)
+def _suspicions(task: RolloutTask, left: LeftFiles) -> tuple[str, ...]:
+    begun = _begun(task)
+    inside = suspicions_in(left.files, task.workdir, begun.files)
+    return (*inside, *(f"/{each}" for each in suspicions_in(left.others, "/", begun.others)))
+
+
+def _own_files(task: RolloutTask, left: LeftFiles) -> LeftFiles:
+    """An image of the verifier's own has no file of the task's."""
+    begun = LeftFiles(pack({})) if task.verifier_image else _begun(task)
+    return replace(begun, files=with_artifacts(begun.files, left.files, task.workdir, task.artifacts))
 
 
 def _ready(task: RolloutTask, files: bytes) -> bytes:

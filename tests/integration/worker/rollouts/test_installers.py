@@ -10,7 +10,7 @@ import pytest
 
 from services.common.sandboxes.errors import VerifierFailed
 from services.worker.rollouts.execute_rollout import ExecuteRollout
-from services.worker.verification.bundles import inflated
+from services.worker.verification.bundles import LeftFiles, inflated
 from services.worker.verification.file_wheels import FileWheels
 from services.worker.verification.verifier_result import VerifierResult
 from tests.harness.rollout_tasks import RIGHT, harbor_folder, opened_rollouts, read_task, write
@@ -63,7 +63,7 @@ async def judged(rollouts: ExecuteRollout, folder: Path) -> VerifierResult:
     """The workspace, which is right from the start."""
     task = read_task(folder)
     async with asyncio.timeout(60):
-        return await rollouts.verifier.verify(task, inflated(task.workspace))
+        return await rollouts.verifier.verify(task, LeftFiles(inflated(task.workspace)))
 
 
 def right_folder(folder: Path, test: str) -> Path:

@@ -28,14 +28,14 @@ echo 0 > /logs/verifier/reward.txt
 [ "$PWD" = /home/user/project ]
 tool | grep -q tool
 [ "$(cat /opt/made/file)" = made ]
-[ ! -e /opt/made/more ]
+[ "$(cat /opt/made/more)" = more ]
 [ -d repo/.git ]
 [ "$(readlink link)" = doubling.py ]
 [ -e done ]
 pytest --version
 echo 1 > /logs/verifier/reward.txt
 """
-SOLVE = 'tool && [ "$(cat /opt/made/file)" = made ] && touch /opt/made/more done\n'
+SOLVE = 'tool && [ "$(cat /opt/made/file)" = made ] && echo more > /opt/made/more && touch done\n'
 
 
 async def executed(folder: Path, agent: AgentKind, collected: TarLimits | None = None) -> RolloutResult:
@@ -59,7 +59,7 @@ async def test_files_folders_and_steps_of_a_dockerfile_are_there(tmp_path: Path)
     solved = await executed(folder, AgentKind.ORACLE)
     assert solved.result.score == 1.0, solved.result.log
     # What the steps made is not the agent's change.
-    assert [line for line in solved.diff.splitlines() if line.startswith("+++")] == []
+    assert [line for line in solved.diff.splitlines() if line.startswith("+++")] == ["+++ b/opt/made/more"]
     notes = json.loads(solved.record_json)["notes"]
     assert "of RUN these are not executed: apt-get install -y x" in notes
     assert any(note.startswith("of RUN this failed: ln -s doubling.py link") for note in notes)

@@ -25,7 +25,7 @@ _SHOWN = 5
 class PlacedFiles:
     """`workspace` by paths in `workdir`, of which `cwd` is the part where commands run.
 
-    `others` by paths from the root: both sandboxes have them in `folders`; changes there are not collected.
+    `others` by paths from the root: both sandboxes have them in `folders`.
     """
 
     workdir: str
@@ -64,9 +64,8 @@ def place(facts: DockerfileFacts, cwd: str) -> PlacedFiles:
     environment = dict(facts.environment)
     if relative_to(workdir, _ROOT_HOME) is not None:
         environment.setdefault("HOME", _ROOT_HOME)
-    unbuilt = (*facts.notes, *_closed_notes(closed))
-    build = replace(facts.build, notes=unbuilt)
-    notes = (*unbuilt, *_folder_notes(workdir, folders))
+    notes = (*facts.notes, *_closed_notes(closed))
+    build = replace(facts.build, notes=notes)
     return PlacedFiles(
         workdir, cwd, workspace, others, folders, setup, environment, notes, facts.packages, build
     )
@@ -96,12 +95,6 @@ def _split(files: Files, workdir: str) -> tuple[Files, Files, list[str]]:
         else:
             others[path.lstrip("/")] = file
     return workspace, others, closed
-
-
-def _folder_notes(workdir: str, folders: tuple[str, ...]) -> Iterator[str]:
-    if folders:
-        named = ", ".join(folders)
-        yield f"what an agent changes in {named} does not reach the tests: {workdir} is collected alone"
 
 
 def _closed_notes(closed: list[str]) -> Iterator[str]:
