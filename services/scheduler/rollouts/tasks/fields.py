@@ -122,12 +122,16 @@ def checked_image(fields: Fields, key: str) -> str:
 
 
 def host_free(fields: Fields, key: str) -> dict[str, str]:
-    """`${NAME:-default}` is its default: variables of the host do not enter a sandbox."""
-    values = fields.variables(key)
-    for name, value in values.items():
-        for found in _FROM_HOST.finditer(value):
-            if found[2] is None:
-                problem = f"it takes {found[1]} from the host, which no sandbox gets. Give it a default."
-                raise fields.problem(f"{key}.{name}", problem)
-        values[name] = _FROM_HOST.sub(lambda found: found[2], value)
+    """`${NAME:-default}` is its default: variables of the host do not enter a sandbox.
+
+    A variable that takes one without a default is not set, and noted.
+    """
+    values: dict[str, str] = {}
+    for name, value in fields.variables(key).items():
+        missing = [found[1] for found in _FROM_HOST.finditer(value) if found[2] is None]
+        if missing:
+            written = f"{fields.location}{key}.{name} of {fields.file}"
+            fields.notes.append(f"{written} is not set: it takes {missing[0]} from the host")
+        else:
+            values[name] = _FROM_HOST.sub(lambda found: found[2], value)
     return values

@@ -119,11 +119,13 @@ def test_heredocs_are_files_and_scripts() -> None:
     facts = read(
         "ENV X=1\nCOPY <<EOF one\nvalue $X\nEOF\nCOPY <<'A' <<-B dir/\n$X\nA\n\tcut\n\tB\n"
         "RUN <<EOF\nmkdir -p out\necho hi > out/f\nEOF\nRUN cat <<EOF > /app/g\nINSTRUCTION\nEOF\n"
+        "RUN cat > h << 'EOF'\nimport\nEOF\nRUN echo $(( 1 << A )) > i\n"
     )
     assert files_of(facts) == {"/app/one": b"value 1\n", "/app/dir/A": b"$X\n", "/app/dir/B": b"cut\n"}
     assert [step.command[-1] for step in facts.steps] == [
         "mkdir -p out\n echo hi > out/f",
         "cat <<EOF > /app/g\nINSTRUCTION\nEOF",
+        "cat > h << 'EOF'\nimport\nEOF",
     ]
 
 

@@ -97,7 +97,7 @@ name = "org/doubling"
 timeout_sec = 90
 [verifier]
 timeout_sec = 30
-env = { TOKEN = "${TOKEN:-none}" }
+env = { TOKEN = "${TOKEN:-none}", KEY = "${KEY}" }
 [environment]
 cpus = 2
 memory = "3G"
@@ -110,6 +110,7 @@ network_mode = "public"
     assert files_of(task.workspace) == {"doubling.py": WRONG}
     assert set(files_of(task.tests)) == {"test.sh", "test_twice.py"}
     assert "the task asks for a network, and its sandbox has none" in task.notes
+    assert "verifier.env.KEY of task.toml is not set: it takes KEY from the host" in task.notes
 
 
 def test_a_working_folder_of_the_system_is_refused(tmp_path: Path) -> None:
@@ -232,7 +233,6 @@ def test_overrides_stay_in_the_repository(tmp_path: Path, path: str) -> None:
         ("[environment]\ngpus = 1", "gpus"),
         ('[environment]\nos = "windows"', "windows"),
         ('[[environment.mcp_servers]]\nname = "a"', "mcp_servers"),
-        ('[environment]\nenv = { KEY = "${KEY}" }', "takes KEY from the host"),
         ('[environment]\nmemory = "much"', "must be a size"),
         ('[environment]\nworkdir = "app"', "absolute path"),
         ('[environment]\nworkdir = "/usr/lib"', "/usr/lib"),

@@ -14,7 +14,8 @@ from services.scheduler.rollouts.tasks.errors import InvalidTask
 DOCKERFILE = "Dockerfile"
 _DIRECTIVE = re.compile(r"#\s*([A-Za-z][\w-]*)\s*=\s*(.*?)\s*")
 _FLAG = re.compile(r"--([a-z][a-z-]*)(?:=(\S*))?(?:\s+|$)")
-_HEREDOC = re.compile(r"(?:^|(?<=\s))\d*<<(-?)(['\"]?)([A-Za-z_][\w.-]*)\2(?=\s|$)")
+# Shells take spaces before the name, and builders do that leave the parsing of RUN to one.
+_HEREDOC = re.compile(r"(?:^|(?<=\s))\d*<<(-?)[ \t]*(['\"]?)([A-Za-z_][\w.-]*)\2(?=\s|$)")
 _WITH_HEREDOCS = ("RUN", "COPY", "ADD", "ONBUILD")
 
 
@@ -114,10 +115,11 @@ def _flags(rest: str) -> tuple[list[tuple[str, str]], str]:
 
 
 def _openings(rest: str) -> Iterator[tuple[str, str, str]]:
-    """Marks of heredocs that stand in no quotes: whether tabs are cut, the quote, and the name."""
+    """Marks of heredocs that stand in no quotes and no arithmetic: whether tabs are cut, quote and name."""
     for found in _HEREDOC.finditer(rest):
         before = rest[: found.start()]
-        if before.count('"') % 2 == 0 and before.count("'") % 2 == 0:
+        is_number = before.count("((") > before.count("))")
+        if before.count('"') % 2 == 0 and before.count("'") % 2 == 0 and not is_number:
             yield found[1], found[2], found[3]
 
 
