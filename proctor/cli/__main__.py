@@ -10,6 +10,7 @@ from proctor.cli.begin import show_where_to_begin
 from proctor.cli.changes import changes
 from proctor.cli.datasets.commands import datasets_group
 from proctor.cli.gateway import Command, add_command, print_version
+from proctor.cli.keys import keys_group
 from proctor.cli.mcp.command import mcp
 from proctor.cli.models import models
 from proctor.cli.queue import limits, queue
@@ -37,6 +38,7 @@ app = typer.Typer(epilog=EXIT_CODES_HELP, pretty_exceptions_enable=False)
 _BEGIN, _STACK = "Begin", "Run the stack on this machine"
 _EVALUATE, _READ = "Evaluate models", "Read results"
 _BRING = "Bring models, suites and data"
+_OPERATE = "Operate an installation"
 _PANELS: Mapping[str, Sequence[Command]] = {
     _STACK: (up, down, status),
     _EVALUATE: (run, watch, retry, cancel),
@@ -44,7 +46,7 @@ _PANELS: Mapping[str, Sequence[Command]] = {
     "Compare models": (compare, gate, side_by_side, leaderboard, history),
     _BRING: (models, storage),
     "Steer the queue": (queue, pause, resume, limits),
-    "Operate an installation": (changes, nats_users, reclose),
+    _OPERATE: (changes, nats_users, reclose),
 }
 add_command(app, try_model, "try", panel=_BEGIN)
 add_command(app, doctor, panel=_BEGIN)
@@ -58,6 +60,7 @@ app.add_typer(runs_group(), name="runs", rich_help_panel=_READ)
 app.add_typer(golden_group(), name="golden", rich_help_panel=_READ)
 app.add_typer(rollouts_group(), name="rollouts", rich_help_panel=_EVALUATE)
 app.add_typer(datasets_group(), name="datasets", rich_help_panel=_BRING)
+app.add_typer(keys_group(), name="keys", rich_help_panel=_OPERATE)
 app.add_typer(suites_group(), name="suites", rich_help_panel=_BRING)
 
 

@@ -123,9 +123,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 48
     """NOT_FOUND. {"batch_id": "batch_…"}: no such batch."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 49
-    """UNAUTHENTICATED. {}: no API key, or an unknown one."""
+    """UNAUTHENTICATED. {}: no API key, or one that is unknown, revoked or over; of a page, no session."""
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 50
-    """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it. With a user instead: only operators may. Otherwise it is not open to the caller at all."""
+    """PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it. With a user instead: only operators may. With a role as well: the key only reads. Otherwise it is not open to the caller at all."""
     ERROR_REASON_INVALID_TASK_FOLDER: _ErrorReason.ValueType  # 51
     """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
     ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 52
@@ -188,6 +188,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"sample_set_id": "…"}: it takes no more samples."""
     ERROR_REASON_SAMPLE_SET_INCOMPLETE: _ErrorReason.ValueType  # 81
     """FAILED_PRECONDITION. {"sample_set_id": "…", "staged": "10", "sample_count": "12"}: it cannot be committed yet."""
+    ERROR_REASON_KEY_NOT_FOUND: _ErrorReason.ValueType  # 82
+    """NOT_FOUND. {"key_id": "…"}: there is no such key."""
+    ERROR_REASON_KEY_ENDED: _ErrorReason.ValueType  # 83
+    """FAILED_PRECONDITION. {"key_id": "…"}: a key that was revoked or is over cannot be replaced."""
+    ERROR_REASON_TOO_MANY_KEYS: _ErrorReason.ValueType  # 84
+    """FAILED_PRECONDITION. {"limit": "10000"}: so many keys are taken already."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -293,9 +299,9 @@ ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 47
 ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 48
 """NOT_FOUND. {"batch_id": "batch_…"}: no such batch."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 49
-"""UNAUTHENTICATED. {}: no API key, or an unknown one."""
+"""UNAUTHENTICATED. {}: no API key, or one that is unknown, revoked or over; of a page, no session."""
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 50
-"""PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it. With a user instead: only operators may. Otherwise it is not open to the caller at all."""
+"""PERMISSION_DENIED. {"owner": "ann"}: only the owner and operators may do it. With a user instead: only operators may. With a role as well: the key only reads. Otherwise it is not open to the caller at all."""
 ERROR_REASON_INVALID_TASK_FOLDER: ErrorReason.ValueType  # 51
 """INVALID_ARGUMENT. {"task": "…", "file": "task.toml", "field": "agent.timeout_sec"}: a set of tasks for rollouts cannot be used."""
 ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 52
@@ -358,4 +364,10 @@ ERROR_REASON_SAMPLE_SET_COMMITTED: ErrorReason.ValueType  # 80
 """FAILED_PRECONDITION. {"sample_set_id": "…"}: it takes no more samples."""
 ERROR_REASON_SAMPLE_SET_INCOMPLETE: ErrorReason.ValueType  # 81
 """FAILED_PRECONDITION. {"sample_set_id": "…", "staged": "10", "sample_count": "12"}: it cannot be committed yet."""
+ERROR_REASON_KEY_NOT_FOUND: ErrorReason.ValueType  # 82
+"""NOT_FOUND. {"key_id": "…"}: there is no such key."""
+ERROR_REASON_KEY_ENDED: ErrorReason.ValueType  # 83
+"""FAILED_PRECONDITION. {"key_id": "…"}: a key that was revoked or is over cannot be replaced."""
+ERROR_REASON_TOO_MANY_KEYS: ErrorReason.ValueType  # 84
+"""FAILED_PRECONDITION. {"limit": "10000"}: so many keys are taken already."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -18,6 +18,7 @@ from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.v1 import file_service_pb2_grpc as file_grpc
+from proctor.v1 import key_service_pb2_grpc as key_grpc
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
@@ -38,6 +39,8 @@ SENT_ONCE = (
     "proctor.v1.SchedulerService/ResumeRun",
     "proctor.v1.SchedulerService/DeleteRun",
     "proctor.v1.RequestCountService/CountRequest",
+    "proctor.v1.KeyService/CreateKey",
+    "proctor.v1.KeyService/RotateKey",
     "proctor.v1.SuiteService/DeleteSuite",
     "proctor.v1.DatasetService/DeleteDataset",
     "proctor.v1.FileService/DeleteFile",
@@ -179,6 +182,7 @@ class SchedulerStubs:
         self.suites: suite_grpc.SuiteServiceAsyncStub = suite_grpc.SuiteServiceStub(channel)
         self.queue: queue_grpc.QueueServiceAsyncStub = queue_grpc.QueueServiceStub(channel)
         self.changes: change_grpc.ChangeServiceAsyncStub = change_grpc.ChangeServiceStub(channel)
+        self.keys: key_grpc.KeyServiceAsyncStub = key_grpc.KeyServiceStub(channel)
         self.datasets: dataset_grpc.DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(channel)
         self.files: file_grpc.FileServiceAsyncStub = file_grpc.FileServiceStub(channel)
         self.batches: batch_grpc.BatchServiceAsyncStub = batch_grpc.BatchServiceStub(channel)

@@ -141,7 +141,11 @@ class CallSignedWrongly(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSIO
 
 
 class OperatorsOnly(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
-    """Only operators may do this, and {user} is none. Operators are listed in PROCTOR_GATEWAY_OPERATORS."""
+    """Only operators may do this, and {user} is none. Ask one, or use a key with the role operator."""
+
+
+class ViewersOnlyRead(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
+    """The key of {user} has the role {role}, which only reads. Use a key with the role runner."""
 
 
 class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="TOO_MANY_READS"):

@@ -5,9 +5,13 @@ from dataclasses import dataclass, replace
 
 import grpc
 
+from services.common.api_keys import Pepper
 from services.common.clock import SystemClock
+from services.common.process import usable_caller_key
 from services.gateway.auth.admission import Admission, CallSlots, RequestLimit
+from services.gateway.auth.follow_keys import FollowKeys
 from services.gateway.auth.identity import Identity
+from services.gateway.auth.key_ring import KeyRing
 from services.gateway.auth.request_counts import WrongKeys
 from services.gateway.backends.calls import RESULTS, SCHEDULER, Results, Scheduler
 from services.gateway.backends.health import BackendHealth
@@ -63,8 +67,10 @@ def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
     health = BackendHealth(
         channels={SCHEDULER: connections.scheduler, RESULTS: connections.results}, keeps_streams=SCHEDULER
     )
+    ring = KeyRing(clock=SystemClock(), pepper=Pepper(caller_key=usable_caller_key(settings.caller_key)))
     admission = Admission(
-        identity=Identity(api_keys=settings.api_keys, operators=settings.operators),
+        identity=Identity(api_keys=settings.api_keys, operators=settings.operators, ring=ring),
+        keys=FollowKeys(ring=ring, scheduler=scheduler),
         limit=RequestLimit(scheduler=scheduler, clock=SystemClock()),
         slots=_call_slots(settings),
         wrong_keys=WrongKeys(clock=SystemClock()),

@@ -14,6 +14,7 @@ from services.common.grpc.signatures import Signer
 from services.common.lifecycle import BackgroundLoops, every, working_seconds
 from services.common.process import usable_caller_key
 from services.common.tls.certificate_files import CertificateFiles
+from services.gateway.auth.follow_keys import FollowKeys
 from services.gateway.backends.health import BackendHealth, is_ready
 from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
 from services.gateway.server.app import http_app
@@ -31,7 +32,13 @@ class RunningGateway:
     """The HTTP and the gRPC server. SERVING while the gateway takes requests and both backends respond."""
 
     def __init__(
-        self, *, http: HttpServer, grpc_server: GrpcServer, health: BackendHealth, drain_seconds: float
+        self,
+        *,
+        http: HttpServer,
+        grpc_server: GrpcServer,
+        health: BackendHealth,
+        keys: FollowKeys,
+        drain_seconds: float,
     ) -> None:
         self.http = http
         self.grpc = grpc_server
@@ -41,6 +48,7 @@ class RunningGateway:
         self._loops = BackgroundLoops(
             loops={
                 "http server": http.wait_failed(),
+                "follow keys": keys.run(),
                 "backend health": every(_HEALTH_SECONDS, self.check_backends, name="backend health"),
             }
         )
@@ -77,6 +85,9 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         AsyncExitStack() as opened,
     ):
         topics = make_topics(settings, Connections(scheduler=scheduler, results=results))
+        keys = topics.http.admission.keys
+        # Before the first call comes; where the scheduler is away, keys are read later.
+        await keys.refresh()
         drain_seconds = working_seconds(settings.drain_seconds)
         grpc_server = await _open_grpc(settings, topics)
         opened.push_async_callback(grpc_server.stop, drain_seconds)
@@ -90,7 +101,11 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
         )
         opened.push_async_callback(http.stop)
         gateway = RunningGateway(
-            http=http, grpc_server=grpc_server, health=topics.health, drain_seconds=drain_seconds
+            http=http,
+            grpc_server=grpc_server,
+            health=topics.health,
+            keys=keys,
+            drain_seconds=drain_seconds,
         )
         opened.push_async_callback(gateway.close)
         yield gateway

@@ -13,6 +13,7 @@ from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.batches.wiring import BatchParts, make_batches
 from services.scheduler.changes.wiring import ChangeParts, make_changes
 from services.scheduler.dispatch.wiring import DispatchParts, make_dispatch
+from services.scheduler.keys.wiring import KeyParts, make_keys
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.wiring import make_limits
 from services.scheduler.planning.grpc_results import GrpcRunRecord
@@ -60,6 +61,7 @@ class Topics:
     workers: WorkerParts
     streams: StreamParts
     changes: ChangeParts
+    keys: KeyParts
     runs: RunParts
     dispatch: DispatchParts
     batches: BatchParts
@@ -74,6 +76,7 @@ class Topics:
             **self.uploads.apis,
             **self.batches.apis,
             **self.changes.apis,
+            **self.keys.apis,
             **self.scaling.apis,
             **self.rollouts.apis,
         }
@@ -101,6 +104,7 @@ class Topics:
             **self.rollouts.leader_loops(),
             "delete rests of deleted runs": self.runs.delete.lead(),
             "delete old changes": self.changes.cleanup.lead(),
+            "delete old keys": self.keys.cleanup.lead(),
         }
 
     async def _report(self) -> None:
@@ -158,6 +162,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         workers=workers,
         streams=streams,
         changes=make_changes(settings, connections),
+        keys=make_keys(settings, connections),
         runs=runs,
         dispatch=make_dispatch(
             settings,

@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 
-from proctor.values.names.user import Caller
+from proctor.values.names.user import Caller, Role
 from services.common.grpc.caller import caller_metadata
 from services.common.grpc.signatures import Signer
 from services.scheduler.changes.user_change import Author
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 
-OPERATOR = Caller("operator", is_operator=True)
+OPERATOR = Caller("operator", role=Role.OPERATOR)
 OPERATOR_METADATA = caller_metadata(OPERATOR)
 CALLER_KEY = "of the gateway and others"
 GATEWAY = Signer(CALLER_KEY.encode())

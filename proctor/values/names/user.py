@@ -1,6 +1,8 @@
-"""The name of a user, and the caller of a request."""
+"""The name of a user, the roles of users, and the caller of a request."""
 
 from dataclasses import dataclass
+
+from proctor.values.contract_enum import ContractEnum
 
 MAX_USER_CHARACTERS = 128
 # The user of a call that names none.
@@ -15,14 +17,35 @@ def is_user_name(text: str) -> bool:
     return has_form and text != OTHER_USERS
 
 
+class Role(ContractEnum):
+    """What a user may do; each role may do what those below it may."""
+
+    VIEWER = "viewer", 1
+    RUNNER = "runner", 2
+    MAINTAINER = "maintainer", 3
+    OPERATOR = "operator", 4
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The user who makes a request, who may be an operator. `is_verified`: an API key proved the name."""
+    """The user who makes a request. `is_verified`: an API key proved the name.
+
+    `key_id` is that of a stored key; one in the settings of the gateway has none.
+    """
 
     name: str = LOCAL_USER
-    is_operator: bool = False
+    role: Role = Role.RUNNER
     is_verified: bool = False
+    key_id: str = ""
+
+    @property
+    def is_operator(self) -> bool:
+        return self.role is Role.OPERATOR
+
+    @property
+    def is_viewer(self) -> bool:
+        return self.role is Role.VIEWER
 
     def may_change(self, owner: str) -> bool:
         """Whether it may change or delete what belongs to `owner`."""
-        return self.is_operator or self.name == owner
+        return self.role >= Role.MAINTAINER or (self.name == owner and self.role >= Role.RUNNER)

@@ -5,30 +5,30 @@ A service takes it where its signature is right (`signatures`), and the gateway 
 
 from collections.abc import Iterable, Mapping
 
-from proctor.values.names.user import Caller
+from proctor.values.names.user import Caller, Role
 
 # Keys of metadata that only the gateway sets begin with this.
 PREFIX = "x-proctor-"
 # The suffix lets a value hold bytes, and so characters that are not ASCII.
 _NAME = f"{PREFIX}caller-bin"
 _ROLE = f"{PREFIX}role"
-_OPERATOR = "operator"
+
+_ROLES: Mapping[object, Role] = {role.value: role for role in Role}
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 def caller_metadata(caller: Caller) -> Metadata:
-    role = ((_ROLE, _OPERATOR),) if caller.is_operator else ()
-    return ((_NAME, caller.name.encode()), *role)
+    return ((_NAME, caller.name.encode()), (_ROLE, caller.role.value))
 
 
 def caller_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Caller:
-    """Metadata without a caller is that of the user `local`, who is not an operator."""
+    """Metadata without a caller is that of the user `local`, who is a runner."""
     found = dict(metadata or ())
     name = found.get(_NAME)
     if not isinstance(name, bytes):
         return Caller()
-    return Caller(name.decode(), is_operator=found.get(_ROLE) == _OPERATOR)
+    return Caller(name.decode(), role=_ROLES.get(found.get(_ROLE), Role.VIEWER))
 
 
 def signed_caller(found: Mapping[str, str | bytes]) -> bytes:

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from proctor.values.names.user import Caller
+from services.common.errors import OperatorsOnly, ViewersOnlyRead
+
 
 class Permission(StrEnum):
     """The callers that an operation allows, and the request limit that it counts against."""
@@ -11,9 +14,9 @@ class Permission(StrEnum):
     PUBLIC = "public"
     # Every user; counted as a read.
     READ = "read"
-    # Every user; counted as a change, as are all below.
+    # Every user but viewers; counted as a change, as are all below.
     CHANGE = "change"
-    # The owner of what is changed, and operators. The service that stores it checks the owner.
+    # The owner of what is changed, and maintainers. The service that stores it checks the owner.
     OWNER = "owner"
     OPERATOR = "operator"
     # Services only: never forwarded.
@@ -42,6 +45,11 @@ METHODS: Mapping[str, Permission] = {
     "GetLimits": _READ,
     "SetLimits": Permission.OPERATOR,
     "ListChanges": _READ,
+    # Keys.
+    "CreateKey": Permission.OPERATOR,
+    "ListKeys": Permission.OPERATOR,
+    "RotateKey": Permission.OPERATOR,
+    "RevokeKey": Permission.OPERATOR,
     "GetStorage": _READ,
     # Suites.
     "ListSuites": _READ,
@@ -93,3 +101,11 @@ METHODS: Mapping[str, Permission] = {
 def method_permission(name: str) -> Permission:
     """The permission of a gRPC method, by its name without its service."""
     return METHODS.get(name, Permission.INTERNAL)
+
+
+def check_role(permission: Permission, caller: Caller) -> None:
+    """Raises `OperatorsOnly` or `ViewersOnlyRead`. Owners are checked where they are stored."""
+    if permission is Permission.OPERATOR and not caller.is_operator:
+        raise OperatorsOnly(user=caller.name)
+    if permission in (Permission.CHANGE, Permission.OWNER) and caller.is_viewer:
+        raise ViewersOnlyRead(user=caller.name, role=caller.role.value)

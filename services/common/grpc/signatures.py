@@ -11,15 +11,17 @@ from typing import Any, cast
 
 import grpc
 
-from services.common.errors import CallNotSigned, CallSignedWrongly, OperatorsOnly
+from services.common.errors import CallNotSigned, CallSignedWrongly
 from services.common.grpc.caller import PREFIX, caller_of, signed_caller
-from services.common.grpc.permissions import Permission, method_permission
+from services.common.grpc.permissions import Permission, check_role, method_permission
 from services.common.grpc.tls import AllowedClients
 
 SIGNATURE = f"{PREFIX}signature-bin"
 # So far may the clocks of two machines differ, and so long does a call that waits for a restart try again.
 LIFETIME_SECONDS = 300
 _TIME_BYTES = 8
+# Reads are open to every role.
+_BY_ROLE = frozenset({Permission.OPERATOR, Permission.OWNER, Permission.CHANGE})
 
 Metadata = Iterable[tuple[str, str | bytes]]
 # Seconds since 1970.
@@ -103,7 +105,7 @@ class SignedCalls:
     clients: AllowedClients | None = None
 
     def check(self, method: str, context: Any) -> None:  # that of any handler
-        """Raises `ClientNotAllowed`, `CallNotSigned`, `CallSignedWrongly` or `OperatorsOnly`."""
+        """Raises `ClientNotAllowed`, `CallNotSigned`, `CallSignedWrongly`, or what `check_role` does."""
         service, _, name = method.removeprefix("/").rpartition("/")
         if self.clients is not None:
             self.clients.check(service, context)
@@ -117,5 +119,5 @@ class SignedCalls:
         signers = (self.internal,) if permission is Permission.INTERNAL else self.public
         if not any(signer.has_signed(method, found, signature) for signer in signers):
             raise CallSignedWrongly(method=name, seconds=LIFETIME_SECONDS)
-        if permission is Permission.OPERATOR and not (caller := caller_of(found.items())).is_operator:
-            raise OperatorsOnly(user=caller.name)
+        if permission in _BY_ROLE:
+            check_role(permission, caller_of(found.items()))

@@ -20,13 +20,17 @@ router = APIRouter(tags=["users"])
 
 class Me(BaseModel):
     user: str
-    is_operator: bool = Field(description="May change limits, and what belongs to other users")
+    role: str = Field(
+        description="viewer: reads; runner: orders, uploads and changes what is its own; maintainer: changes "
+        "what is others'; operator: sets limits and gives out keys"
+    )
+    is_operator: bool = Field(description="Whether the role is operator")
     has_key: bool = Field(description="An API key proves the name; false where the gateway needs none")
 
 
 @router.get(ME, summary="The caller, and what it may do")
 async def me(caller: CallerOf) -> Me:
-    return Me(user=caller.name, is_operator=caller.is_operator, has_key=caller.is_verified)
+    return Me(user=caller.name, role=caller.role, is_operator=caller.is_operator, has_key=caller.is_verified)
 
 
 class StorageAmount(BaseModel):

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
 from proctor.values.names.user import Caller
 from services.common.clock import Clock
-from services.common.errors import DomainError, ErrorKind, OperatorsOnly
-from services.common.grpc.permissions import Permission
+from services.common.errors import DomainError, ErrorKind
+from services.common.grpc.permissions import Permission, check_role
 from services.common.structured_logs import get_logger
-from services.gateway.auth.identity import Identity
+from services.gateway.auth.follow_keys import FollowKeys
+from services.gateway.auth.identity import Identity, is_stored_key
 from services.gateway.auth.request_counts import Counted, RequestCounts, WrongKeys
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import (
@@ -125,30 +126,34 @@ class Admission:
     """Decides of each call whether it is served: by its caller, its permission and the limits."""
 
     identity: Identity
+    keys: FollowKeys
     limit: RequestLimit
     slots: CallSlots
     wrong_keys: WrongKeys
 
-    def caller_of(self, headers: Mapping[str, str], address: str) -> Caller:
+    async def caller_of(self, headers: Mapping[str, str], address: str) -> Caller:
         """Raises what `Identity.caller_of` does, and `TooManyWrongKeys` for the next unknown key."""
         try:
             return self.identity.caller_of(headers)
         except KeyUnknown:
             self.wrong_keys.count(address)
-            raise
+            if not is_stored_key(headers):
+                raise
+        # It may be newer than what this replica has heard of.
+        await self.keys.refresh()
+        return self.identity.caller_of(headers)
 
     @asynccontextmanager
     async def admitted(self, caller: Caller, permission: Permission, size: int) -> AsyncIterator[None]:
         """Admits one call that holds `size` bytes; malformed ones are counted too.
 
-        Raises `OperatorsOnly`, `NotForUsers`, or an error of a limit.
+        Raises `NotForUsers`, what `check_role` does, or an error of a limit.
         """
         # Before the permission, so that guessing what is allowed is limited too.
         await self._count(caller, permission)
         if permission is Permission.INTERNAL:
             raise NotForUsers
-        if permission is Permission.OPERATOR and not caller.is_operator:
-            raise OperatorsOnly(user=caller.name)
+        check_role(permission, caller)
         with self.slots.slot(caller.name, size):
             yield
 

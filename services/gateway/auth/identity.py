@@ -1,8 +1,9 @@
 """The caller of a request, the same for HTTP and gRPC.
 
-With API keys configured, each call outside of the public ones presents one, and the user is the holder of the
-key. Without keys the user is the name in X-Proctor-User, else `local`, and is an operator: this is the single
-person of a local stack. gRPC calls carry the same names in their metadata.
+With API keys configured, each call outside of the public ones presents one of them, or one that an operator
+made (`key_ring`), and the user is the holder of the key. Without configured keys a call without a key is of
+the name in X-Proctor-User, else of `local`, and an operator's: this is the single person of a local stack.
+gRPC calls carry the same names in their metadata.
 """
 
 import secrets
@@ -15,12 +16,13 @@ from fastapi import Depends
 from pydantic import SecretStr
 from starlette.requests import Request
 
-from proctor.values.names.user import LOCAL_USER, Caller, is_user_name
+from proctor.values.names.user import LOCAL_USER, Caller, Role, is_user_name
+from services.common.api_keys import id_of_key
 from services.common.clock import Clock
+from services.gateway.auth.key_ring import KeyRing
 from services.gateway.http.errors import (
     InvalidUserName,
     KeyMissing,
-    KeyUnknown,
 )
 
 USER_HEADER = "X-Proctor-User"
@@ -39,9 +41,12 @@ class ConfiguredUser:
 class Identity:
     """Finds the caller by the API key and headers of a call."""
 
-    def __init__(self, api_keys: Mapping[str, SecretStr], operators: Collection[str] = ()) -> None:
+    def __init__(
+        self, api_keys: Mapping[str, SecretStr], operators: Collection[str] = (), *, ring: KeyRing
+    ) -> None:
         """`api_keys` maps the name of a user to its key; `operators` are some of these users."""
         self._api_keys = api_keys
+        self._ring = ring
         self._operators = frozenset(operators)
 
     @property
@@ -50,16 +55,21 @@ class Identity:
         return [ConfiguredUser(name, name in self._operators) for name in sorted(self._api_keys)]
 
     def caller_of(self, headers: Mapping[str, str]) -> Caller:
-        """`headers` are case-insensitive. Raises `KeyMissing`, `KeyUnknown` or `InvalidUserName`."""
-        if not self._api_keys:
-            return Caller(_given_name(headers) or LOCAL_USER, is_operator=True)
+        """`headers` are case-insensitive.
+
+        Raises `KeyMissing`, `KeyUnknown`, `KeysOutdated` or `InvalidUserName`.
+        """
         presented = _presented_key(headers)
-        if not presented:
-            raise KeyMissing
-        name = self._key_holder(presented)
-        if name is None:
-            raise KeyUnknown
-        return Caller(name, is_operator=name in self._operators, is_verified=True)
+        if self._api_keys:
+            if not presented:
+                raise KeyMissing
+            if (name := self._key_holder(presented)) is not None:
+                role = Role.OPERATOR if name in self._operators else Role.RUNNER
+                return Caller(name, role, is_verified=True)
+            return self._ring.caller_of(presented)
+        if is_stored_key(headers):
+            return self._ring.caller_of(presented)
+        return Caller(_given_name(headers) or LOCAL_USER, Role.OPERATOR)
 
     def _key_holder(self, presented: str) -> str | None:
         for name, key in self._api_keys.items():
@@ -75,6 +85,11 @@ def headers_of(metadata: Iterable[tuple[str, str | bytes]]) -> Mapping[str, str]
         key.removesuffix(_BINARY_SUFFIX): value if isinstance(value, str) else value.decode("latin-1")
         for key, value in metadata
     }
+
+
+def is_stored_key(headers: Mapping[str, str]) -> bool:
+    """Whether the presented key has the form of those that operators make."""
+    return id_of_key(_presented_key(headers)) is not None
 
 
 def _presented_key(headers: Mapping[str, str]) -> str:

@@ -18,6 +18,7 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import (
     change_service_pb2,
     comparison_service_pb2,
+    key_service_pb2,
     leaderboard_service_pb2,
     rollout_service_pb2,
 )
@@ -50,6 +51,7 @@ SCHEDULER_FILES = (
     suite_pb2,
     queue_pb2,
     change_service_pb2,
+    key_service_pb2,
     dataset_pb2,
     file_pb2,
     batch_pb2,
@@ -99,7 +101,7 @@ class _Call:
     async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator[Caller]:
         """Its caller, before anything of a request is read. Raises what `Admission` raises."""
         headers = headers_of(context.invocation_metadata() or ())
-        caller = self.admission.caller_of(headers, _address(context.peer()))
+        caller = await self.admission.caller_of(headers, _address(context.peer()))
         # Later lines of this call have them too.
         bind_contextvars(user=caller.name, peer=context.peer())
         log.info("grpc request", method=self.path)
@@ -185,7 +187,10 @@ class ForwardedService:
     def _forward_download(self, call: _Call) -> Any:
         async def forward(messages: AsyncIterable[bytes], context: ProxyContext) -> AsyncIterator[bytes]:
             start: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(call.path)
-            async with call.request(context, messages) as (request, caller):
+            async with (
+                call.request(context, messages) as (request, caller),
+                self.admission.keys.ring.while_taken(caller),
+            ):
                 metadata = _metadata(context, caller)
                 download = start(request, timeout=context.time_remaining(), metadata=metadata)
                 try:

@@ -31,7 +31,11 @@ class KeyMissing(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENT
 
 
 class KeyUnknown(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
-    """This API key is unknown; use one that the operator gave."""
+    """This API key is unknown, revoked or over; use one that the operator gave."""
+
+
+class KeysOutdated(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+    """Whether this API key is still valid cannot be known while the scheduler is away; try again soon."""
 
 
 class TooManyWrongKeys(GatewayError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_WRONG_KEYS"):

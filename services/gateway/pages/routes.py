@@ -18,6 +18,7 @@ from services.gateway.pages.rollouts import routes as rollouts
 from services.gateway.pages.rollouts import socket as rollout_socket
 from services.gateway.pages.runs import actions as run_actions
 from services.gateway.pages.runs import routes as runs
+from services.gateway.pages.settings import api_keys
 from services.gateway.pages.settings import routes as settings
 from services.gateway.pages.suites import routes as suites
 
@@ -45,4 +46,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     suites.router,
     queue.router,
     settings.router,
+    api_keys.router,
 )

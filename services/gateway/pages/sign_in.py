@@ -41,7 +41,7 @@ async def sign_in(
     admission: Admission = request.app.state.admission
     address = request.client.host if request.client else ""
     try:
-        caller = admission.caller_of({"x-api-key": key.strip()}, address)
+        caller = await admission.caller_of({"x-api-key": key.strip()}, address)
     except DomainError as error:
         return page.show(
             "sign_in", SignInView(error.message, next), status=problem_of(error, request.url.path).status

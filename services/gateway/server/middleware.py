@@ -22,6 +22,7 @@ from services.gateway.auth.permissions import route_permission
 from services.gateway.backends.calls import calling_for
 from services.gateway.grpc_proxy.message_reads import READ_SECONDS
 from services.gateway.http.error_handlers import asks_for_page, problem_of, problem_response
+from services.gateway.http.errors import KeyUnknown
 from services.gateway.http.paths import KEY_COOKIE, METHODS, PROBES, READING_METHODS, is_page
 from services.gateway.metrics import HTTP_IN_PROGRESS, HTTP_SECONDS
 from services.gateway.server.bounded_requests import PartCount
@@ -32,6 +33,8 @@ log = get_logger()
 _MAX_LENGTH_DIGITS = 19
 _COUNTED = ("http", "websocket")
 _REVALIDATED, _NOT_KEPT = "private, no-cache", "private, no-store"
+# As RFC 6455 names it.
+_POLICY_VIOLATION = 1008
 # For a whole body, or for the next bytes of a streamed one.
 BODY_SECONDS = READ_SECONDS
 
@@ -122,7 +125,17 @@ class AdmittedRequests:
                 problem = problem_of(error, scope["path"], is_page_wanted=asks_for_page(scope))
                 await problem_response(problem)(scope, receive, send)
                 return
-            await self._app(scope, receive, send)
+            serve = self._socket if scope["type"] == "websocket" else self._app
+            await serve(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A socket may stay open for days: it is closed when the key of its caller ends."""
+        ring = self._admissions["websocket"].keys.ring
+        try:
+            async with ring.while_taken(scope["state"]["caller"]):
+                await self._app(scope, receive, send)
+        except KeyUnknown:
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
 
     async def _admit(self, scope: Scope, permission: Permission, held: AsyncExitStack) -> None:
         """Raises errors of the caller's key, permission and limits. `held` keeps the slot."""
@@ -133,7 +146,7 @@ class AdmittedRequests:
                 held.enter_context(public.admitted_peer(address, self._held_bytes(scope)))
             return
         admission = self._admissions[scope["type"]]
-        caller = admission.caller_of(with_page_key(scope), address)
+        caller = await admission.caller_of(with_page_key(scope), address)
         scope["state"]["caller"] = caller
         await held.enter_async_context(admission.admitted(caller, permission, self._held_bytes(scope)))
         held.enter_context(calling_for(caller))

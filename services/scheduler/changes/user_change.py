@@ -13,6 +13,9 @@ class Action(StrEnum):
     RETRY = "retry"
     DELETE = "delete"
     SET = "set"
+    CREATE = "create"
+    ROTATE = "rotate"
+    REVOKE = "revoke"
 
 
 class ObjectKind(StrEnum):
@@ -21,6 +24,7 @@ class ObjectKind(StrEnum):
     FILE = "file"
     SUITE = "suite"
     LIMITS = "limits"
+    KEY = "key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,10 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`object_id` is empty for the limits; `detail` has the name of what was deleted, or the new limits."""
+    """`object_id` is empty for the limits.
+
+    `detail` has the name of what was deleted, the new limits, or the user and role of a key.
+    """
 
     author: Author
     action: Action

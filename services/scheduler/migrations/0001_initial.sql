@@ -484,6 +484,38 @@ CREATE TABLE rollout_budgets (
     PRIMARY KEY (run_id, epoch, sample, rollout, execution)
 );
 
+-- == keys ==
+
+-- The version of the last change of keys and ended sessions. One row: a change locks it, so versions follow the commits.
+CREATE TABLE access_version (
+    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    version bigint NOT NULL DEFAULT 0
+);
+INSERT INTO access_version (is_only) VALUES (true);
+
+-- Keys of users. `code` is an HMAC of the whole key under a secret that Postgres does not have.
+CREATE TABLE api_keys (
+    key_id text PRIMARY KEY,
+    key_number bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    username text NOT NULL,
+    role text NOT NULL CHECK (role IN ('viewer', 'runner', 'maintainer', 'operator')),
+    note text NOT NULL,
+    code bytea NOT NULL CHECK (octet_length(code) = 32),
+    created_by text NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    last_used_at timestamptz,
+    revoked_at timestamptz,
+    version bigint NOT NULL UNIQUE
+);
+
+-- Sessions of browsers that ended before their time; kept until that time.
+CREATE TABLE ended_sessions (
+    session_id text PRIMARY KEY,
+    expires_at timestamptz NOT NULL,
+    version bigint NOT NULL UNIQUE
+);
+
 -- == changes ==
 
 -- Who changed what: a row is written in the transaction that makes the change, and stays when its object is deleted.

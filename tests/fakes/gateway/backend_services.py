@@ -33,6 +33,7 @@ from tests.fakes.gateway.results_services import FakeResults
 from tests.fakes.gateway.rollout_service import FakeArtifacts, FakeRollouts
 from tests.fakes.gateway.suite_service import FakeSuites
 from tests.fakes.refusals import refused
+from tests.fakes.scheduler.memory_keys import MemoryKeys, key_api
 
 __all__ = ["FINAL", "FakeResults", "FakeScheduler", "refused", "results_server", "scheduler_server"]
 
@@ -56,6 +57,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     batches: FakeBatches = field(default_factory=FakeBatches)
     rollouts: FakeRollouts = field(default_factory=FakeRollouts)
     artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
+    keys: MemoryKeys = field(default_factory=MemoryKeys)
     ordered_models: list[str] = field(default_factory=list)
     model_names_asked: int = 0
     # None: no worker of the pool says whether it has the key.
@@ -299,6 +301,7 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
         fake.batches.register(server, fake.files)
         fake.rollouts.register(server)
         fake.artifacts.register(server)
+        key_api(fake.keys).register(server)
 
     async with _serving(register, address, "proctor.v1.SchedulerService") as server:
         yield server

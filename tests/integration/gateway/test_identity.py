@@ -25,8 +25,11 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
+from services.common.api_keys import Pepper
+from services.common.clock import SystemClock
 from services.common.grpc.caller import caller_of
 from services.gateway.auth.identity import Identity
+from services.gateway.auth.key_ring import KeyRing
 from services.gateway.http.errors import InvalidUserName
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
@@ -133,8 +136,9 @@ async def test_name_that_is_none_is_refused_over_grpc(keyless: GatewayHarness, n
 
 
 def test_name_that_is_no_utf8_is_refused() -> None:
+    identity = Identity({}, ring=KeyRing(SystemClock(), Pepper(b"any")))
     with pytest.raises(InvalidUserName, match="of UTF-8"):
-        Identity({}).caller_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
+        identity.caller_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
 
 
 async def test_limits_can_be_raised_by_an_operator_who_has_made_too_many_requests(

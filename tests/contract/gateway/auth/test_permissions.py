@@ -17,7 +17,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.names.user import Caller
+from proctor.values.names.user import Caller, Role
 from services.common.grpc.caller import caller_metadata, caller_of
 from services.common.grpc.permissions import METHODS, Permission, method_permission
 from services.gateway.auth.permissions import ROUTES, route_permission
@@ -28,7 +28,7 @@ from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
 
 PROTOS = Path(__file__).parents[4] / "protos" / "proctor" / "v1"
-INTERNAL_SERVICES = {"RunRecordService", "RequestCountService"}
+INTERNAL_SERVICES = {"AccessService", "RunRecordService", "RequestCountService"}
 LIMITS = "/api/v1/queue/limits"
 QUEUE = "/api/v1/queue"
 CHANGES = {"max_running_runs": 2}
@@ -220,7 +220,7 @@ async def test_operator_above_the_limit_may_raise_it_and_others_may_not(keyed: G
 async def test_services_learn_the_caller_from_the_gateway_alone(keyed: GatewayHarness, name: str) -> None:
     key = KEYS[name]
     forged: dict[str, str] = {"x-proctor-role": "operator", "x-proctor-user": "olga"}
-    expected = Caller(name, is_operator=name == "olga")
+    expected = Caller(name, role=Role.OPERATOR if name == "olga" else Role.RUNNER)
     await call(keyed, "GET", QUEUE, headers={"X-API-Key": key, **forged})
     assert caller_of(keyed.scheduler.queue.metadata) == expected
     keyed.scheduler.queue.metadata.clear()
@@ -228,7 +228,7 @@ async def test_services_learn_the_caller_from_the_gateway_alone(keyed: GatewayHa
         ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
             "/proctor.v1.QueueService/GetQueue"
         )
-        forgery = caller_metadata(Caller("olga", is_operator=True))
+        forgery = caller_metadata(Caller("olga", role=Role.OPERATOR))
         await ask(b"", metadata=(("x-api-key", key), *forgery))
     assert caller_of(keyed.scheduler.queue.metadata) == expected
 
@@ -236,8 +236,8 @@ async def test_services_learn_the_caller_from_the_gateway_alone(keyed: GatewayHa
 async def test_callers_can_see_who_they_are(keyed: GatewayHarness) -> None:
     shown = [(await call(keyed, "GET", "/api/v1/me", headers=headers))[1] for headers in (ALICE, OLGA)]
     assert shown == [
-        {"user": "alice", "is_operator": False, "has_key": True},
-        {"user": "olga", "is_operator": True, "has_key": True},
+        {"user": "alice", "role": "runner", "is_operator": False, "has_key": True},
+        {"user": "olga", "role": "operator", "is_operator": True, "has_key": True},
     ]
 
 
@@ -245,6 +245,7 @@ async def test_single_person_without_keys_may_do_everything(harness: GatewayHarn
     assert (await call(harness, "PATCH", LIMITS, json=CHANGES))[0] == 200
     assert (await call(harness, "GET", "/api/v1/me"))[1] == {
         "user": "local",
+        "role": "operator",
         "is_operator": True,
         "has_key": False,
     }
@@ -253,7 +254,7 @@ async def test_single_person_without_keys_may_do_everything(harness: GatewayHarn
         await client.queue.SetLimits(
             queue_pb2.SetLimitsRequest(limits=queue_pb2.QueueLimits(max_running_runs=3))
         )
-    assert caller_of(None) == Caller("local", is_operator=False)
+    assert caller_of(None) == Caller("local", role=Role.RUNNER)
 
 
 def test_operator_without_a_key_is_no_setting() -> None:

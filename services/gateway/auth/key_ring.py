@@ -1,0 +1,119 @@
+"""Stored keys as a replica of the gateway knows them. Calls are checked by it without asking anybody."""
+
+import asyncio
+import hmac
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from proctor.v1 import access_service_pb2 as access_pb2
+from proctor.values.names.user import Caller, Role
+from services.common.api_keys import Pepper, id_of_key
+from services.common.clock import Clock
+from services.gateway.http.errors import KeysOutdated, KeyUnknown
+
+# A replica that has heard nothing for so long takes no stored key: others may be revoked by now.
+MAX_AGE_SECONDS = 60.0
+# Uses are stored to the minute.
+_NOTED_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeldKey:
+    """`ends_at` is of the monotonic clock."""
+
+    user: str
+    role: Role
+    code: bytes = field(repr=False)
+    ends_at: float
+
+
+class KeyRing:
+    """The stored keys that are taken, and the calls in progress that end with their key."""
+
+    def __init__(self, clock: Clock, pepper: Pepper) -> None:
+        self._clock = clock
+        self._pepper = pepper
+        self._keys: dict[str, HeldKey] = {}
+        self._heard_at: float | None = None
+        self._noted_at: dict[str, float] = {}
+        self._used: set[str] = set()
+        self._calls: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
+        self.version = 0
+
+    def caller_of(self, presented: str) -> Caller:
+        """The holder of a key. Raises `KeyUnknown`, or `KeysOutdated` where that cannot be known now."""
+        key_id = id_of_key(presented)
+        key = self._taken(key_id) if key_id else None
+        # Compared in constant time, so that the time does not show how much of a code is right.
+        if key_id is None or key is None or not hmac.compare_digest(self._pepper.code(presented), key.code):
+            raise KeyUnknown
+        self._note_use(key_id)
+        return Caller(key.user, key.role, is_verified=True, key_id=key_id)
+
+    def _taken(self, key_id: str) -> HeldKey | None:
+        now = self._clock.monotonic()
+        if self._heard_at is None or now - self._heard_at > MAX_AGE_SECONDS:
+            raise KeysOutdated
+        key = self._keys.get(key_id)
+        return key if key and now < key.ends_at else None
+
+    def _note_use(self, key_id: str) -> None:
+        now = self._clock.monotonic()
+        if now - self._noted_at.get(key_id, -_NOTED_SECONDS) >= _NOTED_SECONDS:
+            self._noted_at[key_id] = now
+            self._used.add(key_id)
+
+    def take_used(self) -> list[str]:
+        """Keys that were used since the last call, each at most once a minute."""
+        used, self._used = sorted(self._used), set()
+        return used
+
+    def learn(self, changes: access_pb2.ListAccessChangesResponse) -> None:
+        """Takes what the scheduler says has changed. Calls whose key ends are ended then."""
+        if changes.is_unknown_version:
+            self._keys.clear()
+            self.version = 0
+            return
+        now = self._clock.monotonic()
+        for each in changes.keys:
+            ends_in = each.ends_in.ToTimedelta().total_seconds()
+            if ends_in > 0:
+                role = Role.of_number(each.role)
+                self._keys[each.key_id] = HeldKey(each.user, role, each.code, now + ends_in)
+            else:
+                self._keys.pop(each.key_id, None)
+                self._noted_at.pop(each.key_id, None)
+            _end_in(ends_in, self._calls.get(each.key_id, ()))
+        self.version = changes.version
+        if not changes.has_more:
+            self._heard_at = now
+
+    @asynccontextmanager
+    async def while_taken(self, caller: Caller) -> AsyncIterator[None]:
+        """Ends what is inside when the key of its caller does. Raises `KeyUnknown` then."""
+        key = self._keys.get(caller.key_id)
+        if key is None:
+            yield
+            return
+        calls = self._calls[caller.key_id]
+        call = asyncio.timeout(key.ends_at - self._clock.monotonic())
+        try:
+            async with call:
+                calls.add(call)
+                yield
+        except TimeoutError:
+            if call.expired():
+                raise KeyUnknown from None
+            raise
+        finally:
+            calls.discard(call)
+            if not calls:
+                self._calls.pop(caller.key_id, None)
+
+
+def _end_in(seconds: float, calls: Iterable[asyncio.Timeout]) -> None:
+    at = asyncio.get_running_loop().time() + max(seconds, 0)
+    for call in calls:
+        call.reschedule(at)

@@ -1,0 +1,29 @@
+"""Joins the parts of keys: the APIs of operators and of gateways, and the removal of old keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from services.common.api_keys import Pepper
+from services.common.grpc.server import Registration
+from services.common.process import usable_caller_key
+from services.scheduler.keys.delete_old_keys import DeleteOldKeys
+from services.scheduler.keys.grpc_api import SERVICE_NAMES, GrpcKeyApi
+from services.scheduler.keys.manage_keys import ManageKeys
+from services.scheduler.keys.postgres import PostgresKeys
+from services.scheduler.postgres import Connections
+from services.scheduler.settings import SchedulerSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyParts:
+    apis: Mapping[str, Registration]
+    cleanup: DeleteOldKeys
+
+
+def make_keys(settings: SchedulerSettings, connections: Connections) -> KeyParts:
+    keys, clock = PostgresKeys(session=connections.postgres), connections.clock
+    manage = ManageKeys(keys=keys, pepper=Pepper(caller_key=usable_caller_key(settings.caller_key)))
+    api = GrpcKeyApi(manage=manage, keys=keys, clock=clock)
+    return KeyParts(
+        apis=dict.fromkeys(SERVICE_NAMES, api.register), cleanup=DeleteOldKeys(keys=keys, clock=clock)
+    )
