@@ -45,6 +45,9 @@ _EXPLAINING_KEY = re.compile(
     r"|chain[ _-]of[ _-]thought|evidence|notes?|comment)",
     re.IGNORECASE,
 )
+# The text of the choice whose letter is the answer.
+_TEXT_KEY = re.compile(r"(?:(?:answer|option|choice)[ _-]?)?(?:text|value|content)", re.IGNORECASE)
+_LETTER = re.compile("[A-Za-z]")
 _MAX_JSON_CHARACTERS = 100_000
 
 
@@ -88,6 +91,8 @@ def _json_answer(text: str) -> str | None:
         return None
     fenced = _FENCED.search(text) if "```" in text else None
     written = fenced[1] if fenced else text
+    # As Python prints it.
+    written = written.replace("'", '"') if written.startswith("{'") else written
     try:
         document = json.loads(written, strict=False) if written.startswith("{") else None
     except (ValueError, RecursionError):
@@ -97,5 +102,13 @@ def _json_answer(text: str) -> str | None:
     answers = [key for key in document if _ANSWER_KEY.fullmatch(key)]
     others = [key for key in document if key not in answers]
     value = document[answers[0]] if len(answers) == 1 else None
+    if (
+        len(others) == 1
+        and isinstance(value, str)
+        and _LETTER.fullmatch(value)
+        and _TEXT_KEY.fullmatch(others[0])
+    ):
+        # Both have to name the same choice.
+        return f"{value}. {document[others[0]]}"
     is_plain = isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
     return str(value).strip() if is_plain and all(map(_EXPLAINING_KEY.fullmatch, others)) else None

@@ -10,7 +10,9 @@ BOXED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*
 _MARKUP = re.compile(
     r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|bm|boldsymbol|mbox)\s*(?=\{)"
     r"|\\(?:rm|bf|it|sf|displaystyle|large|Large|quad)\b\s?|\\[()\[\],;!]"
-    r"|[*`\"“”„«»【】〖〗\u2705\u2611\u2714\ufe0f\u2b50]|\U0001f449"
+    r"|[*`\"“”„«»【】〖〗\u2605\u2606\u2611\u2705\u2713\u2714\u2728\u2b50\ufe0f]"
+    # Pictures, but a thumb down, a thinking face and a sign of what is forbidden.
+    r"|[\U0001f300-\U0001f44d\U0001f44f-\U0001f6aa\U0001f6ac-\U0001f913\U0001f915-\U0001faff]"
 )
 # Raised and lowered digits: 10² is 10^2 and not 102.
 _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")

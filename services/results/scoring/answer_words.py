@@ -38,15 +38,32 @@ _LATIN = one_of(
     "đáp án(?: đúng| chính xác)?(?: là)? ?:?",
     "jawaban(?:nya)?(?: yang)?(?: benar| tepat)?(?: adalah)? ?:?",
     "(?:doğru )?(?:cevap|yanıt|cevabı|yanıtı|seçenek|şık) ?:?",
+    "(?:richtig|korrekt) ist",
+    "lösung(?: ist| lautet)? ?:?",
+    "c'est(?: (?:la (?:bonne )?réponse|l'option))?",
+    "(?:elijo|escojo|selecciono|escolho)",
+    "gabarito ?:",
+    "ist (?:die )?(?:option|antwort)",
+    "câu trả lời(?: đúng| chính xác)?(?: là)? ?:?",
+    "(?:správná )?odpověď(?: je)? ?:?",
+    "(?:správna )?odpoveď(?: je)? ?:?",
+    "răspunsul(?: corect)?(?: este)? ?:?",
+    "(?:a )?helyes válasz(?: az?)? ?:?",
+    "oikea vastaus(?: on)? ?:?",
+    "(?:la )?resposta(?: correcta)?(?: és| ?:)",
+    "(?:ang )?(?:tamang )?sagot(?: ay)? ?:?",
+    "(?:točan|tačan) odgovor(?: je)? ?:?",
 )
 _ARTICLE = (
-    r"(?:(?:la|el|a|o|de|l'|le|die|optie|opción|opção|opzione|letra|lettera|lettre|alternativa|antwort)"
+    r"(?:(?:la|el|(?:a|o)(?= (?:\W{0,3}[a-j]\b|letra|opção|alternativa))|de|l'|le|die|optie|opción"
+    r"|opção|opzione|letra|lettera|lettre|alternativa|antwort)"
     r"(?: |(?<=l'))){0,2}"
 )
 _OTHER_SCRIPTS = one_of(
     "(?:最终|最終|最佳|正确|正確|本题的?|标准)?(?:的)?(?:答案|选项|選項)(?:应该|應該|应|應|就)?(?:是|為"
     "|为|选|選)? ?:? ?(?:选项|選項)?",
-    "(?:故|因此|所以|应|應|我)(?:本题)?(?:应|應|会)?(?:选择|選擇|选|選)(?:择|项)? ?:? ?(?:选项|選項)?",
+    "(?:(?:故|因此|所以|应|應|我|本题|此题|综上)(?:本题)?(?:应|應|会)?|\\A)"
+    "(?:选择|選擇|选|選)(?:择|项)? ?:? ?(?:选项|選項)?",
     "(?:正しい|最終的な|適切な)?(?:答え|正解|解答|回答|選択肢)(?:は|が)? ?:? ?、?(?:選択肢)?",
     "ค(?:ำ|ํา)ตอบ(?:ที่ถูกต้อง)? ?(?:คือ|:) ?(?:ข้อ ?)?",
     "(?:올바른 |맞는 |최종 )?(?:정답|답|답변)[은는]? ?:? ?",
@@ -56,8 +73,14 @@ _OTHER_SCRIPTS = one_of(
     "(?:ال)?(?:إجابة|جواب|خيار|اختيار)(?: (?:الصحيحة|الصحيح|النهائية|النهائي))?(?: (?:هو"
     "|هي))? ?:? ?(?:الخيار )?",
     "(?:सही |अंतिम )?(?:उत्तर|जवाब|विकल्प)(?: है)? ?[:-]? ?(?:विकल्प )?",
+    "(?:правильна |вірна )?відповідь ?(?:[:-]|це)? ?",
+    "(?:правилният |верният )?отговор(?:ът)?(?: е)? ?:? ?",
+    "(?:η )?(?:σωστή )?απάντηση(?: είναι)? ?:? ?(?:η |το )?",
+    "(?:ה)?תשובה(?: הנכונה)?(?: היא)? ?:? ?",
+    "(?:সঠিক )?উত্তর(?:টি)?(?: হল| হলো)? ?:? ?",
+    "(?:پاسخ|گزینه|جواب)(?: صحیح| درست)?(?: ،)? ?:? ?(?:گزینه )?",
 )
-_STATED_ABROAD = re.compile(rf"(?:{_LATIN} ?{_ARTICLE})|(?:{_OTHER_SCRIPTS})")
+_STATED_ABROAD = re.compile(rf"(?:{_LATIN} ?:? ?{_ARTICLE})|(?:{_OTHER_SCRIPTS})")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\U0010ffff]")
 _WORDS_ABROAD = (
     *(
@@ -72,7 +95,20 @@ _WORDS_ABROAD = (
         "proposition",
     ),
     *("option", "risposta", "opzione", "antwoord", "optie", "keuze", "cevap", "cevab", "yanıt", "seçenek"),
-    *("odpowied", "svar", "đáp án", "jawaban"),
+    *(
+        "odpowied",
+        "svar",
+        "đáp án",
+        "jawaban",
+        "richtig",
+        "korrekt",
+        "ist ",
+        "c'est",
+        "câu trả lời",
+        "odpověď",
+    ),
+    *("odpoveď", "răspunsul", "helyes", "vastaus", "sagot", "odgovor", "elijo", "escojo", "selecciono"),
+    *("escolho", "gabarito"),
     "şık",
 )
 DENIAL_WORDS = any_of(
@@ -120,13 +156,13 @@ _NOT_OWN_ABROAD = re.compile(
 _CONCLUDES = re.compile(
     r"\b(?:so|hence|thus|therefore|consequently|accordingly|which means(?: that)?)[,:]?\s*\Z", re.IGNORECASE
 )
+_TURNS = re.compile(r"[,;-] ?but\b,? ?", re.IGNORECASE)
 _LAST_CLAUSE = re.compile(r"[,;:()]|\s-\s")
 _LEADS_IN = re.compile(
-    r"(?:\A|[,:;()]|\s-|^-|[#>•]"
+    r"(?:\A|[,:;(){]|\s-|^-|[#>•∴→⇒]|\bmak(?:es|ing)|\bhere(?: is|'s)"
     r"|\b(?:so|hence|thus|therefore|then|and|finally|consequently|accordingly|clearly|overall|that|only)"
-    r"|\b(?:i|we)(?:'d|'m| would| am| are| can| will)?(?: \w{2,12}ly)? (?:think|believe|say|guess"
-    r"|conclude|find"
-    r"|confident|certain|sure))\s*\Z",
+    r"|\b(?:i|we)(?:'d|'m| would| am| are| can| will)?(?: \w{2,12}ly| \d+ ?%| very| quite| pretty| fairly)?"
+    r" (?:think|believe|say|guess|conclude|find|confident|certain|sure))\s*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
 _END_OF_SENTENCE = re.compile(r"[.!?](?:\s+|\Z)|[。！？।;\n]")
@@ -178,6 +214,9 @@ def is_own(before: str, *, leads_in: bool = True) -> bool:
     """Whether a statement after these words of its sentence is meant: not denied, and no word of others."""
     if not before.strip():
         return True
+    if "but" in before:
+        # "Most say A, but the answer is B."
+        before = _TURNS.split(before)[-1]
     clause = _LAST_CLAUSE.split(before)[-1]
     if DENIAL_WORDS.search(clause) or DENIAL_ABROAD.search(clause) or _PERHAPS.search(clause):
         return False

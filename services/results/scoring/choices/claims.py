@@ -26,9 +26,13 @@ _TAKES_BACK = (
     r"|unless|never|none"
     r"|nor|rather|too|except|also|probably not|ruled|eliminated|rejected)\b"
 )
+_BECAUSE_ABROAD = (
+    "porque|ya que|pues|puesto que|car|parce que|puisque|da|weil|denn|pois|perché|poiché|omdat|want|çünkü"
+    "|karena|ponieważ|gdyż|потому|так как|поскольку|क्योंकि|لأن"
+)
 _END = re.compile(
     r"\s*(?:\Z|\n)|\s?[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|as (?:it|this"
-    r"|the|that|we))\b)"
+    rf"|the|that|we))\b)|,\s+(?=(?:{_BECAUSE_ABROAD})\b)|,? ?(?=因为|因爲|なぜなら|왜냐하면)"
     rf"|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})",
     re.IGNORECASE,
 )
@@ -45,10 +49,11 @@ _TEXT_OF_LETTER = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(r"\s*[=<>+*/^-]")
+_APPOSITION = re.compile(r"[)\]]?, [^,.;:?\n]{1,80},(?= (?:is|seems|would)\b)")
 _NOT_OTHERS = re.compile(r",?\s*\(?(?:and )?(?:not|rather than|instead of) (?:the )?(?=\S)", re.IGNORECASE)
 _REMARK = re.compile(
     rf"\s*\((?!\s*{_TAKES_BACK})(?:(?:confidence|certainty)[^()\n]{{0,40}}"
-    rf"|[^()\n%]{{1,200}})\)(?=[\s.!,;]|\Z)",
+    rf"|[^()\n%]{{1,200}})\)(?=[\s.!,;。です입]|\Z)",
     re.IGNORECASE,
 )
 _SENTENCE_ENDS = re.compile(r"\Z|[.!,;)\n]")
@@ -57,8 +62,15 @@ _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
 _EDGES_OF_FORMULA = "{}$ "
 _NUMBERED = re.compile(r"\A\s*(?:\d{1,2}[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
 _COLON = re.compile(rf":\s+(?!{_TAKES_BACK})(?=\S)", re.IGNORECASE)
-_BEGINS = re.compile(r"\A(?:[\s#>→]|[•-]\s+(?![\d.]))*")
-_IT_IS = re.compile(rf"(?:{SO}[,:]? )?{IT_IS}|{SO}[,:] ", re.IGNORECASE)
+_BEGINS = re.compile(r"\A(?:[\s#>→⇒∴]|[-=]{1,2}>|[•-]\s+(?![\d.]))*")
+_SURELY = (
+    "(?:definitely|clearly|certainly|obviously|undoubtedly|surely|(?:most )?likely|probably|of course"
+    "|without (?:a |any )?doubt),? "
+)
+_CHOOSES = (
+    "(?:let me |i(?:'m|'ll| will| am)? )?(?:select|choose|pick|vote(?: for)?|going (?:with|for)|go with) "
+)
+_IT_IS = re.compile(rf"(?:(?:{SO}|of course)[,:]? )?{IT_IS}|{SO}[,:] |{_SURELY}|{_CHOOSES}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +126,20 @@ def _on_lines(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
     if "\n" not in answer:
         # Looked for before claims are.
         return
+    # Of a model that repeats its choice on line after line.
+    first, first_end = None, 0
     start = 0
     for line in answer.splitlines(keepends=True):
         end = start + len(line)
         label = options.being(line)
         if label is not None:
             is_last = end >= len(answer) and _AFTER_SENTENCE.search(answer[:start]) is not None
-            is_alone = start == 0 or is_last
+            is_alone = start == 0 or is_last or (first == label and first_end == start)
+            if is_alone and not is_last:
+                first, first_end = label, end
             yield StatedChoice(label if is_alone else None, end, is_said=is_last or len(line.strip()) < 5)
+        elif not line.strip() and first_end == start:
+            first_end = end
         start = end
 
 
@@ -197,7 +215,8 @@ def _may_go_on(named: Named, options: ChoiceOptions) -> bool:
 def _said_to_be_right(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
     """ "B is correct"."""
     for name in options.names_in(answer):
-        closing = name.end
+        remark = _REMARK.match(answer, name.end) or _APPOSITION.match(answer, name.end)
+        closing = remark.end() if remark and _agrees(remark[0], name.label, options) else name.end
         right = IS_RIGHT.match(answer, closing)
         named = Named(name.label, closing)
         end = _end(answer, right.end(), named, options) if right else None
@@ -206,6 +225,10 @@ def _said_to_be_right(answer: str, options: ChoiceOptions) -> Iterator[StatedCho
             before = _WITHOUT_KIND.sub("", sentence_before(answer, name.start))
             if is_own(before):
                 yield StatedChoice(name.label, end.claim)
+
+
+def _agrees(remark: str, label: int, options: ChoiceOptions) -> bool:
+    return all(name.label == label for name in options.names_in(remark))
 
 
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\. \Z")

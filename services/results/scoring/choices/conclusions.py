@@ -40,12 +40,13 @@ _DENIED_FIRST = re.compile(
     re.IGNORECASE,
 )
 _LAST_IS = re.compile(
-    r"(?P<before>[^.!?:;\n]{3,200})\b(?:is|are|was|were|be)\s+"
+    r"(?P<before>[^.!?:;\n]{3,200})\b(?:is|are|was|were|be|corresponds? to|matches)\s+"
     r"(?:(?:the|an?|indeed|clearly|called|named|therefore) )*(?P<name>[^!?\n]+)",
     re.IGNORECASE,
 )
 _MARKED = re.compile(r"[A-Z][.):] ")
 _ENDS = " .!)"
+_OPTION_AT_THE_END = re.compile(r"\b(?:answer )?(?:option|choice) \(?[a-z]\)?[.!]?\Z")
 _NEITHER = re.compile(
     r"[^.!?\n]{1,80}\b(?:is|are|was|were) neither (?P<one>[^.,!?\n]+?),? nor (?P<other>[^.,!?\n]+)\.?",
     re.IGNORECASE,
@@ -103,7 +104,9 @@ def _of_one_sentence(answer: str, folded: str, options: ChoiceOptions) -> Iterat
     if "not " in folded or "n't " in folded:
         label = _denied_and_replaced(answer, options)
     elif (
-        _MARKED.search(answer) if options.are_letters else folded.rstrip(_ENDS).endswith(tuple(options.forms))
+        _OPTION_AT_THE_END.search(folded) or _MARKED.search(answer)
+        if options.are_letters
+        else _OPTION_AT_THE_END.search(folded) or folded.rstrip(_ENDS).endswith(tuple(options.forms))
     ):
         label = _at_the_end(answer, options)
     if label is None and "contradiction" in options.forms:
@@ -171,6 +174,8 @@ def _named_with_text(name: str, options: ChoiceOptions) -> int | None:
     named = next((one for one in options.named_at(name, 0) if one.is_letter), None)
     if named is None or not options.are_letters:
         return options.being(name) if len(name.strip(" .()")) > 1 else None
+    if _OPTION_AT_THE_END.fullmatch(name.lower()):
+        return named.label
     is_marked = name[: named.end].endswith(")") or name[named.end : named.end + 1] in (".", ":")
     return named.label if is_marked and name[named.end :].strip(" .:)") else None
 

@@ -88,7 +88,7 @@ _TOO = re.compile(r"[\s(:-]*(?:(?:this|it) is )?(?:far |much |a bit )?too \w", r
 _DOUBT = any_of(
     *DOUBT_WORDS,
     r"no (?:idea|clue|opinion)|not (?:sure|certain|clear)|un(?:clear|certain|sure|answerable)|doubt\w*",
-    r"depends|either way|opposite|(?:language|ai) model|as an ai|they claim|too little|answers?",
+    r"depends|either way|opposite|(?:language|ai) model|as an ai|they claim|too little|answers?(?! choice)",
     r"(?:don't|do not|didn't) (?:know|think|believe)|verif\w+|checking|let(?:'s| us| me) (?:check|see"
     r"|double)",
     r"(?:can't|cannot|can not|could not|couldn't|unable to|impossible to|information to) (?:be )?(?:\w+ )?"

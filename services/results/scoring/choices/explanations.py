@@ -24,7 +24,7 @@ _OF_OTHERS = re.compile(
     r"\W*(?:why )?(?:are |not |is )?(?:the |all )?(?:others?|remaining|rest)\b(?! (?:hand|possib|candidate))",
     re.IGNORECASE,
 )
-_WHY = re.compile(r"\W*(?:why|how|what) ", re.IGNORECASE)
+_WHY = re.compile(r"\W*(?:why|how|what)\b", re.IGNORECASE)
 _ASKED = re.compile(r"[^.!?\n]*\?")
 _TURNS = re.compile(
     r"(?:\A|[.!?\n;]\s*)\W*(?:however|but|although|though|yet|still|that said|nevertheless"

@@ -13,8 +13,8 @@ _OWN_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+(?=\S)")
 _OPENING = re.compile(r"[ \t(\[{$'「『]{0,3}")
 _CLOSING = re.compile(r"(?:[.!]?[)\]}$'」』]){0,3}")
 _KIND = re.compile(
-    r"(?:the )?(?:option|choice|answer|letter|opción|opção|opzione|optie|letra|lettre|buchstabe|вариант"
-    r"|选项|選項|選択肢|الخيار|विकल्प)[ \t]*",
+    r"(?:the )?(?:(?:answer )?(?:option|choice)|answer|letter|opción|opção|opzione|optie|letra|lettre"
+    r"|buchstabe|вариант|选项|選項|選択肢|الخيار|विकल्प)[ \t]*",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"(?:an?|the)[ \t]+(?=\w)", re.IGNORECASE)
@@ -22,7 +22,12 @@ _PLACE = re.compile(r"\d{1,2}\Z")
 _LETTER = re.compile(rf"([A-Za-z])(?!{SPACED})")
 _BETWEEN = re.compile(r"(?:[ \t()\[\]{}$'.:,\\]|-(?=[ \t-])){1,12}")
 _BEFORE_PLACE = re.compile(r"(?:\(|(?:option|choice|answer|number|no\.) )\Z", re.IGNORECASE)
-_LETTER_BEHIND = re.compile(r"[ \t]*\(([A-Za-z])\)")
+_LETTER_BEHIND = re.compile(
+    r"[ \t]*\((?:(?:option|choice|answer|letter) )?(?P<letter>[A-Za-z])\)"
+    r"|,? (?:(?:which|that) (?:is|corresponds to|matches) |corresponding to )?(?:the )?(?:answer )?"
+    r"(?:option|choice) \(?(?P<option>[A-Z])(?:\)|(?![\w']))",
+    re.IGNORECASE,
+)
 _LETTER_ANYWHERE = re.compile(rf"(?<!{SPACED})[(\[]?([A-Z])(?!(?:{SPACED}|'))[)\]]?")
 _VARIABLE = re.compile(r"\A[\s$]*[a-z] ?= ?(?=\S)")
 _THING = re.compile(
@@ -125,7 +130,8 @@ class ChoiceOptions:
         for worded in (*self._worded(text, start), *(self._worded(text, article.end()) if article else ())):
             behind = _LETTER_BEHIND.match(text, worded.end)
             if behind:
-                agrees = self.letters.get(behind[1].upper()) == worded.label
+                letter_behind = behind["letter"] or behind["option"]
+                agrees = self.letters.get(letter_behind.upper()) == worded.label
                 yield Named(worded.label if agrees else None, behind.end())
             yield Named(None, worded.end) if self._may_be_a_place(text, start, worded) else worded
         if letter and lettered is not None:

@@ -45,6 +45,7 @@ _SPACES = re.compile(r"[ \t]+")
 _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 # As in "Q: … A: …", or the first option.
 _MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
+_ASKED_AGAIN = re.compile(r"\AQ(?:uestion)?:[^\n]*\n+(?=A(?:nswer)?:)", re.IGNORECASE)
 _LETTER_NAMED = re.compile(r"\b(?:[A-HJ-Z]|I(?! [a-z]))\b(?!')")
 
 
@@ -77,7 +78,7 @@ def named_choice(
 
 
 def _prepared(answer: str, options: ChoiceOptions) -> str:
-    lines = _SPACES.sub(" ", unmarked(answer)).strip()
+    lines = _ASKED_AGAIN.sub("", _SPACES.sub(" ", unmarked(answer)).strip())
     if "\n" in lines:
         lines = without_lists(lines, options.letters)
         lines = _ON_THE_NEXT_LINE.sub(": ", HEADING.sub(r"\1: ", lines)).strip()

@@ -14,32 +14,39 @@ _DETERMINERS = frozenset({"the", "my", "this", "its", "our", "a"})
 _BEST_WORDS = f"(?:(?:{'|'.join(sorted(_BEST))}) ){{0,4}}"
 _NOUN = (
     "(?:ans(?:wer)?|option|choice|label|response|classification|category|sentiment|relation|relationship|letter"
-    "|selection|guess|pick|verdict)"
+    "|selection|guess|pick|verdict|prediction|solution|result|decision)"
 )
 # Before a colon these name a field of the question.
-_SUBJECT = "(?:statement|hypothesis|claim|sentence|review|tone)"
-_SURELY = "(?: (?:clearly|definitely|therefore|thus|hence|then|indeed|(?:most )?likely))?"
+_SUBJECT = "(?:statement|hypothesis|claim|sentence|review|tone|one)"
+_SURELY = "(?: (?:clearly|definitely|therefore|thus|hence|then|indeed|probably|(?:most )?likely))?"
 _IS = f" (?:is|must be|should be|would be|will be|has to be|would have to be){_SURELY}"
-IT_IS = "(?:it is|it's|this is|it must be|it has to be) (?:(?:clearly|definitely|most likely) )?"
+IT_IS = (
+    "(?:it is|it's|this is|it must be|it has to be|that is|that's|(?:that|it) would be) "
+    "(?:(?:clearly|definitely|most likely) )?"
+)
 SO = one_of(
     "(?:and )?so|thus|therefore|hence|finally|overall|in conclusion|in summary|conclusion",
     r"(?:based on|according to|given) [^,.:;?!\n]{1,60}",
 )
+_ASIDE = "(?:, (?:then|therefore|thus|of course|in this case|as expected|clearly),)"
 # No other words: "the answer to avoid", "the option to eliminate".
 _OF_WHAT = one_of(
-    "(?:to|for|of) (?:the|this|your|that) (?:(?:above|given|following) )?"
+    "(?:to|for|of) (?:the|this|your|that) (?:(?:above|given|following|multiple[- ]choice) )?"
     "(?:question|problem|passage|review|text|statement|sentence|movie|film|tweet)",
     "between (?:the|these)(?: (?:two|premise|hypothesis|sentences?|statements?|and|the)){1,6}",
     "here",
+    "(?:of|for) (?:the|my) (?:correct|right|best|chosen|selected) (?:answer|option|choice)",
     "among (?:these|the options|the choices)",
     "(?:among|from|of) (?:the|these|those)(?: (?:given|provided|available|listed|four|five|above))?"
     " (?:options|choices|ones)(?: (?:given|provided|available|listed|above))?",
     r"that (?:best|most \w+ly|correctly|accurately) [^.,:;?!\n]{1,60}",
+    "that (?:makes the most sense|fits(?: best)?)",
+    "(?:that )?i(?: would|'d)? (?:choose|chose|select|selected|pick|picked)",
 )
 # Patterns of folded text begin with what sets them apart, without flags: so they are searched fast.
 _STATED = re.compile(
-    rf"(?:{_NOUN}(?: {_OF_WHAT})?(?:{_IS} ?:?| ?[=:→]|(?<=ans)\.| ?-(?= ))"
-    rf"|(?P<subject>{_SUBJECT})(?: {_OF_WHAT})?{_IS}|final ?:)[ \t]*"
+    rf"(?:{_NOUN}(?: {_OF_WHAT})?(?:{_ASIDE}?{_IS} ?:?| ?[=:→]|(?<=ans)\.| ?-(?= ))"
+    rf"|(?P<subject>{_SUBJECT})(?: {_OF_WHAT})?{_IS}|(?:final|correct) ?:)[ \t]*"
 )
 _I_SAY = re.compile(
     r"i(?:'d|'ll|'m| would| will| am)?(?: \w{2,12}ly)? (?:(?:choose|pick|select|say|answer|go with|going with"
@@ -56,7 +63,10 @@ _OTHERS = (
 )
 # Behind the name of a choice.
 _IS_RIGHT = one_of(
-    " (?:is|seems|would be)(?: (?:the|clearly|definitely|therefore|thus|indeed|only)){0,3} "
+    r" it is(?=[.!\n]|\Z)",
+    r" the (?:correct|right|best) (?:answer|option|choice)(?=[.!\n]|\Z)",
+    " (?:is|seems|would be)"
+    "(?: (?:the|clearly|definitely|therefore|thus|indeed|only|probably|(?:most )?likely)){0,3} "
     r"(?:(?:most )?(?:correct|right|best|appropriate|accurate)(?: (?:answer|option|choice|one|response))?"
     r"|answer)\b",
     r" (?:es|est|è|é|está)(?: (?:la|a|l'|o)){0,1} ?(?:respuesta |opción |réponse |bonne |risposta "
@@ -64,23 +74,25 @@ _IS_RIGHT = one_of(
     r"(?:correct[ao]|correcte|corrett[ao]|corret[ao]|réponse|giusta|certa|esatta)\b",
     r" ist(?: die)? (?:richtig|korrekt)(?:e(?: antwort| option)?)?\b",
     r" is(?: het| de)? (?:juist|correct)(?:e(?: antwoord| optie| keuze)?)?\b",
-    " ?(?:项|項)?(?:是|为|為)?(?:正确|正確)(?:的|答案|选项)?",
+    " ?(?:选?项|選?項)?(?:是|为|為)?(?:正确|正確)(?:的|答案|选项)?",
     " ?(?:が|は)(?:正しい(?:です)?|正解(?:です)?)",
     " ?(?:가|이|번이) ?(?:정답|맞|옳)(?:입니다|습니다|다)?",
     r" (?:является правильным|верен|верный|правильный)(?: ответом)?\b",
     " (?:सही )(?:उत्तर |विकल्प )?(?:है)",
+    r" (?:richtig|korrekt)(?=[.!\n]|\Z)",
     r" (?:doğrudur|doğru(?: cevaptır| yanıttır)?)\b",
     " (?:هو|هي) (?:الإجابة |الخيار )?(?:الصحيحة?|الصواب)",
 )
 _SUFFIX = (
-    r"(?:です|である|だ(?!と)|になります|となります|입니다|이다|이에요|예요|번(?:입니다)?|"
-    r"'?[dt][iıuü]r\b| şıkkı(?:dır)?\b| here(?=[.,!\n]|\Z)| seçeneği(?:dir)?\b| है| hai\b|项|項|。)"
+    r"(?:の「[^」\n]{1,40}」)?(?:です|である|だ(?!と)|になります|となります|입니다|이다|이에요|예요|번(?:입니다)?|"
+    r"'?[dt][iıuü]r\b| şıkkı(?:dır)?\b| here(?=[.,!\n]|\Z)| seçeneği(?:dir)?\b| है| hai\b|选?项|選?項|。)"
 )
 TAIL = re.compile(rf"(?P<is_right>{_IS_RIGHT})?{_SUFFIX}?", re.IGNORECASE)
 IS_RIGHT = re.compile(_IS_RIGHT, re.IGNORECASE)
 _IS_RIGHT_FOLDED = re.compile(_IS_RIGHT)
 _WORDS_OF_RIGHT = (
     *(
+        "it is",
         "correct",
         "right",
         "best",

@@ -10,19 +10,33 @@ from services.results.scoring.numbers.written_numbers import WrittenNumber, read
 # Behind these comes why, or where the number comes from: it is left out.
 _REASON = re.compile(
     r"""[,;(]?\s* (?<!\w) (?: because | since | as\s(?:there|the|we|it|each|shown) | given
-        | not | rather\sthan | instead\sof | assuming | which\sincludes? | weil | parce\sque | porque ) (?!\w)
+        | rounded\s(?:to|up|down|off) | not | rather\sthan | instead\sof | assuming | which\sincludes?
+        | weil | parce\sque | porque ) (?!\w)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _WORDS_OF_REASONS = (
-    *("because", "since", "as ", "as\n", "given", "not", "rather", "instead", "assuming", "which", "weil"),
+    *(
+        "because",
+        "rounded",
+        "since",
+        "as ",
+        "as\n",
+        "given",
+        "not",
+        "rather",
+        "instead",
+        "assuming",
+        "which",
+        "weil",
+    ),
     *("parce", "porque"),
 )
 # Behind these may come another value, and then the answer is not plain.
 _TURN = re.compile(r"[,;]?\s*\b(?:which|where|who|so\sthat|if|when|unless)\b", re.IGNORECASE)
 _WORDS_OF_TURNS = ("which", "where", "who", "so", "if", "when", "unless")
 _COMPUTES = re.compile(r"\d\s*[×x*+/÷-]\s*\$?\d")
-_REMARK = re.compile(r"(?<=\S)\s*(?<!\w)[(（][^()（）\n]*[)）]|(?<=\d )[(][^()\n]*[)]")
+_REMARK = re.compile(r"(?<=[^\s+*/×÷=^-])\s*(?<!\w)[(（][^()（）\n]*[)）]|(?<=\d )[(][^()\n]*[)]")
 
 
 def claimed(claim: str) -> WrittenNumber | None:

@@ -22,7 +22,7 @@ _LEADS_ON = re.compile(
         | gets?(?!\s+(?:to|there|here|home|back|in|out|up)\b) | equals?
         | totals? | leaves | leaving | is | are | was | were | (?<!to\s)be
         | ist | est | es | è | é )(?!\w)
-        | :(?=\s) | [⇒→∴] | 因此 | 所以 | 一共 | 总共 | 共 | 合計 | 是 | は""",
+        | (?<!\d\s):(?=\s) | [⇒→∴] | 因此 | 所以 | 一共 | 总共 | 共 | 合計 | 是 | は""",
     re.IGNORECASE | re.VERBOSE,
 )
 # Beside courtesies: checks, and remarks on the answer.
@@ -46,7 +46,7 @@ _NUMBER_WORD = re.compile(
 )
 # No conclusion is drawn, or one is denied.
 _REFUSES = re.compile(
-    r"""\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
+    r"""(?<!\bwho\s)\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
         | (?:not|n't)\s(?:\w+\s)?(?:enough|possible|sufficient|know)
         | insufficient | unable | impossible | undetermined | unknown | incorrect | wrong | as\san\sai )\b""",
     re.IGNORECASE | re.VERBOSE,
@@ -55,17 +55,27 @@ _WORDS_OF_REFUSALS = (
     *("can", "could", "not", "n't", "sufficient", "unable", "possible", "undetermined", "unknown"),
     *("incorrect", "wrong", "as an"),
 )
-_DENIES = re.compile(r"\b(?:is|are|was|were)(?:\snot|n't)\b", re.IGNORECASE)
+_DENIES = re.compile(
+    r"\b(?:is|was|(?<!\bthat )(?<!\bwho )(?<!\bwhich )(?:are|were))(?:\snot|n't)\b", re.IGNORECASE
+)
+# Of things that are counted: "= 40 girls are not in it".
+_SAYS_OF_WHAT = re.compile(r"= ?\S{0,2}\d[\d,.]*%? (?:[a-z]+ ){1,5}(?:are|were)(?= not\b)", re.IGNORECASE)
 # Two facts in one sentence: the width is 5 and the length is 6.
 _FACT = re.compile(r"\b(?:is|are|was|were)\b[^.]*\d", re.IGNORECASE)
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 ITEM = "\N{BULLET}"
-_COMPUTES = re.compile(r"[\d)\w]\s*[+*/×x÷\u2013-]\s*[$€£]?\s?[\d(.]|\d%? of ")
+_COMPUTES = re.compile(r"[\d)\w%]\s*[+*/×x÷\u2013-]\s*[$€£]?\s?[\d(.]|\d%? of ")
 _SUMS_UP = re.compile(r"\b(?:so|thus|therefore|hence|total|altogether)\b", re.IGNORECASE)
 _RESULT = re.compile(r"\s*[-$€£(]{0,3}\d[\d,.]*(?:/\d+)?")
+_STATES = (
+    r"\b(?:is|are|was|were|has|have|had|and|or|but|so|plus|more|less|leav\w+|left|mak\w+|giv\w+|get\w*"
+    r"|which|then)\b"
+)
 _OF_WHAT = re.compile(
     r"\b(?:in|of|from|for|after|during|over|per|within|by|on|at)(?:\s(?:the|all|these|those|his|her|their))?"
     r"(?:\s(?:first|last|final|next|other|remaining))?\s\$?\Z"
+    # "= 5 hours to read 120 pages": no verb follows that would state another one.
+    rf"|\b(?:to [a-z]+|for|before|that the|(?:by|from) [a-z]+ing)\b(?:(?!{_STATES})[^,.;:=\d])*\Z"
 )
 _BOLD = re.compile(r"\*\*([^*\n]{1,60})\*\*")
 # Several values with names, as "Ann: 12", "x = 12" and "a) 12".
@@ -146,7 +156,11 @@ def _is_relation(left: str) -> bool:
 
 def _draws_none(sentence: str, head: str) -> bool:
     has_words = has_one_of(sentence.casefold(), _WORDS_OF_REFUSALS)
-    return has_words and bool(_REFUSES.search(head) or _DENIES.search(sentence))
+    if not has_words:
+        return False
+    denied = _SAYS_OF_WHAT.sub("", sentence) if "=" in sentence else sentence
+    # "Could not" is no reason, which begins behind the head.
+    return bool(_REFUSES.search(sentence[: len(head) + len(" not")]) or _DENIES.search(denied))
 
 
 def _has_two_facts(sentence: str) -> bool:

@@ -45,6 +45,10 @@ _DEGREE = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)")
 _PLAIN_PART = re.compile(r"-?[\d.,]+")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _SPACES = re.compile(r"(?<=\d)(?:[\u00a0\u2009\u202f]|\\[,;: ]|\{,\})(?=\d{3}(?!\d))")
+# "1 250" is one number where its last group is 000, and in other languages than English.
+_PLAIN_SPACES = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d])")
+# The calculator of GSM8K's solutions: "6 * 7 = <<6*7=42>>42".
+_CALCULATED = re.compile(r"<<[^<>\n]{1,200}>>")
 _LATEX_SPACE = re.compile(r"\\[,;: ]|~")
 _VULGAR_FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e]")
 _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]+")
@@ -96,10 +100,18 @@ def in_one_form(text: str) -> str:
         text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
     if "\\" in text or "{" in text:
         text = _without_latex(text)
+    if " 000" in text or not text.isascii():
+        text = _PLAIN_SPACES.sub(_grouped, text)
+    text = _CALCULATED.sub("", text) if "<<" in text else text
     text = _ARROW.sub("⇒", text) if ">" in text else text
     text = _STARS.sub(_unless_computed_with, text) if "*" in text else text
     text = _OTHER_EMPHASIS.sub("", text) if "_" in text or "`" in text else text
     return _CURRENCY_WORD.sub("$", text)
+
+
+def _grouped(found: re.Match[str]) -> str:
+    is_one = found[0].endswith(" 000") or not found.string.isascii()
+    return found[0].replace(" ", ",") if is_one else found[0]
 
 
 def _unless_computed_with(found: re.Match[str]) -> str:
@@ -113,7 +125,10 @@ def _unless_computed_with(found: re.Match[str]) -> str:
         # Neither a bullet nor emphasis.
         return found[0]
     if len(found[0]) == 1:
-        return found[0] if is_factor and after not in ("", "\n", ".", ",") else ""
+        is_end = after in ("", "\n", ",") or (
+            after == "." and not found.string[found.end() + 1 :][:1].isdigit()
+        )
+        return found[0] if is_factor and not is_end else ""
     is_before_factor = after.isalnum() or (bool(after) and after in "({-")
     return found[0] if is_factor and is_before_factor and not before.endswith(" ") else ""
 

@@ -25,6 +25,7 @@ _PLAIN = re.compile(
 _MIXED = re.compile(r"(\d+) {1,2}(?:and )?(\d+)/(\d+)", re.IGNORECASE)
 # A tuple, a list or an interval; f(3, 4) is none.
 _TUPLE = re.compile(r"(?<![\w])[(\[{]\s*([^\s,()\[\]{}]{1,20}(?:\s*,\s*[^\s,()\[\]{}]{1,20}){1,20})\s*[)\]}]")
+_RATIO = re.compile(r"(?:\A|\b(?:is|of|are) |= ?)\W{0,3}\d+ : \d")
 _GROUPED = re.compile(r"\D?\d{1,3}(?:,\d{2,3})+(?:\.\d+)?\D?")
 # Bounds, and words that make another number of it; before and behind the number.
 _BOUND_BEFORE = re.compile(
@@ -65,6 +66,7 @@ _MAX_DIGITS, _MAX_POWER = 400, 400
 _MAX_POWER_CHARACTERS = len("-400")
 _MINUS = frozenset("-\u2013")
 _SIGNS = frozenset({*_MINUS, "+", *SIGN_WORDS})
+_UNIT_BEHIND = re.compile(r" ?[^\W\d_]{2,}")
 # Sides of an equation that are no number.
 _NAME, _EXPRESSION = "name", "expression"
 _MAY_BE_LEFT_OUT = frozenset({"close", "operation"})
@@ -115,6 +117,8 @@ def _is_not_itself(text: str) -> bool:
         return True
     folded = text.casefold()
     if has_one_of(folded, _WORDS_OF_BOUNDS) and _BOUND_BEFORE.search(text):
+        return True
+    if ":" in text and _RATIO.search(text):
         return True
     may_be_tuple = "," in text and ("(" in text or "[" in text or "{" in text)
     return may_be_tuple and any(not _GROUPED.fullmatch(each[1]) for each in _TUPLE.finditer(text))
@@ -180,7 +184,7 @@ def _side(side: Run) -> WrittenNumber | str:
 
 def _unwrapped(side: Run) -> Run:
     """Without brackets around it all, brackets without a partner at its ends, and a dash behind it."""
-    while side and side[-1].kind == "operation" and side[-1].match[0] in _MINUS:
+    while side and side[-1].kind == "operation" and _is_left_out(side[-1].match):
         side = side[:-1]
     while side:
         opens, closes = _unmatched(side)
@@ -193,6 +197,11 @@ def _unwrapped(side: Run) -> Run:
         else:
             break
     return side
+
+
+def _is_left_out(sign: re.Match[str]) -> bool:
+    """A dash, and the sign of "$5/hour"."""
+    return sign[0] in _MINUS or (sign[0] == "/" and _UNIT_BEHIND.match(sign.string, sign.end()) is not None)
 
 
 def _unmatched(side: Sequence[Token]) -> tuple[int, int]:

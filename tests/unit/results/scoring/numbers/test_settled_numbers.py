@@ -1,5 +1,7 @@
 """Numbers among other numbers: steps, corrections, checks, denials, and answers that were cut."""
 
+from fractions import Fraction
+
 import pytest
 
 from services.results.scoring.answer_marks import final_answer
@@ -45,10 +47,21 @@ from services.results.scoring.numbers.stated_number import stated_number
             "Add it to that of the first week to find the final value: $8 + $2 = $10",
             10,
         ),
+        ("She needs 5 * 2 = 10 spoons to make 80 rolls.", 10),
+        ("He should leave 12 + 5 = 17 minutes before Ann to get there 5 minutes sooner.", 17),
+        ("She makes 9 * 2 = $18 per day by selling the other 9 eggs at $2 each.", 18),
+        ("So 120 - 80 = 40 of the girls are not in it.", 40),
+        ("The number of melons that were not ready is 84-63 =21.", 21),
+        ("He pays $1000-($150+$300) = $550.", 550),
+        ("1% * 50 = 0.5", Fraction(1, 2)),
+        ("He pays 120*.1=$12.", 12),
+        ("6 * 7 = <<6*7=42>>42 pens", 42),
+        ("$15 / hour * 8 hours/day = $120 / day", 120),
+        ("The answer is 3.14, rounded to 2 decimal places.", Fraction("3.14")),
         ("She should leave at the first bell.\nDividing both sides by 4 we get c = 3", 3),
     ],
 )
-def test_the_number_that_settles_the_question_is_read(answer: str, value: int) -> None:
+def test_the_number_that_settles_the_question_is_read(answer: str, value: int | Fraction) -> None:
     found = stated_number(final_answer(answer))
     assert found is not None
     assert found.value == value
@@ -59,8 +72,11 @@ def test_the_number_that_settles_the_question_is_read(answer: str, value: int) -
     [
         "Some say the answer is 10.",
         "The incorrect answer is 10.",
-        "She needs 5 * 2 = 10 spoons to make 80 rolls.",
-        "He should leave 12 + 5 = 17 minutes before Ann to get there 5 minutes sooner.",
+        "That is 3 + 4 = 7, which is not the answer.",
+        "I could not compute 3 + 4 = 7.",
+        "The result 3 + 4 = 7 is not correct.",
+        "Ann has 3 * 4 = 12 pens for Ben and 5 for Tom.",
+        "Ann needs 2 + 3 = 5 eggs to bake and 7 to fry.",
         "Ann has 2 + 3 = 5 pens and Ben has 4 + 4 = 8 pens.",
         "The width is 5 and the length is 2 * 3 = 6.",
         "It takes 132 spoons of flour to make 16 rolls.",
