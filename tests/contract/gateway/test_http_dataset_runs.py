@@ -38,7 +38,10 @@ async def test_order_is_answered_with_id_state_and_time(harness: GatewayHarness)
     }
     [submitted] = harness.scheduler.submitted
     assert submitted.order == run_pb2.RunOrder(
-        dataset_id=DATASET, model="vllm/starter", reasoning=run_pb2.REASONING_SEPARATE
+        dataset_id=DATASET,
+        model="vllm/starter",
+        truncation=run_pb2.TRUNCATION_NONE,
+        reasoning=run_pb2.REASONING_SEPARATE,
     )
     assert (submitted.user, len(submitted.request_id)) == ("local", 36)
 

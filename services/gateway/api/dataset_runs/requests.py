@@ -12,7 +12,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import INT32_MAX
 from proctor.values.priority import Priority, default_priority
 from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
-from proctor.values.scoring import Reasoning
+from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.enums import number_of, value_of
 from proctor.wire.well_known import unless_empty
 from services.gateway.api.runs.requests import (
@@ -25,6 +25,7 @@ from services.gateway.api.runs.requests import (
     ReuseAnswers,
     Rollouts,
     StreamAnswers,
+    TruncateField,
     check_nesting,
 )
 from services.gateway.http.errors import FileIsWhole
@@ -112,6 +113,7 @@ class DatasetRunRequest(RequestBody):
     stream_answers: StreamAnswers = False
     max_cost: MaxCost = None
     prompt_form: PromptFormField = "auto"
+    truncate: TruncateField = Truncation.NONE
     reasoning: ReasoningField = Reasoning.SEPARATE
     base_url: BaseUrlField = ""
 
@@ -131,6 +133,7 @@ class DatasetRunRequest(RequestBody):
             priority=number_of(self.priority),
             params=self.params.to_proto() if self.params else None,
             prompt_form=value_of(run_pb2.PromptForm, self.prompt_form, unset="auto"),
+            truncation=number_of(self.truncate),
             reasoning=number_of(self.reasoning),
             max_cost=self.max_cost,
             reuse_answers=self.reuse_answers,

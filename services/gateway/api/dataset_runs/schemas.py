@@ -14,6 +14,7 @@ from proctor.values.usage import TokenUsage
 from proctor.wire.enums import member_of, word_of
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds, task_figures, timing_shown
+from services.gateway.api.runs.repeat import repeating_body
 from services.gateway.api.runs.routes import duration_text
 from services.gateway.api.runs.schemas import EstimateShown, FigureShown, JobWait, TimingShown
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
@@ -118,6 +119,9 @@ class DatasetRunShown(DatasetRunListed):
     currency: str | None
     timing: TimingShown
     reused_answers: int
+    order: dict[str, JsonValue] = Field(
+        description="The order, as the body of a request that repeats it; without defaults"
+    )
 
 
 class RowResponse(BaseModel):
@@ -192,6 +196,7 @@ def dataset_run_shown(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: da
         # A run over a data set has one task.
         scores=figures[0] if figures else {},
         timing=timing_shown(summary.timing),
+        order=repeating_body(run),
     )
 
 

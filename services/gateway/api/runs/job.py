@@ -10,6 +10,7 @@ from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.api.changes import changes_of
 from services.gateway.api.models import provider_and_name
+from services.gateway.api.runs.repeat import repeating_body
 from services.gateway.api.runs.schemas import (
     FigureShown,
     GroupFigures,
@@ -57,6 +58,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         error=error_sentence(run) or "",
         wait=job_wait(run),
         changes=changes_of(run),
+        order=repeating_body(run),
     )
 
 

@@ -37,6 +37,10 @@ Rollouts = Annotated[int | None, Field(ge=1, le=MAX_ROLLOUTS, description="Repet
 PromptFormField = Annotated[
     Literal["auto", "chat", "completion"], Field(description="How text prompts are sent to the model")
 ]
+TruncateField = Annotated[
+    Truncation,
+    Field(description="What happens to a prompt that exceeds the context: it fails, or is cut from the left"),
+]
 ReasoningField = Annotated[
     Reasoning,
     Field(description="Whether reasoning is left out of scoring, or scored with the answer"),
@@ -192,10 +196,7 @@ class RunRequest(RequestBody):
         default="auto", description="How choices are scored; auto depends on the engine's capabilities"
     )
     prompt_form: PromptFormField = "auto"
-    truncate: Truncation = Field(
-        default=Truncation.NONE,
-        description="What happens to a prompt that exceeds the context: it fails, or is cut from the left",
-    )
+    truncate: TruncateField = Truncation.NONE
     reasoning: ReasoningField = Reasoning.SEPARATE
     reuse_answers: ReuseAnswers = False
     stream_answers: StreamAnswers = False

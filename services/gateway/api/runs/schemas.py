@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from proctor.values.run import STATE_WORDS
 from proctor.values.usage import TokenUsage
@@ -147,6 +147,9 @@ class JobResults(BaseModel):
     wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
     changes: list[ChangeShown] = Field(
         default=[], description="Who cancelled, paused, resumed or retried it, latest first"
+    )
+    order: dict[str, JsonValue] = Field(
+        default={}, description="The order, as the body of a request that repeats it; without defaults"
     )
 
 

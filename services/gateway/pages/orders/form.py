@@ -10,24 +10,27 @@ from starlette.datastructures import ImmutableMultiDict
 
 from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.names.model_name import split_model
+from proctor.values.run import window_seconds
 from services.common.errors import DomainError
+from services.gateway.api.dataset_runs.requests import MetricWithOptions
 from services.gateway.api.runs.requests import RunRequest
 from services.gateway.http.errors import Faults, FormFaults
 from services.gateway.http.form_sentences import form_sentence
 from services.gateway.pages.addresses import address
-from services.gateway.pages.orders.fields import NAMES
+from services.gateway.pages.order_fields import NAMES
 from services.gateway.pages.text import entered
 
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
 _WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "reasoning")
 _SWITCHES = ("reuse_answers", "stream_answers")
+# Fields that may have several values.
+_LISTS = ("tasks", "metric", "line_models")
 # Fields of the order, and reasons without a field, by the field of the form.
 _FIELDS = {
     "suite": "benchmark",
     "dataset_id": "benchmark",
     "provider": "model",
-    "base_url": "model",
-    "completion_window_seconds": "model",
+    "completion_window_seconds": "completion_window",
 }
 _FIELD_OF_REASON = {
     "UNKNOWN_MODEL": "model",
@@ -38,7 +41,7 @@ _FIELD_OF_REASON = {
     "INVALID_SUITE_FILE": "benchmark",
 }
 _LINKED = frozenset(
-    {"model", "benchmark", "metric", "custom", "tasks", *_NUMBERS, *_WORDS, *_SWITCHES, *NAMES}
+    {"model", "benchmark", "custom", "base_url", "completion_window", *_NUMBERS, *_WORDS, *_SWITCHES, *NAMES}
 )
 
 
@@ -47,26 +50,35 @@ class OrderForm:
     """All that was entered, as text. `benchmark` is "suite:name" or "dataset:ds_…"."""
 
     values: Mapping[str, str]
-    tasks: Sequence[str]
+    lists: Mapping[str, Sequence[str]]
 
     @classmethod
     def of(cls, given: ImmutableMultiDict[str, Any]) -> "OrderForm":
         """Reads a query or a form; files and unknown names are ignored."""
         texts = {
-            name: value.strip() for name, value in given.items() if isinstance(value, str) and name != "tasks"
+            name: value.strip()
+            for name, value in given.items()
+            if isinstance(value, str) and name not in _LISTS
         }
         # Addresses that users kept may have the parameter's earlier name.
         texts.setdefault("benchmark", texts.pop("subject", ""))
-        tasks = [value for value in given.getlist("tasks") if isinstance(value, str) and value]
-        return cls(texts, tasks)
+        lists = {
+            name: [value.strip() for value in given.getlist(name) if isinstance(value, str) and value.strip()]
+            for name in _LISTS
+        }
+        return cls(texts, lists)
+
+    def several(self, name: str) -> Sequence[str]:
+        return self.lists.get(name, ())
 
     def get(self, name: str) -> str:
         return self.values.get(name, "")
 
     def link(self) -> str:
         """The address of the form with all that is entered."""
-        known = [*self.values.items(), *(("tasks", task) for task in self.tasks)]
-        return address("/runs/new", [(name, value) for name, value in known if name in _LINKED])
+        known = [(name, value) for name, value in self.values.items() if name in _LINKED]
+        several = [(name, value) for name, values in self.lists.items() for value in values]
+        return address("/runs/new", known + several)
 
     @property
     def kind(self) -> str:
@@ -85,7 +97,8 @@ class OrderForm:
             faults["model"] = "Write the model as provider/name."
         if not self.benchmark:
             faults["benchmark"] = "Choose a suite or a data set."
-        params = self._params(faults)
+        params, window = self._params(faults), self._window_seconds(faults)
+        metrics = [self._metric(text, faults) for text in self.several("metric")]
         try:
             request = RunRequest.model_validate(self._body(params))
         except ValidationError as error:
@@ -96,9 +109,31 @@ class OrderForm:
         order = request.to_order()
         if self.kind == "dataset":
             order.suite, order.dataset_id = "", self.benchmark
-            if self.get("metric"):
-                order.metrics.append(sample_pb2.MetricUse(name=self.get("metric")))
+            order.metrics.extend(metrics)
+            order.line_models.extend(self.several("line_models"))
+            if window:
+                order.completion_window_seconds = window
         return order
+
+    def _window_seconds(self, faults: dict[str, str]) -> int:
+        """0 for none."""
+        given = self.get("completion_window")
+        try:
+            return window_seconds(given) if given else 0
+        except ValueError as error:
+            faults["completion_window"] = f"{error}."
+            return 0
+
+    def _metric(self, text: str, faults: dict[str, str]) -> sample_pb2.MetricUse:
+        """A name, or as JSON a name and its options: {"metric": "f1", "average": "macro"}."""
+        if not text.startswith("{"):
+            return sample_pb2.MetricUse(name=text)
+        try:
+            options = json.loads(text)
+            return MetricWithOptions(name=options.pop("metric"), options=options).to_proto()
+        except (ValueError, KeyError) as error:
+            faults["metric"] = f"This is not a metric with options: {error}."
+            return sample_pb2.MetricUse()
 
     def _params(self, faults: dict[str, str]) -> dict[str, Any]:
         params: dict[str, Any] = {name: entered(self.get(name)) for name in NAMES if self.get(name)}
@@ -114,11 +149,15 @@ class OrderForm:
 
     def _body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         provider, name = split_model(self.get("model"))
-        body: dict[str, Any] = {"project_id": 1, "suite": self.benchmark[:128], "tasks": list(self.tasks)}
+        body: dict[str, Any] = {
+            "project_id": 1,
+            "suite": self.benchmark[:128],
+            "tasks": [*self.several("tasks")],
+        }
         body |= {each: entered(self.get(each)) for each in _NUMBERS if self.get(each)}
         body |= {each: self.get(each) for each in _WORDS if self.get(each)}
         body |= {each: bool(self.get(each)) for each in _SWITCHES}
-        body |= {"config": {"provider": provider, "model": name}}
+        body |= {"config": {"provider": provider, "model": name, "base_url": self.get("base_url")}}
         return body | ({"params": dict(params)} if params else {})
 
 

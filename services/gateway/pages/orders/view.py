@@ -17,7 +17,7 @@ from services.gateway.api.models import ModelShown, model_shown
 from services.gateway.api.suites.schemas import SuiteList, SuiteListed
 from services.gateway.http.errors import Faults
 from services.gateway.http.presentation import optional, present
-from services.gateway.pages.orders.fields import LABELS, ParameterField, fields_of, others_of
+from services.gateway.pages.order_fields import LABELS, ParameterField, fields_of, others_of
 from services.gateway.pages.orders.form import OrderForm
 from services.gateway.pages.rows.runs import RunRow, run_shown
 

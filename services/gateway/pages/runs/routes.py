@@ -13,6 +13,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.rollout_service_pb2 import ListRolloutsOrdersRequest
 from proctor.values.run import FINAL_NUMBERS
 from services.common.errors import DomainError
+from services.gateway.api.runs.job import choice_scoring
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JobId
@@ -22,7 +23,8 @@ from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.live import LiveRuns, Point
 from services.gateway.pages.runs.reads import RunFilters, ordered_tasks, run_list
-from services.gateway.pages.runs.view import LiveView, live_view, order_facts
+from services.gateway.pages.runs.repeat import RepeatedOrder, repeated_order
+from services.gateway.pages.runs.view import LiveView, live_view, retried
 
 _EVERY = ("1", "5", "30", "60")
 
@@ -31,10 +33,15 @@ router = APIRouter(prefix="/runs", include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run; `has_rollouts`: agents work on its tasks; `ask` is the action that its page asks about."""
+    """A run; `has_rollouts`: agents work on its tasks; `ask` is the action that its page asks about.
+
+    `scored_by` is the way in which choices are scored, also where the order left it open.
+    """
 
     live: LiveView
-    facts: Sequence[str]
+    order: RepeatedOrder
+    retried: str
+    scored_by: str
     has_rollouts: bool
     figures: FiguresView | None
     points: Sequence[Point]
@@ -80,7 +87,9 @@ async def show_run(
     )
     view = RunView(
         live=live_view(run, summary, workers, now, await ordered_tasks(scheduler, run)),
-        facts=list(order_facts(run)),
+        order=repeated_order(run),
+        retried=retried(run),
+        scored_by=choice_scoring(run.scoring_method) or "",
         has_rollouts=await _has_rollouts(scheduler, run),
         figures=figures_view(run, summary) if run.state in FINAL_NUMBERS else None,
         points=live_runs.points(job_id),

@@ -9,7 +9,6 @@ from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import FINAL_STATES
 from proctor.values.usage import TokenUsage
-from proctor.wire.enums import word_of
 from services.gateway.api.runs.job import error_sentence, ran_seconds
 from services.gateway.http.presentation import present
 from services.gateway.pages.rows.figure import Figure
@@ -112,20 +111,8 @@ def _engine(run: run_pb2.Run, workers: Iterable[scheduler_pb2.WorkerInfo]) -> Po
     )
 
 
-def order_facts(run: run_pb2.Run) -> Iterable[str]:
-    """The options of the order beside model and suite, in words."""
-    order = run.order
-    if run.scoring_method:
-        yield f"scored by {word_of(run_pb2.ScoringMethod, run.scoring_method)}"
-    if order.HasField("num_fewshot"):
-        yield f"{order.num_fewshot} shots"
-    if order.HasField("limit"):
-        yield f"first {order.limit} rows of each task"
-    if order.HasField("rollouts") and order.rollouts > 1:
-        yield f"{order.rollouts} rollouts"
-    if order.tasks:
-        yield f"{len(order.tasks)} tasks of the suite"
-    if order.reuse_answers:
-        yield "reuses stored answers"
-    if run.epoch > 1:
-        yield f"retried {run.epoch - 1} times" if run.epoch > 2 else "retried once"
+def retried(run: run_pb2.Run) -> str:
+    """How often it was retried, in words; "" for never."""
+    if run.epoch < 2:
+        return ""
+    return f"retried {run.epoch - 1} times" if run.epoch > 2 else "retried once"

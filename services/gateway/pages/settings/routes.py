@@ -19,7 +19,6 @@ from services.gateway.api.models import SourceShown
 from services.gateway.auth.identity import CallerOf, ConfiguredUser, Identity, Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.backends.health import BackendHealth
-from services.gateway.http.paths import KEY_COOKIE
 from services.gateway.http.presentation import present
 from services.gateway.pages.page import PageOf, theme_of
 
@@ -56,7 +55,6 @@ class SettingsView:
     is_operator: bool
     users: Sequence[ConfiguredUser]
     # With a key that the browser keeps.
-    has_signed_in: bool
     theme: str
     health: Mapping[str, str]
     sources: Sequence[PoolRow]
@@ -82,7 +80,6 @@ async def show_settings(
         user=caller.name,
         is_operator=caller.is_operator,
         users=identity.users,
-        has_signed_in=KEY_COOKIE in request.cookies,
         theme=theme_of(request),
         health=states,
         sources=_pools(listed),

@@ -10,7 +10,7 @@ from proctor.values.metrics.metric import Metric, Unit
 from services.gateway.http.errors import FormFaults
 from services.gateway.pages import text
 from services.gateway.pages.interval_plot import Scale
-from services.gateway.pages.orders.fields import fields_of
+from services.gateway.pages.order_fields import fields_of
 from services.gateway.pages.orders.form import OrderForm
 
 
@@ -150,7 +150,7 @@ def test_fields_are_those_that_an_engine_takes() -> None:
 
 
 def form(**given: str) -> OrderForm:
-    return OrderForm({"model": "vllm/starter", "benchmark": "suite:starter", **given}, ())
+    return OrderForm({"model": "vllm/starter", "benchmark": "suite:starter", **given}, {})
 
 
 def test_form_becomes_an_order_with_its_numbers_and_custom_parameters() -> None:
@@ -165,7 +165,8 @@ def test_form_becomes_an_order_with_its_numbers_and_custom_parameters() -> None:
 
 
 def test_data_set_is_ordered_with_its_metric_and_without_a_suite() -> None:
-    order = form(benchmark="dataset:ds_1", metric="exact_match").to_order()
+    given = [("model", "vllm/starter"), ("benchmark", "dataset:ds_1"), ("metric", "exact_match")]
+    order = OrderForm.of(ImmutableMultiDict(given)).to_order()
     assert (order.suite, order.dataset_id, order.metrics[0].name) == ("", "ds_1", "exact_match")
 
 

@@ -67,8 +67,14 @@ LABELS: Mapping[str, str] = {
     "reasoning": "Reasoning of the model",
     "project_id": "Project",
     "custom": "Custom, as JSON",
+    "base_url": "Server",
+    "completion_window": "Completion window",
+    "line_models": "Names of the model in lines",
+    "reuse_answers": "Reuse stored answers",
+    "stream_answers": "Stream answers",
 }
-NAMES = tuple(field.name for field in _FIELDS)
+PARAMETER_LABELS: Mapping[str, str] = {field.name: field.label for field in _FIELDS}
+NAMES = tuple(PARAMETER_LABELS)
 
 
 def fields_of(engine: str) -> Sequence[ParameterField]:

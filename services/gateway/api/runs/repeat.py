@@ -1,0 +1,105 @@
+"""The body of a request that orders the same as a run did."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.v1 import run_pb2, sample_pb2
+from proctor.values.names.model_name import split_model
+from proctor.wire.enums import word_of
+from proctor.wire.well_known import read_struct
+from services.gateway.http.paths import BENCHMARKING, DATASET_RUNS
+from services.gateway.http.presentation import json_value
+
+_WORDS = (
+    ("priority", "priority", run_pb2.Priority),
+    ("scoring_method", "scoring_method", run_pb2.ScoringMethod),
+    ("prompt_form", "prompt_form", run_pb2.PromptForm),
+    ("truncate", "truncation", run_pb2.Truncation),
+    ("reasoning", "reasoning", run_pb2.Reasoning),
+)
+# Of words that are the default, so that only what was chosen is repeated.
+_DEFAULTS = frozenset({("truncate", "none"), ("reasoning", "separate")})
+
+# A data set is scored by generation, without examples, whatever its order says.
+_ONLY_OF_SUITES = frozenset({"num_fewshot", "scoring_method"})
+
+
+def repeating_path(run: run_pb2.Run) -> str:
+    return f"{DATASET_RUNS if run.order.dataset_id else BENCHMARKING}/run"
+
+
+def repeating_body(run: run_pb2.Run) -> dict[str, Any]:
+    """A `DatasetRunRequest` for a run over a data set, else a `RunRequest`; without what is the default."""
+    order = run.order
+    if order.dataset_id:
+        body: dict[str, Any] = {"model_id": order.model, "dataset_id": order.dataset_id}
+        body |= {"base_url": order.base_url} if order.base_url else {}
+        named = {
+            "metrics": [_metric(each) for each in order.metrics],
+            "line_models": [*order.line_models],
+            "completion_window": window_text(order),
+        }
+    else:
+        provider, model = split_model(order.model)
+        config = {"provider": provider, "model": model}
+        config |= {"base_url": order.base_url} if order.base_url else {}
+        body = {"suite": repeated_suite(run), "config": config}
+        named = {"tasks": [*order.tasks]}
+    options = chosen_options(order)
+    if order.dataset_id:
+        options = {name: value for name, value in options.items() if name not in _ONLY_OF_SUITES}
+    params = params_of(order)
+    given = {name: value for name, value in named.items() if value}
+    return body | {"project_id": order.project_id} | given | options | ({"params": params} if params else {})
+
+
+def repeated_suite(run: run_pb2.Run) -> str:
+    """The suite with the version that was evaluated: its latest one may be another by now."""
+    name = run.order.suite
+    return f"{name}@{run.suite_version}" if run.suite_version and "@" not in name else name
+
+
+def chosen_options(order: run_pb2.RunOrder) -> dict[str, Any]:
+    """Options that runs over suites and over data sets have, by their names in the REST API."""
+    numbers = {
+        name: getattr(order, name)
+        for name in ("limit", "num_fewshot", "rollouts", "max_cost")
+        if order.HasField(name)
+    }
+    words = {name: word_of(enum, number) for name, field, enum in _WORDS if (number := getattr(order, field))}
+    switches = {name: True for name in ("reuse_answers", "stream_answers") if getattr(order, name)}
+    return {
+        **numbers,
+        **{name: word for name, word in words.items() if (name, word) not in _DEFAULTS},
+        **switches,
+    }
+
+
+def params_of(order: run_pb2.RunOrder) -> dict[str, Any]:
+    """Parameters of generation, the provider's own among them."""
+    own = {field.name: value for field, value in order.params.ListFields() if field.name != "provider_params"}
+    return own | {name: _whole(value) for name, value in read_struct(order.params.provider_params).items()}
+
+
+def window_text(order: run_pb2.RunOrder) -> str:
+    """The completion window as it is written; "" for none."""
+    if not order.HasField("completion_window_seconds"):
+        return ""
+    minutes = math.ceil(order.completion_window_seconds / 60)
+    return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
+
+
+def metric_options(metric: sample_pb2.MetricUse) -> Mapping[str, Any]:
+    options: Mapping[str, Any] = json_value(metric.options_json) or {}
+    return options
+
+
+def _metric(metric: sample_pb2.MetricUse) -> str | dict[str, Any]:
+    options = metric_options(metric)
+    return {"name": metric.name, "options": options} if options else metric.name
+
+
+def _whole(value: Any) -> Any:
+    """A Struct has only fractions: 5.0 was written as 5."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

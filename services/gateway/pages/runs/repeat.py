@@ -1,0 +1,129 @@
+"""The order of a run once more: its parameters in words, and the form, command and JSON that repeat it."""
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.v1 import run_pb2, sample_pb2
+from services.gateway.api.runs.repeat import (
+    chosen_options,
+    metric_options,
+    params_of,
+    repeated_suite,
+    repeating_body,
+    repeating_path,
+    window_text,
+)
+from services.gateway.pages.addresses import address
+from services.gateway.pages.order_fields import LABELS, NAMES, PARAMETER_LABELS
+
+# Parameters of generation that `proctor run` has an option for.
+_OWN_OPTIONS = frozenset({"temperature", "max_tokens", "seed"})
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedOrder:
+    """`parameters` are pairs of a label and a value; `path` takes `body`."""
+
+    parameters: Sequence[tuple[str, str]]
+    link: str
+    command: str
+    path: str
+    body: str
+
+
+def repeated_order(run: run_pb2.Run) -> RepeatedOrder:
+    return RepeatedOrder(
+        parameters=list(_parameters(run)),
+        link=form_link(run),
+        command=command(run),
+        path=repeating_path(run),
+        body=json.dumps(repeating_body(run), indent=2, ensure_ascii=False),
+    )
+
+
+def form_link(run: run_pb2.Run) -> str:
+    """The address of the form of an order with all of the run's order entered."""
+    order = run.order
+    params = params_of(order)
+    custom = {name: value for name, value in params.items() if name not in NAMES}
+    benchmark = f"dataset:{order.dataset_id}" if order.dataset_id else f"suite:{repeated_suite(run)}"
+    pairs = [("model", order.model), ("benchmark", benchmark)]
+    pairs += [(name, "1" if value is True else str(value)) for name, value in chosen_options(order).items()]
+    pairs += [("project_id", str(order.project_id)), ("base_url", order.base_url)]
+    pairs += [(name, str(value)) for name, value in params.items() if name in NAMES]
+    pairs += [("custom", json.dumps(custom, ensure_ascii=False) if custom else "")]
+    pairs += [("completion_window", window_text(order))]
+    pairs += [("tasks", task) for task in order.tasks]
+    pairs += [("metric", _metric_text(each)) for each in order.metrics]
+    return address("/runs/new", pairs + [("line_models", name) for name in order.line_models])
+
+
+def command(run: run_pb2.Run) -> str:
+    """The command line of `proctor run`."""
+    order = run.order
+    words = ["proctor", "run", "--model", order.model]
+    words += ["--dataset", order.dataset_id] if order.dataset_id else ["--suite", repeated_suite(run)]
+    words += [word for task in order.tasks for word in ("--task", task)]
+    words += [word for metric in order.metrics for word in ("--metric", _metric_text(metric))]
+    words += [word for name in order.line_models for word in ("--line-model", name)]
+    words += [*_option_words(chosen_options(order))]
+    words += ["--completion-window", window] if (window := window_text(order)) else []
+    words += ["--base-url", order.base_url] if order.base_url else []
+    words += ["--project", str(order.project_id)] if order.project_id else []
+    return shlex.join([*words, *_param_words(params_of(order))])
+
+
+def _option_words(options: dict[str, Any]) -> Iterable[str]:
+    for name, value in options.items():
+        if name == "prompt_form":
+            yield f"--{value}"
+        elif name == "truncate":
+            yield f"--truncate-{value}"
+        else:
+            yield f"--{name.replace('_', '-')}"
+            if value is not True:
+                yield str(value)
+
+
+def _param_words(params: dict[str, Any]) -> Iterable[str]:
+    for name, value in params.items():
+        if name in _OWN_OPTIONS:
+            yield from (f"--{name.replace('_', '-')}", str(value))
+        else:
+            yield from ("--param", f"{name}={json.dumps(value, ensure_ascii=False)}")
+
+
+def _metric_text(metric: sample_pb2.MetricUse) -> str:
+    """As the command and the form take it."""
+    options = metric_options(metric)
+    return json.dumps({"metric": metric.name, **options}, ensure_ascii=False) if options else metric.name
+
+
+def _parameters(run: run_pb2.Run) -> Iterable[tuple[str, str]]:
+    order = run.order
+    for name, value in params_of(order).items():
+        yield PARAMETER_LABELS.get(name, name), _in_words(value)
+    for metric in order.metrics:
+        yield LABELS["metric"], _metric_text(metric)
+    for name, value in chosen_options(order).items():
+        yield LABELS[name], _in_words(value)
+    if order.tasks:
+        yield LABELS["tasks"], ", ".join(order.tasks)
+    if order.project_id:
+        yield LABELS["project_id"], str(order.project_id)
+    for name, text in (
+        ("completion_window", window_text(order)),
+        ("line_models", ", ".join(order.line_models)),
+        ("base_url", order.base_url),
+    ):
+        if text:
+            yield LABELS[name], text
+
+
+def _in_words(value: Any) -> str:
+    if value is True:
+        return "yes"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
