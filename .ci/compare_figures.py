@@ -12,7 +12,7 @@ from typing import Any
 
 import asyncpg
 
-from proctor.stack.options import default_state_dir
+from proctor.stack.defaults import default_state_dir
 from proctor.stack.state import read_stack_state
 
 TOLERANCE = 1e-12

@@ -23,8 +23,8 @@ from proctor.client.errors import ClientError, Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.distribution import COMMANDS, NAME
 from proctor.exit_codes import ExitCode
+from proctor.stack.defaults import DEFAULT_GATEWAY_GRPC, default_state_dir
 from proctor.stack.errors import StackError
-from proctor.stack.options import DEFAULT_GATEWAY_GRPC, default_state_dir
 from proctor.stack.state import StackState, read_stack_state
 
 # The command's own version is shown in any case.

@@ -8,7 +8,7 @@ import typer
 
 from proctor.cli.render.words import JsonValue
 from proctor.client.errors import Refused
-from proctor.stack.options import DEFAULT_GATEWAY_GRPC
+from proctor.stack.defaults import DEFAULT_GATEWAY_GRPC
 from proctor.v1 import sample_pb2
 
 Gateway = Annotated[

@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from proctor.stack.options import StackOptions
+from proctor.stack.pools import write_pools_file
 from proctor.stack.servers.nats import prepare_nats
 from proctor.stack.servers.postgres import PostgresServer, prepare_postgres
 from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.servers.services import Wiring, child_names, service_children
-from proctor.stack.state import StackLock, StackState, remove_stack_state, write_pools_file, write_stack_state
+from proctor.stack.state import StackLock, StackState, remove_stack_state, write_stack_state
 from proctor.stack.supervision.addresses import UNIX, choose_addresses, free_or_chosen, socket_folder
 from proctor.stack.supervision.child import ChildContext, ChildSpec, Report, SupervisedChild
 from proctor.stack.supervision.process import ChildLogs

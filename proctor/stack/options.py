@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from proctor.stack.defaults import DEFAULT_GATEWAY_GRPC, DEFAULT_GATEWAY_HTTP, default_state_dir
 from proctor.values.providers.pool import Pool, PoolModel, Provider
 from proctor.values.providers.rules import SCORING_METHODS
 from proctor.values.scoring import ScoringMethod
-
-DEFAULT_GATEWAY_HTTP = "127.0.0.1:8080"
-DEFAULT_GATEWAY_GRPC = "127.0.0.1:8081"
 
 SERVICE_MODULES: Mapping[str, str] = MappingProxyType(
     {
@@ -91,43 +89,3 @@ def options_from_environment(environ: Mapping[str, str], pools: tuple[Pool, ...]
         gateway_grpc_address=environ.get("PROCTOR_GATEWAY_GRPC_ADDRESS", DEFAULT_GATEWAY_GRPC),
         environment=dict(environ),
     )
-
-
-def default_state_dir(environ: Mapping[str, str], current: Path) -> Path:
-    """PROCTOR_STATE_DIR, else `.proctor` of the project that `current` lies in."""
-    given = environ.get("PROCTOR_STATE_DIR")
-    if given:
-        return Path(given).expanduser().absolute()
-    return project_dir(current) / ".proctor"
-
-
-def project_dir(current: Path) -> Path:
-    """Found upwards, as git does: the nearest `.proctor`, else repository or pyproject, else here.
-
-    A `.proctor` that another user put above us, in /tmp say, is passed over.
-    """
-    here = current.absolute()
-    folders = (here, *here.parents)
-    stacks = (folder for folder in folders if is_own(folder / ".proctor"))
-    projects = (
-        folder for folder in folders if (folder / ".git").exists() or (folder / "pyproject.toml").exists()
-    )
-    return next(stacks, next(projects, here))
-
-
-def is_own(path: Path) -> bool:
-    """Whether it exists and belongs to us."""
-    return path.exists() and path.stat().st_uid == os.geteuid()
-
-
-def default_cache_dir(environ: Mapping[str, str]) -> Path:
-    """PROCTOR_CACHE_DIR, else the user's cache folder: what can be rebuilt (models), shared by all stacks."""
-    given = environ.get("PROCTOR_CACHE_DIR")
-    if given:
-        return Path(given).expanduser().absolute()
-    caches = environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "proctor"
-
-
-def starter_model_dir(environ: Mapping[str, str]) -> Path:
-    return default_cache_dir(environ) / "starter-model"

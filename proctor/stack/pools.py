@@ -6,12 +6,14 @@ from pathlib import Path
 
 from proctor.stack.errors import ModelUnusable
 from proctor.stack.options import remote_pool, vllm_pool
+from proctor.stack.state import write_private
 from proctor.stack.supervision.child import Report
 from proctor.stack.vllm.environment import find_vllm_python
 from proctor.stack.vllm.starter_model import ensure_starter_model
 from proctor.values.names.model_name import provider_of, split_model
 from proctor.values.providers.base_urls import is_http_address
 from proctor.values.providers.pool import ConstrainedField, Pool, PoolModel, Provider
+from proctor.values.providers.pools_file import PoolsFile, format_pools
 from proctor.values.providers.remote_providers import REMOTE_PROVIDERS, RemoteProvider
 
 STARTER_MODEL = "vllm/starter"
@@ -166,3 +168,9 @@ def aliases_of(given: Sequence[str], pools: Sequence[Pool]) -> dict[str, str]:
                 problem=f"{name} would stand for {aliases[name]} and for {model}: give it once."
             )
     return aliases
+
+
+def write_pools_file(path: Path, file: PoolsFile) -> Path:
+    """Private, because the address of a provider may hold a password."""
+    write_private(path, format_pools(file))
+    return path

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Self
 
 from proctor.stack.errors import StackAlreadyRunning, StateFolderUnusable
-from proctor.values.providers.pools_file import PoolsFile, format_pools
 
 STATE_FILE = "stack.json"
 LOCK_FILE = "stack.lock"
@@ -139,12 +138,6 @@ def read_stack_state(state_dir: Path) -> StackState | None:
 
 def write_stack_state(state_dir: Path, state: StackState) -> None:
     write_private(state_dir / STATE_FILE, json.dumps(asdict(state), indent=2) + "\n")
-
-
-def write_pools_file(path: Path, file: PoolsFile) -> Path:
-    """Private, because the address of a provider may hold a password."""
-    write_private(path, format_pools(file))
-    return path
 
 
 def write_private(path: Path, text: str) -> None:

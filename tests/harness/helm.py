@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from proctor.stack.options import default_cache_dir
+from proctor.stack.defaults import default_cache_dir
 
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "proctor"
 EXAMPLES = {file.stem: file for file in sorted((CHART / "examples").glob("*.yaml"))}

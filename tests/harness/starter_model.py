@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.stack.options import starter_model_dir, vllm_pool
+from proctor.stack.defaults import starter_model_dir
+from proctor.stack.options import vllm_pool
 from proctor.stack.vllm.environment import find_vllm_python
 from proctor.values.providers.pool import Pool, PoolModel
 

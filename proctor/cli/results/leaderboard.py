@@ -23,7 +23,7 @@ from proctor.cli.render.words import (
     scoring_word,
     state_word,
 )
-from proctor.cli.suites.commands import refuse_unknown_benchmark
+from proctor.cli.suites.known_suites import refuse_unknown_benchmark
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.values.plain import total_text
 from proctor.values.run import MAX_HISTORY_DAYS, MAX_LEADERBOARD_MODELS, unparsed_warning

@@ -14,7 +14,7 @@ from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import document
-from proctor.cli.suites.commands import refuse_unknown_benchmark
+from proctor.cli.suites.known_suites import refuse_unknown_benchmark
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2

@@ -23,10 +23,10 @@ from proctor.cli.stack.extra import needing_stack
 from proctor.client.errors import Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
+from proctor.stack.defaults import default_state_dir
 from proctor.stack.doctor.examine import examine
 from proctor.stack.doctor.finding import Finding, Severity
 from proctor.stack.errors import PoolsFileUnusable, StackError
-from proctor.stack.options import default_state_dir
 from proctor.stack.servers.nats_permissions import authorization_block, password_variable, permissions_of
 from proctor.stack.state import StackState
 from proctor.v1 import queue_service_pb2 as queue_pb2

@@ -16,14 +16,11 @@ from proctor.cli.render.table import table, texts
 from proctor.cli.render.terminal import Terminal, quoted, say, write_verbatim
 from proctor.cli.render.words import document
 from proctor.cli.suites.files import suite_document, suite_root
+from proctor.cli.suites.known_suites import listed_suites
 from proctor.client.errors import NotFound, Refused
-from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
-from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
-
-_DATASET_PREFIX = "ds_"
 
 SuiteFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A suite, a task, or a task of lm-evaluation-harness, as YAML.")
@@ -42,7 +39,7 @@ SuiteRoot = Annotated[
 
 async def suites(session: Session) -> None:
     """List the registered suites and their tasks; or check, add, show and delete suites of your own."""
-    found = await _listed(session.client)
+    found = await listed_suites(session.client)
     if session.terminal.is_json:
         session.terminal.emit({"suites": [document(suite) for suite in found]})
     else:
@@ -83,7 +80,7 @@ async def show(
     num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in the prompt.")] = None,
 ) -> None:
     """Print exactly what a model would be asked."""
-    named = suite or _suite_of(task, await _listed(session.client))
+    named = suite or _suite_of(task, await listed_suites(session.client))
     request = suite_pb2.ShowSampleRequest(suite=named, task=task, doc_id=row, num_fewshot=num_fewshot)
     shown = await session.client.suites.ShowSample(request)
     if not session.terminal.is_json:
@@ -107,23 +104,6 @@ async def delete(
 
 def suites_group() -> typer.Typer:
     return command_group({"check": check, "add": add, "show": show, "delete": delete}, suites)
-
-
-async def refuse_unknown_benchmark(client: ProctorClient, benchmark: str) -> None:
-    """Raises NotFound for a suite, or the id of a data set in its place, that does not exist.
-
-    Called after an empty search: runs of a suite that was removed can still be found.
-    """
-    if benchmark.startswith(_DATASET_PREFIX):
-        await client.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=benchmark))
-        return
-    known = [listed.suite for listed in await _listed(client)]
-    if benchmark and benchmark not in known:
-        raise NotFound(f"There is no suite {benchmark}. There are: {', '.join(known)}.", "UNKNOWN_SUITE")
-
-
-async def _listed(client: ProctorClient) -> Sequence[scheduler_pb2.SuiteInfo]:
-    return (await client.runs.ListSuites(scheduler_pb2.ListSuitesRequest())).suites
 
 
 def suites_table(console: Console, found: Sequence[scheduler_pb2.SuiteInfo]) -> Table:

@@ -18,9 +18,9 @@ from proctor.cli.trial.unfinished_run import UnfinishedRun
 from proctor.client.errors import ClientError, NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
+from proctor.stack.defaults import default_state_dir
 from proctor.stack.errors import StackError
 from proctor.stack.local_stack import LocalStack, running_stack
-from proctor.stack.options import default_state_dir
 from proctor.stack.pools import ChosenModel, asks_any_server, choose_model
 from proctor.stack.state import StackState, read_stack_state
 from proctor.stack.vllm.environment import ensure_vllm_environment

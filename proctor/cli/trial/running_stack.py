@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from proctor.stack.defaults import starter_model_dir
 from proctor.stack.errors import RunningStackDiffers
-from proctor.stack.options import starter_model_dir
 from proctor.stack.pools import STARTER_MODEL, ChosenModel, base_url_of
 from proctor.stack.state import StackState
 from proctor.values.providers.pool import Pool

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from proctor.stack.defaults import DEFAULT_GATEWAY_GRPC, DEFAULT_GATEWAY_HTTP, default_state_dir
 from proctor.stack.doctor import machine
 from proctor.stack.doctor import machine as installed_parts
 from proctor.stack.doctor import models as local_models
@@ -10,7 +11,6 @@ from proctor.stack.doctor.command_names import examine_command, examine_import_p
 from proctor.stack.doctor.finding import Finding, Severity, fine, missing, warning
 from proctor.stack.doctor.models import examine_providers
 from proctor.stack.errors import StackError
-from proctor.stack.options import DEFAULT_GATEWAY_GRPC, DEFAULT_GATEWAY_HTTP, default_state_dir
 from proctor.stack.state import StackState, read_stack_state
 from proctor.stack.supervision.addresses import free_or_chosen
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from proctor.distribution import NAME
 from proctor.requirements import OLDEST_POSTGRES, OLDEST_PYTHON
+from proctor.stack.defaults import default_cache_dir, default_state_dir
 from proctor.stack.doctor.finding import Finding, fine, missing, warning
-from proctor.stack.options import default_cache_dir, default_state_dir
 from proctor.values.messaging import (
     MIN_STREAM_BYTES,
     OUTCOME_STREAM_BYTES,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from proctor.stack.defaults import starter_model_dir
 from proctor.stack.doctor.finding import Finding, fine, warning
-from proctor.stack.options import starter_model_dir
 from proctor.stack.vllm.environment import find_vllm_python
 from proctor.stack.vllm.gpus import list_gpus
 from proctor.starter.make_rows import is_current

@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from proctor.stack.defaults import starter_model_dir
 from proctor.stack.errors import EnvironmentBroken
-from proctor.stack.options import starter_model_dir
 from proctor.stack.supervision.child import Report
 from proctor.stack.vllm.lock import one_at_a_time
 from proctor.starter.make_rows import is_current

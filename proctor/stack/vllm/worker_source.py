@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from proctor.distribution import NAME
+from proctor.stack.defaults import default_cache_dir
 from proctor.stack.errors import EnvironmentBroken
-from proctor.stack.options import default_cache_dir
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 WORKER_EXTRAS = ("service", "worker")

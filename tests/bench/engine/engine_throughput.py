@@ -14,7 +14,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from proctor.stack.options import starter_model_dir, vllm_pool
+from proctor.stack.defaults import starter_model_dir
+from proctor.stack.options import vllm_pool
 from proctor.v1 import run_pb2
 from proctor.values.providers.pool import PoolModel
 from proctor.values.run import FINAL_NUMBERS

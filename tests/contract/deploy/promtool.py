@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from proctor.stack.options import default_cache_dir
+from proctor.stack.defaults import default_cache_dir
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import psutil
 import pytest_asyncio
 
-from proctor.stack.options import starter_model_dir
+from proctor.stack.defaults import starter_model_dir
 from proctor.values.providers.pool import PoolModel
 from tests.e2e.harness.engine_processes import engines_of, is_left
 from tests.fakes.stack.state_dir import temporary_state_dir

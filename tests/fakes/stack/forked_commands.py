@@ -116,7 +116,13 @@ def _become_command(asking: int, out: int, err: int) -> None:
 
 
 if __name__ == "__main__":
-    from proctor.cli.__main__ import main
+    import typer
+    from pydantic import TypeAdapter  # noqa: F401  # Typer would import it in each fork
 
+    from proctor.cli.__main__ import app, main
+
+    # A command is imported when it is looked up: here, and not in each fork.
+    command: Any = typer.main.get_command(app)
+    list(command.commands.values())
     _serve(socket.socket(fileno=int(sys.argv[1])))
     main()

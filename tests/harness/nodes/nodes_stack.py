@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from proctor.stack.local_stack import LocalStack
+from proctor.stack.pools import write_pools_file
 from proctor.stack.servers.postgres import PostgresServer
 from proctor.stack.servers.services import Wiring, service_children
-from proctor.stack.state import write_pools_file
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildSpec, SupervisedChild
 from proctor.stack.supervision.process import ChildLogs

@@ -2,13 +2,8 @@
 
 from pathlib import Path
 
-from proctor.stack.options import (
-    StackOptions,
-    default_cache_dir,
-    default_state_dir,
-    options_from_environment,
-    project_dir,
-)
+from proctor.stack.defaults import default_cache_dir, default_state_dir, project_dir
+from proctor.stack.options import StackOptions, options_from_environment
 
 
 def test_the_state_folder_that_is_asked_for_is_taken(tmp_path: Path) -> None:

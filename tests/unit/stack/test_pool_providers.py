@@ -7,8 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from proctor.stack.options import remote_pool
-from proctor.stack.pools import asks_any_server, choose_model, pool_of
-from proctor.stack.state import write_pools_file
+from proctor.stack.pools import asks_any_server, choose_model, pool_of, write_pools_file
 from proctor.values.providers.pool import ConstrainedField, Pool, Provider
 from proctor.values.providers.pools_file import PoolsFile, parse_pools
 from proctor.values.providers.remote_providers import REMOTE_PROVIDERS

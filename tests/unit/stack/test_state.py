@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from proctor.stack.defaults import project_dir
 from proctor.stack.errors import StackAlreadyRunning, StateFolderUnusable
-from proctor.stack.options import project_dir
+from proctor.stack.pools import write_pools_file
 from proctor.stack.state import (
     ChildState,
     StackLock,
@@ -17,7 +18,6 @@ from proctor.stack.state import (
     is_locked,
     read_stack_state,
     remove_stack_state,
-    write_pools_file,
     write_stack_state,
 )
 from proctor.stack.stop import is_supervisor, stop_stack, stop_timeout_seconds

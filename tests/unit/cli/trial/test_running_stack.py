@@ -7,8 +7,8 @@ import pytest
 from proctor.cli.trial.running_stack import refuse_what_differs
 from proctor.stack.errors import RunningStackDiffers
 from proctor.stack.options import remote_pool, vllm_pool
-from proctor.stack.pools import STARTER_MODEL, ChosenModel, choose_model
-from proctor.stack.state import StackState, write_pools_file
+from proctor.stack.pools import STARTER_MODEL, ChosenModel, choose_model, write_pools_file
+from proctor.stack.state import StackState
 from proctor.values.providers.pool import PoolModel, Provider
 from proctor.values.providers.pools_file import PoolsFile, parse_pools
 

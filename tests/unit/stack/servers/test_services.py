@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from proctor.stack.options import StackOptions, remote_pool, vllm_pool
+from proctor.stack.pools import write_pools_file
 from proctor.stack.servers.nats import OPERATOR, NatsServer
 from proctor.stack.servers.nats_permissions import permissions_of
 from proctor.stack.servers.postgres import PostgresServer
 from proctor.stack.servers.postgres_home import PostgresHome
 from proctor.stack.servers.services import Wiring, server_environment, service_children, worker_environment
-from proctor.stack.state import write_pools_file
 from proctor.values.providers.pool import PoolModel, Provider
 from proctor.values.providers.pools_file import PoolsFile
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from proctor.stack.options import starter_model_dir
+from proctor.stack.defaults import starter_model_dir
 from proctor.values.providers.pool import PoolModel
 from proctor.values.sample import ChatMessage, Prompt
 from services.worker.engines import engine
