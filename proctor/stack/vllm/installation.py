@@ -2,10 +2,11 @@
 
 import importlib.metadata
 import importlib.util
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from tempfile import TemporaryDirectory
 from proctor.distribution import NAME
 from proctor.stack.errors import EnvironmentBroken
 from proctor.stack.supervision.process import log_tail
+from proctor.stack.vllm.uv import find_uv, install_command, uv_environment
 from proctor.stack.vllm.worker_source import WorkerSource
 
 VLLM_VERSION = "0.32.0"
@@ -23,7 +25,7 @@ BUILD_TOOLS = "setuptools==78.1.1"
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An environment to install. The output of pip goes to the log; a failure shows the end of the log."""
+    """An environment to install. The output of uv and pip goes to the log; a failure shows the log's end."""
 
     folder: Path
     log_path: Path
@@ -32,8 +34,14 @@ class Installation:
     def python(self) -> Path:
         return self.folder / "bin" / "python"
 
-    def pip(self, *arguments: str) -> None:
-        self.run(*self.pip_command(*arguments))
+    def install(self, *arguments: str) -> None:
+        """What `pip install` installs, by uv where it is and can."""
+        uv, variables = find_uv(), uv_environment(os.environ)
+        if uv and variables is not None:
+            by_uv = install_command(uv, self.python, arguments)
+            if self._returns(by_uv, variables) == 0:
+                return
+        self.run(*self.pip_command("install", *arguments))
 
     def pip_command(self, *arguments: str) -> tuple[str, ...]:
         """The pip of this Python: it is newer than the one of a fresh environment, and twice as fast.
@@ -50,15 +58,19 @@ class Installation:
         self.run(sys.executable, "-m", "venv", *without_pip, str(self.folder))
 
     def run(self, *command: str) -> None:
-        with self.log_path.open("ab") as log:
-            log.write(f"$ {' '.join(command)}\n".encode())
-            log.flush()
-            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
-        if done.returncode != 0:
+        if self._returns(command) != 0:
             what = " ".join(command[:6])
             raise EnvironmentBroken(
                 problem=f"`{what} …` failed. The end of {self.log_path}:\n{log_tail(self.log_path)}"
             )
+
+    def _returns(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> int:
+        with self.log_path.open("ab") as log:
+            log.write(f"$ {' '.join(command)}\n".encode())
+            log.flush()
+            return subprocess.run(
+                command, stdout=log, stderr=subprocess.STDOUT, env=variables, check=False
+            ).returncode
 
 
 def _has_pip() -> bool:
@@ -68,7 +80,7 @@ def _has_pip() -> bool:
 def install(target: Installation, source: WorkerSource, *, with_gpu: bool) -> None:
     target.make()
     if with_gpu:
-        target.pip("install", f"vllm=={VLLM_VERSION}")
+        target.install(f"vllm=={VLLM_VERSION}")
     else:
         _install_vllm_for_cpu(target)
     _install_worker(target, source)
@@ -76,9 +88,9 @@ def install(target: Installation, source: WorkerSource, *, with_gpu: bool) -> No
 
 def _install_vllm_for_cpu(target: Installation) -> None:
     """--no-deps: the pins are the whole list, without what text does not need (torchvision, triton, …)."""
-    target.pip("install", "--no-deps", BUILD_TOOLS)
-    target.pip("install", TORCH_FOR_CPU)
-    target.pip("install", "--no-deps", "-r", str(CPU_PINS))
+    target.install("--no-deps", BUILD_TOOLS)
+    target.install(TORCH_FOR_CPU)
+    target.install("--no-deps", "-r", str(CPU_PINS))
     _name_it_vllm(target)
 
 
@@ -101,7 +113,7 @@ def _install_worker(target: Installation, source: WorkerSource) -> None:
     pins = merged_pins(_frozen(target).splitlines(), installed_pins())
     constraints.write_text("\n".join(pins) + "\n", encoding="utf-8")
     with TemporaryDirectory() as scratch:
-        target.pip("install", "-c", str(constraints), *source.requirement(Path(scratch)))
+        target.install("-c", str(constraints), *source.requirement(Path(scratch)))
 
 
 def installed_pins() -> list[str]:
