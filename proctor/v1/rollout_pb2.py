@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from proctor.v1 import limits_pb2 as proctor_dot_v1_dot_limits__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18proctor/v1/rollout.proto\x12\nproctor.v1\x1a\x17proctor/v1/limits.proto\"O\n\x06Rubric\x12\x11\n\trubric_id\x18\x01 \x01(\t\x12\x11\n\tcriterion\x18\x02 \x01(\t\x12\x0e\n\x06weight\x18\x03 \x01(\x01\x12\x0f\n\x07scripts\x18\x04 \x03(\t\"x\n\rRolloutLimits\x12\x0c\n\x04\x63pus\x18\x01 \x01(\x01\x12\x14\n\x0cmemory_bytes\x18\x02 \x01(\x03\x12\x12\n\ndisk_bytes\x18\x03 \x01(\x03\x12\x15\n\ragent_seconds\x18\x04 \x01(\x01\x12\x18\n\x10verifier_seconds\x18\x05 \x01(\x01\"R\n\x06\x42undle\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.proctor.v1.BundleKind\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x12\n\nsize_bytes\x18\x03 \x01(\x03\"/\n\x0cTaskArtifact\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x0f\n\x07\x65xclude\x18\x02 \x03(\t\"\xa2\x03\n\x0bRolloutStep\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0binstruction\x18\x02 \x01(\t\x12\x15\n\ragent_seconds\x18\x03 \x01(\x01\x12\x18\n\x10verifier_seconds\x18\x04 \x01(\x01\x12N\n\x14verifier_environment\x18\x05 \x03(\x0b\x32\x30.proctor.v1.RolloutStep.VerifierEnvironmentEntry\x12<\n\x0bmin_rewards\x18\x06 \x03(\x0b\x32\'.proctor.v1.RolloutStep.MinRewardsEntry\x12+\n\tartifacts\x18\x07 \x03(\x0b\x32\x18.proctor.v1.TaskArtifact\x12\x15\n\rhas_own_files\x18\x08 \x01(\x08\x1a:\n\x18VerifierEnvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x31\n\x0fMinRewardsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x9a\x01\n\tSetupStep\x12\x0f\n\x07\x63ommand\x18\x01 \x03(\t\x12\x0b\n\x03\x63wd\x18\x02 \x01(\t\x12;\n\x0b\x65nvironment\x18\x03 \x03(\x0b\x32&.proctor.v1.SetupStep.EnvironmentEntry\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"<\n\nImageBuild\x12\x0e\n\x06images\x18\x01 \x03(\t\x12\x0f\n\x07\x66\x65tches\x18\x02 \x01(\x08\x12\r\n\x05notes\x18\x03 \x03(\t\"/\n\x08RanTests\x12\r\n\x05\x63ount\x18\x01 \x01(\x05\x12\x14\n\x05names\x18\x02 \x03(\tB\x05\x88\xb5\x18\xe8\x07\"\xca\x07\n\x0bRolloutTask\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0binstruction\x18\x02 \x01(\t\x12*\n\x08verifier\x18\x03 \x01(\x0e\x32\x18.proctor.v1.VerifierKind\x12\x0f\n\x07workdir\x18\x04 \x01(\t\x12\x0b\n\x03\x63wd\x18\x05 \x01(\t\x12\x14\n\x0ctests_folder\x18\x06 \x01(\t\x12\x14\n\x0ctest_command\x18\x07 \x03(\t\x12#\n\x07rubrics\x18\x08 \x03(\x0b\x32\x12.proctor.v1.Rubric\x12=\n\x0b\x65nvironment\x18\t \x03(\x0b\x32(.proctor.v1.RolloutTask.EnvironmentEntry\x12N\n\x14verifier_environment\x18\n \x03(\x0b\x32\x30.proctor.v1.RolloutTask.VerifierEnvironmentEntry\x12)\n\x06limits\x18\x0b \x01(\x0b\x32\x19.proctor.v1.RolloutLimits\x12\x11\n\tworkspace\x18\x0c \x01(\x0c\x12\r\n\x05tests\x18\r \x01(\x0c\x12\x10\n\x08solution\x18\x0e \x01(\x0c\x12\r\n\x05notes\x18\x0f \x03(\t\x12#\n\x07\x62undles\x18\x10 \x03(\x0b\x32\x12.proctor.v1.Bundle\x12\r\n\x05image\x18\x11 \x01(\t\x12\x15\n\rhas_own_files\x18\x12 \x01(\x08\x12+\n\tartifacts\x18\x13 \x03(\x0b\x32\x18.proctor.v1.TaskArtifact\x12\x16\n\x0everifier_image\x18\x14 \x01(\t\x12&\n\x05steps\x18\x15 \x03(\x0b\x32\x17.proctor.v1.RolloutStep\x12\x18\n\x10scores_last_step\x18\x16 \x01(\x08\x12\x0e\n\x06others\x18\x17 \x01(\x0c\x12\x0f\n\x07\x66olders\x18\x18 \x03(\t\x12$\n\x05setup\x18\x19 \x03(\x0b\x32\x15.proctor.v1.SetupStep\x12*\n\x0csolved_tests\x18\x1a \x01(\x0b\x32\x14.proctor.v1.RanTests\x12\x10\n\x08packages\x18\x1b \x03(\t\x12\x0f\n\x07\x63ontext\x18\x1c \x01(\x0c\x12%\n\x05\x62uild\x18\x1d \x01(\x0b\x32\x16.proctor.v1.ImageBuild\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a:\n\x18VerifierEnvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"6\n\x0cRolloutTasks\x12&\n\x05tasks\x18\x01 \x03(\x0b\x32\x17.proctor.v1.RolloutTask\"\xf4\x02\n\x0cRolloutAgent\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.proctor.v1.AgentKind\x12\x11\n\tmax_steps\x18\x02 \x01(\x05\x12\x12\n\nmax_tokens\x18\x03 \x01(\x03\x12\x17\n\x0f\x63ommand_seconds\x18\x04 \x01(\x01\x12\x15\n\x08max_cost\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x08template\x18\x06 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x07 \x03(\t\x12>\n\x0b\x65nvironment\x18\x08 \x03(\x0b\x32).proctor.v1.RolloutAgent.EnvironmentEntry\x12\x0f\n\x07version\x18\t \x01(\t\x12\x33\n\x0cverification\x18\n \x01(\x0e\x32\x1d.proctor.v1.VerificationPlace\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_max_cost\"]\n\x0bRolloutSpec\x12%\n\x04task\x18\x01 \x01(\x0b\x32\x17.proctor.v1.RolloutTask\x12\'\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x18.proctor.v1.RolloutAgent*\x89\x01\n\x0cVerifierKind\x12\x1d\n\x19VERIFIER_KIND_UNSPECIFIED\x10\x00\x12\x1d\n\x19VERIFIER_KIND_REWARD_FILE\x10\x01\x12\x19\n\x15VERIFIER_KIND_RUBRICS\x10\x02\x12 \n\x1cVERIFIER_KIND_PYTEST_SUMMARY\x10\x03*r\n\x11VerificationPlace\x12\"\n\x1eVERIFICATION_PLACE_UNSPECIFIED\x10\x00\x12\x1c\n\x18VERIFICATION_PLACE_FRESH\x10\x01\x12\x1b\n\x17VERIFICATION_PLACE_SAME\x10\x02*\xaf\x01\n\tAgentKind\x12\x1a\n\x16\x41GENT_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41GENT_KIND_ORACLE\x10\x01\x12\x13\n\x0f\x41GENT_KIND_NONE\x10\x02\x12\x14\n\x10\x41GENT_KIND_SHELL\x10\x03\x12\x16\n\x12\x41GENT_KIND_COMMAND\x10\x04\x12\x13\n\x0f\x41GENT_KIND_MINI\x10\x05\x12\x17\n\x13\x41GENT_KIND_TERMINUS\x10\x06*\xa6\x01\n\nBundleKind\x12\x1b\n\x17\x42UNDLE_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15\x42UNDLE_KIND_WORKSPACE\x10\x01\x12\x15\n\x11\x42UNDLE_KIND_TESTS\x10\x02\x12\x18\n\x14\x42UNDLE_KIND_SOLUTION\x10\x03\x12\x16\n\x12\x42UNDLE_KIND_OTHERS\x10\x04\x12\x17\n\x13\x42UNDLE_KIND_CONTEXT\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18proctor/v1/rollout.proto\x12\nproctor.v1\x1a\x17proctor/v1/limits.proto\"O\n\x06Rubric\x12\x11\n\trubric_id\x18\x01 \x01(\t\x12\x11\n\tcriterion\x18\x02 \x01(\t\x12\x0e\n\x06weight\x18\x03 \x01(\x01\x12\x0f\n\x07scripts\x18\x04 \x03(\t\"x\n\rRolloutLimits\x12\x0c\n\x04\x63pus\x18\x01 \x01(\x01\x12\x14\n\x0cmemory_bytes\x18\x02 \x01(\x03\x12\x12\n\ndisk_bytes\x18\x03 \x01(\x03\x12\x15\n\ragent_seconds\x18\x04 \x01(\x01\x12\x18\n\x10verifier_seconds\x18\x05 \x01(\x01\"R\n\x06\x42undle\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.proctor.v1.BundleKind\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x12\n\nsize_bytes\x18\x03 \x01(\x03\"/\n\x0cTaskArtifact\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x0f\n\x07\x65xclude\x18\x02 \x03(\t\"\xa2\x03\n\x0bRolloutStep\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0binstruction\x18\x02 \x01(\t\x12\x15\n\ragent_seconds\x18\x03 \x01(\x01\x12\x18\n\x10verifier_seconds\x18\x04 \x01(\x01\x12N\n\x14verifier_environment\x18\x05 \x03(\x0b\x32\x30.proctor.v1.RolloutStep.VerifierEnvironmentEntry\x12<\n\x0bmin_rewards\x18\x06 \x03(\x0b\x32\'.proctor.v1.RolloutStep.MinRewardsEntry\x12+\n\tartifacts\x18\x07 \x03(\x0b\x32\x18.proctor.v1.TaskArtifact\x12\x15\n\rhas_own_files\x18\x08 \x01(\x08\x1a:\n\x18VerifierEnvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x31\n\x0fMinRewardsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\",\n\nCopiedPath\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\"\x8a\x01\n\nBuiltStage\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07workdir\x18\x02 \x01(\t\x12\x0f\n\x07\x66olders\x18\x03 \x03(\t\x12$\n\x05setup\x18\x04 \x03(\x0b\x32\x15.proctor.v1.SetupStep\x12&\n\x06\x63opies\x18\x05 \x03(\x0b\x32\x16.proctor.v1.CopiedPath\"\x9a\x01\n\tSetupStep\x12\x0f\n\x07\x63ommand\x18\x01 \x03(\t\x12\x0b\n\x03\x63wd\x18\x02 \x01(\t\x12;\n\x0b\x65nvironment\x18\x03 \x03(\x0b\x32&.proctor.v1.SetupStep.EnvironmentEntry\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"<\n\nImageBuild\x12\x0e\n\x06images\x18\x01 \x03(\t\x12\x0f\n\x07\x66\x65tches\x18\x02 \x01(\x08\x12\r\n\x05notes\x18\x03 \x03(\t\"/\n\x08RanTests\x12\r\n\x05\x63ount\x18\x01 \x01(\x05\x12\x14\n\x05names\x18\x02 \x03(\tB\x05\x88\xb5\x18\xe8\x07\"\x87\x08\n\x0bRolloutTask\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0binstruction\x18\x02 \x01(\t\x12*\n\x08verifier\x18\x03 \x01(\x0e\x32\x18.proctor.v1.VerifierKind\x12\x0f\n\x07workdir\x18\x04 \x01(\t\x12\x0b\n\x03\x63wd\x18\x05 \x01(\t\x12\x14\n\x0ctests_folder\x18\x06 \x01(\t\x12\x14\n\x0ctest_command\x18\x07 \x03(\t\x12#\n\x07rubrics\x18\x08 \x03(\x0b\x32\x12.proctor.v1.Rubric\x12=\n\x0b\x65nvironment\x18\t \x03(\x0b\x32(.proctor.v1.RolloutTask.EnvironmentEntry\x12N\n\x14verifier_environment\x18\n \x03(\x0b\x32\x30.proctor.v1.RolloutTask.VerifierEnvironmentEntry\x12)\n\x06limits\x18\x0b \x01(\x0b\x32\x19.proctor.v1.RolloutLimits\x12\x11\n\tworkspace\x18\x0c \x01(\x0c\x12\r\n\x05tests\x18\r \x01(\x0c\x12\x10\n\x08solution\x18\x0e \x01(\x0c\x12\r\n\x05notes\x18\x0f \x03(\t\x12#\n\x07\x62undles\x18\x10 \x03(\x0b\x32\x12.proctor.v1.Bundle\x12\r\n\x05image\x18\x11 \x01(\t\x12\x15\n\rhas_own_files\x18\x12 \x01(\x08\x12+\n\tartifacts\x18\x13 \x03(\x0b\x32\x18.proctor.v1.TaskArtifact\x12\x16\n\x0everifier_image\x18\x14 \x01(\t\x12&\n\x05steps\x18\x15 \x03(\x0b\x32\x17.proctor.v1.RolloutStep\x12\x18\n\x10scores_last_step\x18\x16 \x01(\x08\x12\x0e\n\x06others\x18\x17 \x01(\x0c\x12\x0f\n\x07\x66olders\x18\x18 \x03(\t\x12$\n\x05setup\x18\x19 \x03(\x0b\x32\x15.proctor.v1.SetupStep\x12*\n\x0csolved_tests\x18\x1a \x01(\x0b\x32\x14.proctor.v1.RanTests\x12\x10\n\x08packages\x18\x1b \x03(\t\x12\x0f\n\x07\x63ontext\x18\x1c \x01(\x0c\x12%\n\x05\x62uild\x18\x1d \x01(\x0b\x32\x16.proctor.v1.ImageBuild\x12&\n\x06stages\x18\x1e \x03(\x0b\x32\x16.proctor.v1.BuiltStage\x12\x13\n\x0bstage_files\x18\x1f \x01(\x0c\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a:\n\x18VerifierEnvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"6\n\x0cRolloutTasks\x12&\n\x05tasks\x18\x01 \x03(\x0b\x32\x17.proctor.v1.RolloutTask\"\xf4\x02\n\x0cRolloutAgent\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.proctor.v1.AgentKind\x12\x11\n\tmax_steps\x18\x02 \x01(\x05\x12\x12\n\nmax_tokens\x18\x03 \x01(\x03\x12\x17\n\x0f\x63ommand_seconds\x18\x04 \x01(\x01\x12\x15\n\x08max_cost\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x08template\x18\x06 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x07 \x03(\t\x12>\n\x0b\x65nvironment\x18\x08 \x03(\x0b\x32).proctor.v1.RolloutAgent.EnvironmentEntry\x12\x0f\n\x07version\x18\t \x01(\t\x12\x33\n\x0cverification\x18\n \x01(\x0e\x32\x1d.proctor.v1.VerificationPlace\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_max_cost\"]\n\x0bRolloutSpec\x12%\n\x04task\x18\x01 \x01(\x0b\x32\x17.proctor.v1.RolloutTask\x12\'\n\x05\x61gent\x18\x02 \x01(\x0b\x32\x18.proctor.v1.RolloutAgent*\x89\x01\n\x0cVerifierKind\x12\x1d\n\x19VERIFIER_KIND_UNSPECIFIED\x10\x00\x12\x1d\n\x19VERIFIER_KIND_REWARD_FILE\x10\x01\x12\x19\n\x15VERIFIER_KIND_RUBRICS\x10\x02\x12 \n\x1cVERIFIER_KIND_PYTEST_SUMMARY\x10\x03*r\n\x11VerificationPlace\x12\"\n\x1eVERIFICATION_PLACE_UNSPECIFIED\x10\x00\x12\x1c\n\x18VERIFICATION_PLACE_FRESH\x10\x01\x12\x1b\n\x17VERIFICATION_PLACE_SAME\x10\x02*\xaf\x01\n\tAgentKind\x12\x1a\n\x16\x41GENT_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41GENT_KIND_ORACLE\x10\x01\x12\x13\n\x0f\x41GENT_KIND_NONE\x10\x02\x12\x14\n\x10\x41GENT_KIND_SHELL\x10\x03\x12\x16\n\x12\x41GENT_KIND_COMMAND\x10\x04\x12\x13\n\x0f\x41GENT_KIND_MINI\x10\x05\x12\x17\n\x13\x41GENT_KIND_TERMINUS\x10\x06*\xbe\x01\n\nBundleKind\x12\x1b\n\x17\x42UNDLE_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15\x42UNDLE_KIND_WORKSPACE\x10\x01\x12\x15\n\x11\x42UNDLE_KIND_TESTS\x10\x02\x12\x18\n\x14\x42UNDLE_KIND_SOLUTION\x10\x03\x12\x16\n\x12\x42UNDLE_KIND_OTHERS\x10\x04\x12\x17\n\x13\x42UNDLE_KIND_CONTEXT\x10\x05\x12\x16\n\x12\x42UNDLE_KIND_STAGES\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,14 +46,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ROLLOUTTASK_VERIFIERENVIRONMENTENTRY']._serialized_options = b'8\001'
   _globals['_ROLLOUTAGENT_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_ROLLOUTAGENT_ENVIRONMENTENTRY']._serialized_options = b'8\001'
-  _globals['_VERIFIERKIND']._serialized_start=2590
-  _globals['_VERIFIERKIND']._serialized_end=2727
-  _globals['_VERIFICATIONPLACE']._serialized_start=2729
-  _globals['_VERIFICATIONPLACE']._serialized_end=2843
-  _globals['_AGENTKIND']._serialized_start=2846
-  _globals['_AGENTKIND']._serialized_end=3021
-  _globals['_BUNDLEKIND']._serialized_start=3024
-  _globals['_BUNDLEKIND']._serialized_end=3190
+  _globals['_VERIFIERKIND']._serialized_start=2838
+  _globals['_VERIFIERKIND']._serialized_end=2975
+  _globals['_VERIFICATIONPLACE']._serialized_start=2977
+  _globals['_VERIFICATIONPLACE']._serialized_end=3091
+  _globals['_AGENTKIND']._serialized_start=3094
+  _globals['_AGENTKIND']._serialized_end=3269
+  _globals['_BUNDLEKIND']._serialized_start=3272
+  _globals['_BUNDLEKIND']._serialized_end=3462
   _globals['_RUBRIC']._serialized_start=65
   _globals['_RUBRIC']._serialized_end=144
   _globals['_ROLLOUTLIMITS']._serialized_start=146
@@ -68,26 +68,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ROLLOUTSTEP_VERIFIERENVIRONMENTENTRY']._serialized_end=769
   _globals['_ROLLOUTSTEP_MINREWARDSENTRY']._serialized_start=771
   _globals['_ROLLOUTSTEP_MINREWARDSENTRY']._serialized_end=820
-  _globals['_SETUPSTEP']._serialized_start=823
-  _globals['_SETUPSTEP']._serialized_end=977
-  _globals['_SETUPSTEP_ENVIRONMENTENTRY']._serialized_start=927
-  _globals['_SETUPSTEP_ENVIRONMENTENTRY']._serialized_end=977
-  _globals['_IMAGEBUILD']._serialized_start=979
-  _globals['_IMAGEBUILD']._serialized_end=1039
-  _globals['_RANTESTS']._serialized_start=1041
-  _globals['_RANTESTS']._serialized_end=1088
-  _globals['_ROLLOUTTASK']._serialized_start=1091
-  _globals['_ROLLOUTTASK']._serialized_end=2061
-  _globals['_ROLLOUTTASK_ENVIRONMENTENTRY']._serialized_start=927
-  _globals['_ROLLOUTTASK_ENVIRONMENTENTRY']._serialized_end=977
+  _globals['_COPIEDPATH']._serialized_start=822
+  _globals['_COPIEDPATH']._serialized_end=866
+  _globals['_BUILTSTAGE']._serialized_start=869
+  _globals['_BUILTSTAGE']._serialized_end=1007
+  _globals['_SETUPSTEP']._serialized_start=1010
+  _globals['_SETUPSTEP']._serialized_end=1164
+  _globals['_SETUPSTEP_ENVIRONMENTENTRY']._serialized_start=1114
+  _globals['_SETUPSTEP_ENVIRONMENTENTRY']._serialized_end=1164
+  _globals['_IMAGEBUILD']._serialized_start=1166
+  _globals['_IMAGEBUILD']._serialized_end=1226
+  _globals['_RANTESTS']._serialized_start=1228
+  _globals['_RANTESTS']._serialized_end=1275
+  _globals['_ROLLOUTTASK']._serialized_start=1278
+  _globals['_ROLLOUTTASK']._serialized_end=2309
+  _globals['_ROLLOUTTASK_ENVIRONMENTENTRY']._serialized_start=1114
+  _globals['_ROLLOUTTASK_ENVIRONMENTENTRY']._serialized_end=1164
   _globals['_ROLLOUTTASK_VERIFIERENVIRONMENTENTRY']._serialized_start=711
   _globals['_ROLLOUTTASK_VERIFIERENVIRONMENTENTRY']._serialized_end=769
-  _globals['_ROLLOUTTASKS']._serialized_start=2063
-  _globals['_ROLLOUTTASKS']._serialized_end=2117
-  _globals['_ROLLOUTAGENT']._serialized_start=2120
-  _globals['_ROLLOUTAGENT']._serialized_end=2492
-  _globals['_ROLLOUTAGENT_ENVIRONMENTENTRY']._serialized_start=927
-  _globals['_ROLLOUTAGENT_ENVIRONMENTENTRY']._serialized_end=977
-  _globals['_ROLLOUTSPEC']._serialized_start=2494
-  _globals['_ROLLOUTSPEC']._serialized_end=2587
+  _globals['_ROLLOUTTASKS']._serialized_start=2311
+  _globals['_ROLLOUTTASKS']._serialized_end=2365
+  _globals['_ROLLOUTAGENT']._serialized_start=2368
+  _globals['_ROLLOUTAGENT']._serialized_end=2740
+  _globals['_ROLLOUTAGENT_ENVIRONMENTENTRY']._serialized_start=1114
+  _globals['_ROLLOUTAGENT_ENVIRONMENTENTRY']._serialized_end=1164
+  _globals['_ROLLOUTSPEC']._serialized_start=2742
+  _globals['_ROLLOUTSPEC']._serialized_end=2835
 # @@protoc_insertion_point(module_scope)

@@ -133,6 +133,8 @@ class _BundleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BundleKind
     """Files outside of the working folder, by their paths from the root."""
     BUNDLE_KIND_CONTEXT: _BundleKind.ValueType  # 5
     """Files of the folder of a Dockerfile, from which an image is built."""
+    BUNDLE_KIND_STAGES: _BundleKind.ValueType  # 6
+    """Files of the stages that are built, by their paths from the root below the folders "NAME"."""
 
 class BundleKind(_BundleKind, metaclass=_BundleKindEnumTypeWrapper):
     """Which files of a task a bundle holds."""
@@ -149,6 +151,8 @@ BUNDLE_KIND_OTHERS: BundleKind.ValueType  # 4
 """Files outside of the working folder, by their paths from the root."""
 BUNDLE_KIND_CONTEXT: BundleKind.ValueType  # 5
 """Files of the folder of a Dockerfile, from which an image is built."""
+BUNDLE_KIND_STAGES: BundleKind.ValueType  # 6
+"""Files of the stages that are built, by their paths from the root below the folders "NAME"."""
 Global___BundleKind: _TypeAlias = BundleKind  # noqa: Y015
 
 @_typing.final
@@ -380,6 +384,76 @@ class RolloutStep(_message.Message):
 Global___RolloutStep: _TypeAlias = RolloutStep  # noqa: Y015
 
 @_typing.final
+class CopiedPath(_message.Message):
+    """A file or folder that is copied from a stage."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """Absolute path, or a pattern of paths."""
+    target: _builtins.str
+    """Absolute path. One that ends with a slash is a folder for files."""
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        target: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CopiedPath: _TypeAlias = CopiedPath  # noqa: Y015
+
+@_typing.final
+class BuiltStage(_message.Message):
+    """A stage of a Dockerfile whose commands make files that the last stage copies."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    WORKDIR_FIELD_NUMBER: _builtins.int
+    FOLDERS_FIELD_NUMBER: _builtins.int
+    SETUP_FIELD_NUMBER: _builtins.int
+    COPIES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Unique in its task."""
+    workdir: _builtins.str
+    """Folder that is writable, as `folders` are."""
+    @_builtins.property
+    def folders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Further folders that are writable."""
+
+    @_builtins.property
+    def setup(self) -> _containers.RepeatedCompositeFieldContainer[Global___SetupStep]:
+        """Executed in a sandbox of its own, in turn."""
+
+    @_builtins.property
+    def copies(self) -> _containers.RepeatedCompositeFieldContainer[Global___CopiedPath]:
+        """Paths that are copied then."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        workdir: _builtins.str = ...,
+        folders: _abc.Iterable[_builtins.str] | None = ...,
+        setup: _abc.Iterable[Global___SetupStep] | None = ...,
+        copies: _abc.Iterable[Global___CopiedPath] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["copies", b"copies", "folders", b"folders", "name", b"name", "setup", b"setup", "workdir", b"workdir"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BuiltStage: _TypeAlias = BuiltStage  # noqa: Y015
+
+@_typing.final
 class SetupStep(_message.Message):
     """A command that is executed on the files of a task before its agent begins."""
 
@@ -570,6 +644,8 @@ class RolloutTask(_message.Message):
     PACKAGES_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
     BUILD_FIELD_NUMBER: _builtins.int
+    STAGES_FIELD_NUMBER: _builtins.int
+    STAGE_FILES_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """Name of the task, unique in its set."""
     instruction: _builtins.str
@@ -597,11 +673,11 @@ class RolloutTask(_message.Message):
     scores_last_step: _builtins.bool
     """The score is that of the last task step that was judged, instead of the mean over them."""
     others: _builtins.bytes
-    """Files outside of the working folder, by their paths from the root: tar, compressed by gzip. Both sandboxes have them, and what the
-    agent changes there is not collected.
-    """
+    """Files outside of the working folder, by their paths from the root: tar, compressed by gzip."""
     context: _builtins.bytes
     """The folder of its Dockerfile, where it names no image: tar, compressed by gzip. Engines that build images need it."""
+    stage_files: _builtins.bytes
+    """Files of these stages, by their paths from the root below the folders "NAME": tar, compressed by gzip."""
     @_builtins.property
     def test_command(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Program and arguments that judge; empty for rubrics."""
@@ -642,7 +718,7 @@ class RolloutTask(_message.Message):
 
     @_builtins.property
     def folders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The folders of these files, which are writable."""
+        """The folders of these files, which are writable, and are collected beside the working folder."""
 
     @_builtins.property
     def setup(self) -> _containers.RepeatedCompositeFieldContainer[Global___SetupStep]:
@@ -659,6 +735,10 @@ class RolloutTask(_message.Message):
     @_builtins.property
     def build(self) -> Global___ImageBuild:
         """The build of its image from the context."""
+
+    @_builtins.property
+    def stages(self) -> _containers.RepeatedCompositeFieldContainer[Global___BuiltStage]:
+        """Built before its files are used, in turn."""
 
     def __init__(
         self,
@@ -692,10 +772,12 @@ class RolloutTask(_message.Message):
         packages: _abc.Iterable[_builtins.str] | None = ...,
         context: _builtins.bytes = ...,
         build: Global___ImageBuild | None = ...,
+        stages: _abc.Iterable[Global___BuiltStage] | None = ...,
+        stage_files: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["build", b"build", "limits", b"limits", "solved_tests", b"solved_tests"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "build", b"build", "bundles", b"bundles", "context", b"context", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "packages", b"packages", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "solved_tests", b"solved_tests", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "build", b"build", "bundles", b"bundles", "context", b"context", "cwd", b"cwd", "environment", b"environment", "folders", b"folders", "has_own_files", b"has_own_files", "image", b"image", "instruction", b"instruction", "limits", b"limits", "notes", b"notes", "others", b"others", "packages", b"packages", "rubrics", b"rubrics", "scores_last_step", b"scores_last_step", "setup", b"setup", "solution", b"solution", "solved_tests", b"solved_tests", "stage_files", b"stage_files", "stages", b"stages", "steps", b"steps", "task_id", b"task_id", "test_command", b"test_command", "tests", b"tests", "tests_folder", b"tests_folder", "verifier", b"verifier", "verifier_environment", b"verifier_environment", "verifier_image", b"verifier_image", "workdir", b"workdir", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

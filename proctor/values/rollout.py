@@ -46,8 +46,8 @@ class VerifierKind(ContractEnum):
 
 
 class BundleKind(ContractEnum):
-    """The files in a bundle: the agent's, those that judge, the solution, those of other folders, and those
-    that its image is built from.
+    """The files in a bundle: the agent's, those that judge, the solution, those of other folders, those
+    that its image is built from, and those of the stages before the last one of its Dockerfile.
     """
 
     WORKSPACE = "workspace", 1
@@ -55,6 +55,7 @@ class BundleKind(ContractEnum):
     SOLUTION = "solution", 3
     OTHERS = "others", 4
     CONTEXT = "context", 5
+    STAGES = "stages", 6
 
 
 class AgentKind(ContractEnum):
@@ -187,6 +188,30 @@ class SetupStep:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiedPath:
+    """A file or folder, or a pattern of them, that is copied from a stage. A `target` that ends with a slash
+    is a folder for files; both are absolute paths.
+    """
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltStage:
+    """A stage of a Dockerfile whose commands make files that the last stage copies.
+
+    It is built in a sandbox of its own, with `folders` that are writable.
+    """
+
+    name: str
+    workdir: str
+    folders: tuple[str, ...] = ()
+    setup: tuple[SetupStep, ...] = ()
+    copies: tuple[CopiedPath, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ImageBuild:
     """The build of an image by the Dockerfile of a task. `images`: it begins with them or copies from them.
 
@@ -214,8 +239,9 @@ class RolloutTask:
 
     `others` are files by their paths from the root, in `folders` outside of the working folder, which are
     collected too. `setup` is executed in the agent's sandbox on all files, before it begins. `packages` are
-    those of Python that its image has, as pip reads them. Where an engine builds images, `context` are the
-    files of the Dockerfile's folder, in the place of workspace, others, setup and packages.
+    those of Python that its image has, as pip reads them. `stages` are built before all else; `stage_files`
+    are theirs, by paths from the root below `NAME/`. Where an engine builds images, `context` are the files
+    of the Dockerfile's folder, in the place of workspace, others, setup, packages and stages.
 
     With `steps`, tests are in `shared` and `steps/NAME`, files that a step adds to the workspace in
     `workdirs/NAME`, both of the bundle of tests, and solutions in `steps/NAME`. The score is the mean over
@@ -253,6 +279,8 @@ class RolloutTask:
     packages: tuple[str, ...] = ()
     context: bytes = b""
     build: ImageBuild = field(default_factory=ImageBuild)
+    stages: tuple[BuiltStage, ...] = ()
+    stage_files: bytes = b""
 
     def files(self) -> Mapping[BundleKind, bytes]:
         """The files that the task holds itself, by their kind."""
@@ -262,6 +290,7 @@ class RolloutTask:
             BundleKind.SOLUTION: self.solution,
             BundleKind.OTHERS: self.others,
             BundleKind.CONTEXT: self.context,
+            BundleKind.STAGES: self.stage_files,
         }
         return {kind: content for kind, content in files.items() if content}
 
@@ -276,6 +305,7 @@ class RolloutTask:
             solution=files.get(BundleKind.SOLUTION, b""),
             others=files.get(BundleKind.OTHERS, b""),
             context=files.get(BundleKind.CONTEXT, b""),
+            stage_files=files.get(BundleKind.STAGES, b""),
             bundles=bundles,
         )
 

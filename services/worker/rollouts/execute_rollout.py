@@ -32,6 +32,7 @@ from services.worker.rollouts.programs.agent_program import PLACE, AgentProgram
 from services.worker.rollouts.rests.rest import Rest
 from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of, notes_of
+from services.worker.rollouts.task_files.execute_stages import ExecuteStages
 from services.worker.rollouts.task_files.fetch_image import FetchImage
 from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
@@ -193,6 +194,8 @@ class _OneRollout:
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
         rollout_spec, engine = self.work.rollout_spec, self.parts.verifier.execute_pytest.engine
+        stages = ExecuteStages(engine, self.parts.collected)
+        task, copied = await stages.execute(rollout_spec.task, self.packages)
         sandbox = RestableSandbox(
             partial(engine.open, _sandbox_spec(rollout_spec, self.work.program, self.packages)),
             (rollout_spec.task.workdir, *rollout_spec.task.folders),
@@ -205,11 +208,12 @@ class _OneRollout:
             program = self.work.program
             if program is not None and not program.is_shown:
                 await sandbox.put(PLACE, await asyncio.to_thread(program.packed))
-            task = self.work.rollout_spec.task
             await sandbox.put(task.workdir, self.workspace)
             if task.others:
                 await sandbox.put("/", await asyncio.to_thread(inflated, task.others))
-            if task.setup:
+            for files in copied:
+                await sandbox.put("/", files)
+            if task.setup or copied:
                 await self._set_up(sandbox, task)
             yield sandbox
         finally:

@@ -89,6 +89,8 @@ def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
         packages=(*placed.packages, *judged.packages),
         context=bundle_of(folder.below("environment")) if placed.build.images else b"",
         build=placed.build,
+        stages=placed.stages,
+        stage_files=bundle_of(placed.stage_files),
     )
 
 

@@ -3,7 +3,7 @@
 import yaml
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutTask, VerifierKind
-from services.scheduler.rollouts.tasks.dockerfiles.placed_files import is_closed, place
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import PlacedFiles, is_closed, place
 from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields
@@ -48,13 +48,7 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
             advice="Tests run in a second sandbox, which no process of the agent reaches.",
         )
     _refuse_services(folder)
-    image = DockerfileFacts()
-    if "Dockerfile" in folder.files and not ordered_image:
-        image = read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
-    if image.workdir != "/" and is_closed(image.workdir):
-        problem = f"the working folder {image.workdir} is one of the system's."
-        raise InvalidTask(folder.name, "Dockerfile", problem, "WORKDIR")
-    placed = place(image, image.workdir)
+    placed = _placed(folder, is_read=not ordered_image)
     tests = {**folder.below("tests"), "run-tests.sh": FolderFile(folder.text("run-tests.sh").encode())}
     return RolloutTask(
         task_id=folder.name,
@@ -80,7 +74,19 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
         packages=placed.packages,
         context=bundle_of(folder.files) if placed.build.images else b"",
         build=placed.build,
+        stages=placed.stages,
+        stage_files=bundle_of(placed.stage_files),
     )
+
+
+def _placed(folder: TaskFolder, *, is_read: bool) -> PlacedFiles:
+    image = DockerfileFacts()
+    if "Dockerfile" in folder.files and is_read:
+        image = read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
+    if image.workdir != "/" and is_closed(image.workdir):
+        problem = f"the working folder {image.workdir} is one of the system's."
+        raise InvalidTask(folder.name, "Dockerfile", problem, "WORKDIR")
+    return place(image, image.workdir)
 
 
 def _test_command(parser: str) -> tuple[str, ...]:

@@ -33,7 +33,8 @@ class FetchImage:
         if self.builder and task.context and not task.image:
             image = await self.builder.build(task.context, task.build)
             notes = tuple(note for note in task.notes if note not in task.build.notes)
-            task = replace(task, image=image, workspace=b"", others=b"", setup=(), packages=(), notes=notes)
+            read = replace(task, workspace=b"", others=b"", setup=(), packages=(), stages=(), stage_files=b"")
+            task = replace(read, image=image, notes=notes)
         if not task.image or task.workspace:
             return task
         sandbox = await self.engine.open(

@@ -3,13 +3,17 @@
 import asyncio
 import gzip
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 
-from proctor.values.rollout import RolloutTask
+from proctor.values.rollout import RolloutTask, SetupStep
 from services.common.sandboxes.ports import Sandbox
 from services.common.sandboxes.sandbox import Command, CommandResult, TarLimits
 from services.worker.verification.bundles import at_their_folders
 
+# Folders that a sandbox is given for a task are there before its first step.
+_FOLDERS_ARE_THERE = 'mkdir() { command mkdir -p "$@"; }\n'
+_SHELLS = ("sh", "bash", "ash")
 # The time of all steps together.
 SETUP_SECONDS = 600.0
 
@@ -19,14 +23,7 @@ async def set_up(sandbox: Sandbox, task: RolloutTask, limits: TarLimits) -> Roll
 
     `limits` are for each folder of it. Raises SandboxError.
     """
-    notes = []
-    for step in task.setup:
-        command = Command(
-            step.command, cwd=step.cwd, env=step.environment, timeout_seconds=SETUP_SECONDS / len(task.setup)
-        )
-        result = await sandbox.run(command)
-        if not result.is_success:
-            notes.append(f"of RUN this failed: {_short(step.command[-1])} ({_reason(result)})")
+    notes = await execute_steps(sandbox, task.setup)
     # Nothing goes on while the files are taken.
     await sandbox.stop_processes()
     workspace = await _taken(sandbox, task.workdir, limits)
@@ -38,6 +35,28 @@ async def set_up(sandbox: Sandbox, task: RolloutTask, limits: TarLimits) -> Roll
         setup=(),
         notes=(*task.notes, *notes),
     )
+
+
+async def execute_steps(sandbox: Sandbox, steps: Sequence[SetupStep]) -> list[str]:
+    """Notes of those that failed."""
+    notes = []
+    for step in steps:
+        command = Command(
+            _argv(step.command),
+            cwd=step.cwd,
+            env=step.environment,
+            timeout_seconds=SETUP_SECONDS / len(steps),
+        )
+        result = await sandbox.run(command)
+        if not result.is_success:
+            notes.append(f"of RUN this failed: {_short(step.command[-1])} ({_reason(result)})")
+    return notes
+
+
+def _argv(command: tuple[str, ...]) -> tuple[str, ...]:
+    *program, script = command
+    is_script = program and program[0].rsplit("/", 1)[-1] in _SHELLS
+    return (*program, f"{_FOLDERS_ARE_THERE}{script}") if is_script else command
 
 
 async def _taken(sandbox: Sandbox, folder: str, limits: TarLimits) -> bytes:

@@ -66,6 +66,48 @@ async def test_files_folders_and_steps_of_a_dockerfile_are_there(tmp_path: Path)
     assert (await executed(folder, AgentKind.NONE)).result.score == 0.0
 
 
+STAGES = """FROM x AS base
+RUN mkdir -p /data && echo secret > /data/secret
+FROM base AS made
+WORKDIR /build
+COPY doubling.py tool .
+RUN mkdir out && sh tool > out/a.txt && cp doubling.py out/b.py && ln -s b.py out/link
+FROM x
+WORKDIR /app
+COPY --from=made /build/out/ /app/out
+COPY --from=made /build/out/*.txt /data/
+COPY --from=made /build/absent /app/absent
+RUN cat out/a.txt > again
+COPY doubling.py .
+"""
+STAGED = """#!/bin/bash
+set -e
+echo 0 > /logs/verifier/reward.txt
+[ "$(cat out/a.txt again /data/a.txt | uniq -c | tr -d ' ')" = 3tool ]
+[ "$(readlink out/link)" = b.py ]
+[ ! -e /data/secret ] && [ ! -e /build ]
+[ -e done ]
+echo 1 > /logs/verifier/reward.txt
+"""
+
+
+async def test_what_other_stages_make_is_there_without_the_rest_of_them(tmp_path: Path) -> None:
+    files = {
+        "environment/Dockerfile": STAGES,
+        "environment/tool": "#!/bin/sh\necho tool\n",
+        "tests/test.sh": STAGED,
+        "solution/solve.sh": "[ ! -e /data/secret ] && [ ! -e /build ] && cat out/a.txt > done\n",
+    }
+    folder = write(harbor_folder(tmp_path / "a"), files)
+    solved = await executed(folder, AgentKind.ORACLE)
+    assert solved.result.score == 1.0, solved.result.log
+    assert "+++ b/done" in solved.diff
+    assert "out" not in solved.diff
+    left_out = "COPY /build/absent of the Dockerfile has no effect: its stage has not made it"
+    assert left_out in json.loads(solved.record_json)["notes"]
+    assert (await executed(folder, AgentKind.NONE)).result.score == 0.0
+
+
 async def test_steps_of_a_task_begin_with_what_its_dockerfile_made(tmp_path: Path) -> None:
     folder = steps_folder(tmp_path / "a")
     dockerfile = "FROM x\nWORKDIR /app\nRUN echo 'def twice(n): return 2 * n' > doubling.py\n"

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from posixpath import commonpath, dirname
 
-from proctor.values.rollout import ImageBuild, SetupStep
-from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts
+from proctor.values.rollout import BuiltStage, ImageBuild, SetupStep
+from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, StageFacts
 from services.scheduler.rollouts.tasks.dockerfiles.run_steps import SYSTEM
 from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile, relative_to
 
@@ -25,7 +25,8 @@ _SHOWN = 5
 class PlacedFiles:
     """`workspace` by paths in `workdir`, of which `cwd` is the part where commands run.
 
-    `others` by paths from the root: both sandboxes have them in `folders`.
+    `others` by paths from the root: both sandboxes have them in `folders`. `stage_files` are those of
+    `stages`, by paths from the root below `NAME/`.
     """
 
     workdir: str
@@ -38,6 +39,8 @@ class PlacedFiles:
     notes: tuple[str, ...]
     packages: tuple[str, ...] = ()
     build: ImageBuild = field(default_factory=ImageBuild)
+    stages: tuple[BuiltStage, ...] = ()
+    stage_files: Files = field(default_factory=dict)
 
 
 def is_closed(folder: str) -> bool:
@@ -64,11 +67,34 @@ def place(facts: DockerfileFacts, cwd: str) -> PlacedFiles:
     environment = dict(facts.environment)
     if relative_to(workdir, _ROOT_HOME) is not None:
         environment.setdefault("HOME", _ROOT_HOME)
-    notes = (*facts.notes, *_closed_notes(closed))
+    copied = [
+        path.target for each in facts.stages for path in each.copies if is_closed(path.target.rstrip("/"))
+    ]
+    notes = (*facts.notes, *_closed_notes([*closed, *copied]))
     build = replace(facts.build, notes=notes)
+    stages = [_placed_stage(str(number), each) for number, each in enumerate(facts.stages)]
     return PlacedFiles(
-        workdir, cwd, workspace, others, folders, setup, environment, notes, facts.packages, build
+        workdir,
+        cwd,
+        workspace,
+        others,
+        folders,
+        setup,
+        environment,
+        notes,
+        facts.packages,
+        build,
+        tuple(stage for stage, _ in stages),
+        {path: file for _, files in stages for path, file in files.items()},
     )
+
+
+def _placed_stage(name: str, stage: StageFacts) -> tuple[BuiltStage, Files]:
+    placed = place(stage.facts, stage.facts.workdir)
+    inside = {f"{placed.workdir.lstrip('/')}/{path}": file for path, file in placed.workspace.items()}
+    copies = tuple(path for path in stage.copies if not is_closed(path.target.rstrip("/")))
+    built = BuiltStage(name, placed.workdir, placed.folders, placed.setup, copies)
+    return built, {f"{name}/{path}": file for path, file in (inside | dict(placed.others)).items()}
 
 
 def _folder_of(path: str) -> str:

@@ -6,9 +6,11 @@ The process sandbox has the programs of the machine. What only an image has is n
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from proctor.values.rollout import ImageBuild, SetupStep
+from packaging.utils import canonicalize_name
+
+from proctor.values.rollout import CopiedPath, ImageBuild, SetupStep
 from services.scheduler.rollouts.tasks.dockerfiles.build_context import (
     BadArchive,
     Found,
@@ -42,7 +44,8 @@ _SHOWN_LEFT_OUT = 8
 class DockerfileFacts:
     """`files` by absolute paths; WORKDIR and `steps`, the RUNs that are executed, make the `folders`.
 
-    `packages` are those that RUN installs by pip. `build` is for engines that build images.
+    `packages` are those that RUN installs by pip. `build` is for engines that build images. `stages` are
+    earlier ones whose steps are executed too.
     """
 
     workdir: str = "/"
@@ -53,6 +56,15 @@ class DockerfileFacts:
     notes: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     build: ImageBuild = field(default_factory=ImageBuild)
+    stages: tuple["StageFacts", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageFacts:
+    """A stage whose steps make what the last one copies. It has no stages of its own."""
+
+    facts: DockerfileFacts
+    copies: tuple[CopiedPath, ...]
 
 
 def read_dockerfile(task: str, text: str, context: Files) -> DockerfileFacts:
@@ -105,20 +117,26 @@ class _Build:
 
     def facts(self) -> DockerfileFacts:
         stage = self._stage
-        notes = [f"the image {stage.image} is not used: the machine's programs are", *stage.notes]
-        if stage.left_out:
-            shown, more = stage.left_out[:_SHOWN_LEFT_OUT], len(stage.left_out) - _SHOWN_LEFT_OUT
+        used = list({id(each): each for each, _ in stage.copies}.values())
+        notes = [f"the image {stage.image} is not used: the machine's programs are"]
+        notes += [note for each in (stage, *used) for note in each.notes]
+        for each in used:
+            notes += [f"{path.source} of the stage {each.name} is not there" for _, path in each.copies]
+        if left_out := [command for each in (stage, *used) for command in each.left_out]:
+            shown, more = left_out[:_SHOWN_LEFT_OUT], len(left_out) - _SHOWN_LEFT_OUT
             rest = f"; and {more} more" if more > 0 else ""
             notes.append(f"of RUN these are not executed: {'; '.join(shown)}{rest}")
-        return DockerfileFacts(
-            stage.workdir,
-            stage.environment,
-            stage.files,
-            tuple(sorted(stage.made)),
-            tuple(stage.steps),
-            tuple(notes),
-            tuple(dict.fromkeys(stage.packages)),
-            ImageBuild(tuple(dict.fromkeys(self._images)), self._fetches),
+        # Packages of a stage are there for the last one too, where it has none of the name.
+        packages = {_name_of(each): each for by in (*reversed(used), stage) for each in by.packages}
+        return replace(
+            _facts_of(stage),
+            notes=tuple(notes),
+            packages=tuple(packages.values()),
+            build=ImageBuild(tuple(dict.fromkeys(self._images)), self._fetches),
+            stages=tuple(
+                StageFacts(_facts_of(each), tuple(path for of, path in stage.copies if of is each))
+                for each in used
+            ),
         )
 
     def _variables(self, values: Mapping[str, str]) -> Variables:
@@ -226,13 +244,13 @@ class _Build:
         *sources, target = self._words(instruction) or [""]
         if not sources:
             raise InvalidTask(self._task, DOCKERFILE, "it needs a source and a target.", instruction.name)
-        found = [each for source in sources for each in self._sources(instruction, source)]
+        found = [each for source in sources for each in self._sources(instruction, source, target)]
         mode = instruction.flag("chmod")
         is_program = bool(int(mode[-3:], 8) & 0o100) if mode and re.fullmatch("[0-7]{3,4}", mode) else None
         self._stage.copy(found, target, is_program=is_program)
 
-    def _sources(self, instruction: Instruction, source: str) -> list[Found]:
-        """Files that a source names. What needs an image, a network or a RUN is noted."""
+    def _sources(self, instruction: Instruction, source: str, target: str) -> list[Found]:
+        """Files that a source names. What needs an image or a network is noted."""
         written = f"{instruction.name} {source} of the Dockerfile has no effect"
         if _is_heredoc(source):
             return [self._heredoc(instruction, source)]
@@ -241,19 +259,25 @@ class _Build:
             self._stage.notes.append(f"{written}: there is no network")
             return []
         if (name := instruction.flag("from")) is not None:
-            stage = self._found_stage(self._variables(self._stage.variables).replaced(name))
-            if not stage:
-                self._images.append(name)
-            found = list(stage.find(source)) if stage else []
-            if not found:
-                needed = f"what makes it in the stage {name} is not executed" if stage else f"it is of {name}"
-                self._stage.notes.append(f"{written}: {needed}")
-            return found
+            return self._of_stage(self._variables(self._stage.variables).replaced(name), source, target)
         found = list(find_sources(self._context, source))
         if not found:
             raise InvalidTask(self._task, DOCKERFILE, f"the folder has no {source!r}.", instruction.name)
         if instruction.name == "ADD" and instruction.flag("unpack") != "false":
             return [self._unpacked(each) for each in found]
+        return found
+
+    def _of_stage(self, name: str, source: str, target: str) -> list[Found]:
+        """Files that are known. Those that commands of the stage make are copied when they are executed."""
+        stage = self._found_stage(name)
+        if not stage:
+            self._images.append(name)
+        found = list(stage.find(source)) if stage else []
+        if stage and stage.steps:
+            self._stage.copy_later(stage, source, target)
+        elif not found:
+            needed = f"what makes it in the stage {name} is not executed" if stage else f"it is of {name}"
+            self._stage.notes.append(f"COPY {source} of the Dockerfile has no effect: {needed}")
         return found
 
     def _heredoc(self, instruction: Instruction, source: str) -> Found:
@@ -273,6 +297,16 @@ class _Build:
         if links:
             self._stage.notes.append(f"{links} links of {found.name} are left out")
         return Found(found.name, files)
+
+
+def _facts_of(stage: Stage) -> DockerfileFacts:
+    made = tuple(sorted(stage.made))
+    return DockerfileFacts(stage.workdir, stage.environment, stage.files, made, tuple(stage.steps))
+
+
+def _name_of(package: str) -> str:
+    found = re.match(r"[\w.-]+", package)
+    return canonicalize_name(found[0]) if found else package
 
 
 def _is_heredoc(word: str) -> bool:

@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from posixpath import join, normpath
+from posixpath import join, normpath, split
 
-from proctor.values.rollout import SetupStep
+from proctor.values.rollout import CopiedPath, SetupStep
 from services.scheduler.rollouts.tasks.dockerfiles.build_context import Found, find_sources
 from services.scheduler.rollouts.tasks.task_folder import FolderFile
 
 # That of images without one of their own.
 IMAGE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# A sandbox gives their folders to a task, and no files in them.
+_CLOSED = ("/", "/etc", "/opt")
 # Folders that every image has.
 _THERE = ("/", "/etc", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/usr", "/usr/local/bin", "/var")  # noqa: S108  # inside
 
@@ -20,6 +22,7 @@ class Stage:
     """`files` by absolute paths; `folders` are known to be there, and `made` are those of WORKDIR and RUN.
 
     `left_out` are the commands of RUN that are not executed, `packages` those that it installs by pip.
+    `copies` are paths of earlier stages that their commands may make.
     """
 
     name: str
@@ -35,10 +38,14 @@ class Stage:
     made: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
+    copies: list[tuple["Stage", CopiedPath]] = field(default_factory=list)
 
     def next_stage(self, name: str) -> "Stage":
         """A stage that begins with what this one has made. Arguments end with their stage."""
-        return replace(deepcopy(self), name=name, arguments={})
+        copies, self.copies = self.copies, []
+        following = replace(deepcopy(self), name=name, arguments={}, copies=[*copies])
+        self.copies = copies
+        return following
 
     @property
     def variables(self) -> dict[str, str]:
@@ -60,6 +67,20 @@ class Stage:
         """What another stage copies of this one."""
         inner = {path.lstrip("/"): file for path, file in self.files.items()}
         yield from find_sources(inner, source)
+
+    def copy_later(self, stage: "Stage", source: str, target: str) -> None:
+        """Copies what the commands of an earlier stage will have made."""
+        place = normpath(join(self.workdir, target))
+        is_folder = target.endswith(("/", "/.")) or target in (".", "..") or place in self.folders
+        from_root = normpath(join("/", source))
+        self.copies.append((stage, CopiedPath(from_root, f"{place}/" if is_folder else place)))
+        above, name = split(place)
+        # Files are not given to a task in these folders, other folders are.
+        is_folder = is_folder or above in _CLOSED
+        self.made.add(self.make_folder(place if is_folder else above))
+        if "." not in name:
+            # Whether it will be a folder is not known; one is likely.
+            self.make_folder(place)
 
     def copy(self, found: list[Found], target: str, *, is_program: bool | None = None) -> None:
         """A single file is the target itself, unless that is a folder or ends with a slash."""
