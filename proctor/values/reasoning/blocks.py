@@ -6,10 +6,15 @@ from re import Match
 from proctor.values.reasoning.separated_text import SeparatedText, separated
 from proctor.values.reasoning.surroundings import Surroundings, turn_end
 
-_NAMES = r"(?:\w{1,20}[:_])?(?:think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad)"
+_NAMES = (
+    r"(?:\w{1,20}[:_])?(?:think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|monologue|reason"
+    r"|thought_process|chain_of_thought)"
+)
 # The name of a group is the name of the mark, unless it is a tag.
 _MARK = re.compile(
-    rf"<(?P<slash>/)?(?P<tag>{_NAMES})>"
+    rf"<(?P<slash>/)?(?P<tag>{_NAMES})(?: \w{{1,20}}=[^<>\n]{{1,80}})?>"
+    r"|(?P<bars><\|think(?:ing)?\|>)|(?P<bars_end><\|/think(?:ing)?\|>)"
+    r"|(?P<apertus><\|inner_prefix\|>)|(?P<apertus_end><\|inner_suffix\|>)"
     r"|(?P<mistral>\[THINK(?:ING)?\])|(?P<mistral_end>\[/THINK(?:ING)?\])"
     r"|(?P<kimi>◁think▷)|(?P<kimi_end>◁/think▷)"
     r"|(?P<command><\|START_THINKING\|>)|(?P<command_end><\|END_THINKING\|>)"
