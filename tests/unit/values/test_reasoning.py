@@ -25,7 +25,7 @@ HARMONY = "<|channel|>analysis<|message|>Red? No.<|end|><|start|>assistant<|chan
         ("<longcat_think>Red?</longcat_think>Blue", "Blue"),
         ("[THINK]Red?[/THINK]Blue", "Blue"),
         ("◁think▷Red?◁/think▷Blue", "Blue"),
-        ("<think time=\"3\">Red?</think>Blue", "Blue"),
+        ('<think time="3">Red?</think>Blue', "Blue"),
         ("<thought_process>Red?</thought_process>Blue", "Blue"),
         ("<inner_monologue>Red?</inner_monologue>Blue", "Blue"),
         ("<reason>Red?</reason>Blue", "Blue"),

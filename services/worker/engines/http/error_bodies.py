@@ -23,6 +23,8 @@ _SENTENCE_NAMES = (
     "error_description",
     "error_msg",
     "status_msg",
+    "fault",
+    "faultstring",
     "title",
 )
 # Errors are nested in errors by each proxy on the way.

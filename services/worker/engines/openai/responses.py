@@ -116,7 +116,12 @@ def content_text(content: object) -> object:
     if not isinstance(content, list):
         return content
     parts = [part if isinstance(part, dict) else {"text": part} for part in content]
-    return "".join(text_of(part.get("text")) for part in parts if part.get("type") not in _REASONING_PARTS)
+    return "".join(_text_in(part.get("text")) for part in parts if part.get("type") not in _REASONING_PARTS)
+
+
+def _text_in(text: object) -> str:
+    """Some servers write a text as an object, as OpenAI's assistants do."""
+    return text_of(text) or text_of(object_of(text).get("value"))
 
 
 def reasoning_text(message: Json) -> str:

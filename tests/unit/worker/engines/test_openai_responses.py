@@ -42,6 +42,7 @@ def test_answer_without_text_is_an_empty_answer() -> None:
         [{"type": "text", "text": "Ber"}, {"type": "text", "text": "gen"}],
         ["Bergen"],
         [{"type": "output_text", "text": "Bergen", "annotations": []}],
+        [{"type": "text", "text": {"value": "Bergen", "annotations": []}}],
         [
             {"type": "thinking", "thinking": [{"type": "text", "text": "Oslo?"}]},
             {"type": "text", "text": "Bergen"},

@@ -86,6 +86,7 @@ def test_an_answer_is_no_error(document: dict[str, Any]) -> None:
             "a.0: bad; worse",
         ),
         ({"detail": {"error": {"message": "nested"}}}, "nested"),
+        ({"fault": {"faultstring": "over quota", "detail": {"errorcode": "q"}}}, "over quota"),
         ({"error": "Bad Request", "message": "temperature is odd"}, "Bad Request: temperature is odd"),
         ({"errors": [{"message": "one"}, {"message": "two"}]}, "one; two"),
         ({"title": "Bad", "detail": "the field x is odd", "status": 400}, "the field x is odd"),
