@@ -29,6 +29,7 @@ class CreateKeyRequest(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     DAYS_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     user: _builtins.str
     """The user whose calls it proves."""
     role: _key_pb2.Role.ValueType
@@ -37,6 +38,8 @@ class CreateKeyRequest(_message.Message):
     """Days for which it is taken, 1 to 1825; 0 means 90."""
     note: _builtins.str
     """What it is for, of at most 200 characters."""
+    request_id: _builtins.str
+    """UUID; a repeated request with the same one returns the key that the first one made."""
     def __init__(
         self,
         *,
@@ -44,10 +47,11 @@ class CreateKeyRequest(_message.Message):
         role: _key_pb2.Role.ValueType = ...,
         days: _builtins.int = ...,
         note: _builtins.str = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "note", b"note", "role", b"role", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "note", b"note", "request_id", b"request_id", "role", b"role", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -148,22 +152,26 @@ class RotateKeyRequest(_message.Message):
     KEY_ID_FIELD_NUMBER: _builtins.int
     OVERLAP_HOURS_FIELD_NUMBER: _builtins.int
     DAYS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     key_id: _builtins.str
     """The key to replace."""
     overlap_hours: _builtins.int
     """Hours for which the replaced key is still taken, at most 720; absent means 24."""
     days: _builtins.int
     """Days for which the new key is taken, 1 to 1825; 0 means 90."""
+    request_id: _builtins.str
+    """UUID; a repeated request with the same one returns the key that the first one made."""
     def __init__(
         self,
         *,
         key_id: _builtins.str = ...,
         overlap_hours: _builtins.int | None = ...,
         days: _builtins.int = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_overlap_hours", b"_overlap_hours", "overlap_hours", b"overlap_hours"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_overlap_hours", b"_overlap_hours", "days", b"days", "key_id", b"key_id", "overlap_hours", b"overlap_hours"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_overlap_hours", b"_overlap_hours", "days", b"days", "key_id", b"key_id", "overlap_hours", b"overlap_hours", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__overlap_hours: _TypeAlias = _typing.Literal["overlap_hours"]  # noqa: Y015
     _WhichOneofArgType__overlap_hours: _TypeAlias = _typing.Literal["_overlap_hours", b"_overlap_hours"]  # noqa: Y015

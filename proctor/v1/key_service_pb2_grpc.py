@@ -62,7 +62,7 @@ class KeyServiceServicer:
     """
 
     def CreateKey(self, request, context):
-        """Makes a key. Its secret is in this response and nowhere else.
+        """Makes a key. Its secret is in the response and nowhere else.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

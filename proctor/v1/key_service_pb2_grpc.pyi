@@ -34,7 +34,7 @@ class KeyServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> KeyServiceAsyncStub: ...
     CreateKey: _grpc.UnaryUnaryMultiCallable[_key_service_pb2.CreateKeyRequest, _key_service_pb2.CreateKeyResponse]
-    """Makes a key. Its secret is in this response and nowhere else."""
+    """Makes a key. Its secret is in the response and nowhere else."""
     ListKeys: _grpc.UnaryUnaryMultiCallable[_key_service_pb2.ListKeysRequest, _key_service_pb2.ListKeysResponse]
     """Lists keys, latest first, by keyset pages; also revoked ones and those that are over, for a year."""
     RotateKey: _grpc.UnaryUnaryMultiCallable[_key_service_pb2.RotateKeyRequest, _key_service_pb2.RotateKeyResponse]
@@ -48,7 +48,7 @@ class KeyServiceAsyncStub(KeyServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateKey: _aio.UnaryUnaryMultiCallable[_key_service_pb2.CreateKeyRequest, _key_service_pb2.CreateKeyResponse]  # type: ignore[assignment]
-    """Makes a key. Its secret is in this response and nowhere else."""
+    """Makes a key. Its secret is in the response and nowhere else."""
     ListKeys: _aio.UnaryUnaryMultiCallable[_key_service_pb2.ListKeysRequest, _key_service_pb2.ListKeysResponse]  # type: ignore[assignment]
     """Lists keys, latest first, by keyset pages; also revoked ones and those that are over, for a year."""
     RotateKey: _aio.UnaryUnaryMultiCallable[_key_service_pb2.RotateKeyRequest, _key_service_pb2.RotateKeyResponse]  # type: ignore[assignment]
@@ -65,7 +65,7 @@ class KeyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _key_service_pb2.CreateKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_key_service_pb2.CreateKeyResponse, _abc.Awaitable[_key_service_pb2.CreateKeyResponse]]:
-        """Makes a key. Its secret is in this response and nowhere else."""
+        """Makes a key. Its secret is in the response and nowhere else."""
 
     @_abc_1.abstractmethod
     def ListKeys(

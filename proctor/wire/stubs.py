@@ -39,8 +39,6 @@ SENT_ONCE = (
     "proctor.v1.SchedulerService/ResumeRun",
     "proctor.v1.SchedulerService/DeleteRun",
     "proctor.v1.RequestCountService/CountRequest",
-    "proctor.v1.KeyService/CreateKey",
-    "proctor.v1.KeyService/RotateKey",
     "proctor.v1.SuiteService/DeleteSuite",
     "proctor.v1.DatasetService/DeleteDataset",
     "proctor.v1.FileService/DeleteFile",

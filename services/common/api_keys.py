@@ -1,11 +1,11 @@
 """The form of API keys, and the code by which one is known: an HMAC, so that tables hold no key.
 
-A key is "proctor_", its id of 16 hexadecimal digits, "_" and a secret of 256 random bits.
+A key is "proctor_", its id of 16 hexadecimal digits, "_" and a secret of 256 bits. Id and secret are HMACs of
+the request that makes it, so that a request whose answer was lost can be repeated.
 """
 
 import hmac
 import re
-import secrets
 from dataclasses import dataclass, field
 
 _START = "proctor_"
@@ -18,11 +18,6 @@ class NewKey:
 
     key_id: str
     secret: str = field(repr=False)
-
-
-def new_key() -> NewKey:
-    key_id = secrets.token_hex(8)
-    return NewKey(key_id, f"{shown_prefix(key_id)}{secrets.token_hex(32)}")
 
 
 def shown_prefix(key_id: str) -> str:
@@ -42,6 +37,11 @@ class Pepper:
     def __init__(self, caller_key: bytes, purpose: bytes = b"api keys") -> None:
         """`purpose` keeps codes of one kind from being taken for those of another."""
         self._secret = hmac.digest(caller_key, purpose, "sha256")
+
+    def new_key(self, request_id: str) -> NewKey:
+        """The key that a request makes: the same one when it is repeated. `request_id` is a random UUID."""
+        key_id = self.code(f"id of {request_id}").hex()[:16]
+        return NewKey(key_id, f"{shown_prefix(key_id)}{self.code(f'secret of {request_id}').hex()}")
 
     def code(self, text: str) -> bytes:
         return hmac.digest(self._secret, text.encode(), "sha256")

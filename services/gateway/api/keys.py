@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from proctor.v1 import key_pb2, key_service_pb2
 from proctor.values.names.user import MAX_USER_CHARACTERS, Role
 from proctor.wire.enums import number_of, word_of
+from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Cursor, RequestBody, Text
 from services.gateway.http.paths import KEYS
@@ -57,7 +58,7 @@ class KeyRotation(RequestBody):
 
 class KeyMade(BaseModel):
     key: KeyShown
-    secret: str = Field(description="The whole key, as calls send it. It is shown this once")
+    secret: str = Field(description="The whole key, as calls send it. Shown here only")
 
 
 @router.get("", responses=problems(400, 422, 503), summary="API keys, latest first")
@@ -70,9 +71,9 @@ async def list_keys(
 
 
 @router.post("", status_code=201, responses=problems(409, 422, 503), summary="Make an API key")
-async def create_key(scheduler: SchedulerCalls, order: KeyOrder) -> KeyMade:
+async def create_key(scheduler: SchedulerCalls, request_id: RequestId, order: KeyOrder) -> KeyMade:
     request = key_service_pb2.CreateKeyRequest(
-        user=order.user, role=number_of(order.role), days=order.days, note=order.note
+        user=order.user, role=number_of(order.role), days=order.days, note=order.note, request_id=request_id
     )
     return _made(await scheduler.keys.CreateKey(request))
 
@@ -80,9 +81,11 @@ async def create_key(scheduler: SchedulerCalls, order: KeyOrder) -> KeyMade:
 @router.post(
     "/{key_id}/rotate", status_code=201, responses=problems(404, 409, 422, 503), summary="Replace an API key"
 )
-async def rotate_key(scheduler: SchedulerCalls, key_id: KeyId, rotation: KeyRotation) -> KeyMade:
+async def rotate_key(
+    scheduler: SchedulerCalls, request_id: RequestId, key_id: KeyId, rotation: KeyRotation
+) -> KeyMade:
     request = key_service_pb2.RotateKeyRequest(
-        key_id=key_id, days=rotation.days, overlap_hours=rotation.overlap_hours
+        key_id=key_id, days=rotation.days, overlap_hours=rotation.overlap_hours, request_id=request_id
     )
     return _made(await scheduler.keys.RotateKey(request))
 

@@ -4,6 +4,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import uuid4
 
 import grpc
 
@@ -19,7 +20,7 @@ from services.common.clock import Clock
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import number_token, read_number_token
-from services.common.requests.request_fields import checked_page_size
+from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.changes.user_change import Author
 from services.scheduler.keys.api_key import ApiKey, EndedSession, KnownKey
 from services.scheduler.keys.manage_keys import ManageKeys
@@ -38,6 +39,10 @@ _MAX_SESSION_CHARACTERS = 64
 _KEY = Codec(ApiKey, key_pb2.ApiKey, unpaired={"prefix"})
 _KNOWN = Codec(KnownKey, access_pb2.KnownKey)
 _SESSION = Codec(EndedSession, access_pb2.EndedSession)
+
+
+def _request_id(request: key_service_pb2.CreateKeyRequest | key_service_pb2.RotateKeyRequest) -> str:
+    return checked_request_id(request.request_id) or str(uuid4())
 
 
 def _shown(key: ApiKey) -> key_pb2.ApiKey:
@@ -63,7 +68,12 @@ class GrpcKeyApi(key_grpc.KeyServiceServicer, access_grpc.AccessServiceServicer)
     ) -> key_service_pb2.CreateKeyResponse:
         role = checked_choice("role", Role, request.role) if request.role else Role.RUNNER
         made = await self.manage.create(
-            user=request.user, role=role, days=request.days, note=request.note, author=self._author(context)
+            user=request.user,
+            role=role,
+            days=request.days,
+            note=request.note,
+            author=self._author(context),
+            request_id=_request_id(request),
         )
         return key_service_pb2.CreateKeyResponse(key=_shown(made.key), secret=made.secret.secret)
 
@@ -89,6 +99,7 @@ class GrpcKeyApi(key_grpc.KeyServiceServicer, access_grpc.AccessServiceServicer)
             days=request.days,
             overlap_hours=hours,
             author=self._author(context),
+            request_id=_request_id(request),
         )
         return key_service_pb2.RotateKeyResponse(key=_shown(made.key), secret=made.secret.secret)
 

@@ -1,11 +1,11 @@
 """The life of a key: made, replaced, revoked."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from proctor.values.names.user import Role
-from services.common.api_keys import NewKey, Pepper, new_key
-from services.common.checked_fields import invalid_field, nul_problem, refuse
+from services.common.api_keys import NewKey, Pepper
+from services.common.checked_fields import checked_number, invalid_field, nul_problem, refuse
 from services.common.requests.request_fields import hidden_problem, user_problem
 from services.scheduler.changes.user_change import Author
 from services.scheduler.keys.api_key import ApiKey, Replaced
@@ -26,29 +26,47 @@ class MadeKey:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """What a new key is to be."""
+
+    user: str
+    role: Role
+    note: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ManageKeys:
     keys: KeyStore
     pepper: Pepper
 
-    async def create(self, *, user: str, role: Role, days: int, note: str, author: Author) -> MadeKey:
+    async def create(
+        self, *, user: str, role: Role, days: int, note: str, author: Author, request_id: str
+    ) -> MadeKey:
         """Raises `InvalidParameter` or `TooManyKeys`."""
         refuse(user_problem(user) or nul_problem("note", note) or hidden_problem("note", note))
         if len(note) > MAX_NOTE_CHARACTERS:
             raise invalid_field("note", f"has more than {MAX_NOTE_CHARACTERS} characters")
-        return await self._make(user=user, role=role, days=days, note=note, author=author)
+        order = KeyOrder(user, role, note, author.at + _lasts(days))
+        new = self.pepper.new_key(request_id)
+        return await self._made(new) or await self._store(new, order, author)
 
-    async def rotate(self, key_id: str, *, days: int, overlap_hours: int | None, author: Author) -> MadeKey:
+    async def rotate(
+        self, key_id: str, *, days: int, overlap_hours: int | None, author: Author, request_id: str
+    ) -> MadeKey:
         """Raises `KeyNotFound`, `KeyEnded`, `InvalidParameter` or `TooManyKeys`."""
         hours = DEFAULT_OVERLAP_HOURS if overlap_hours is None else overlap_hours
         if not 0 <= hours <= MAX_OVERLAP_HOURS:
             raise invalid_field("overlap_hours", f"is {hours}, but must be 0 to {MAX_OVERLAP_HOURS}")
+        expires_at = author.at + _lasts(days)
+        new = self.pepper.new_key(request_id)
+        if made := await self._made(new):
+            return made
         old = await self._find(key_id)
         if not old.is_taken(author.at):
             raise KeyEnded(key_id=key_id)
-        replaced = Replaced(key_id, author.at + timedelta(hours=hours))
-        return await self._make(
-            user=old.user, role=old.role, days=days, note=old.note, author=author, replaced=replaced
-        )
+        order = KeyOrder(old.user, old.role, old.note, expires_at)
+        return await self._store(new, order, author, Replaced(key_id, author.at + timedelta(hours=hours)))
 
     async def revoke(self, key_id: str, author: Author) -> ApiKey:
         """Raises `KeyNotFound`."""
@@ -56,33 +74,32 @@ class ManageKeys:
         await self.keys.revoke(key_id, author)
         return await self._find(key_id)
 
+    async def _made(self, new: NewKey) -> MadeKey | None:
+        """The key that the same request has made before."""
+        key = await self.keys.find(new.key_id)
+        return MadeKey(key, new) if key else None
+
     async def _find(self, key_id: str) -> ApiKey:
         key = await self.keys.find(key_id)
         if key is None:
             raise KeyNotFound(key_id=key_id)
         return key
 
-    async def _make(
-        self,
-        *,
-        user: str,
-        role: Role,
-        days: int,
-        note: str,
-        author: Author,
-        replaced: Replaced | None = None,
+    async def _store(
+        self, new: NewKey, order: KeyOrder, author: Author, replaced: Replaced | None = None
     ) -> MadeKey:
-        if not 0 <= days <= MAX_DAYS:
-            raise invalid_field("days", f"is {days}, but must be 1 to {MAX_DAYS}, or 0 for {DEFAULT_DAYS}")
-        made = new_key()
         key = ApiKey(
-            key_id=made.key_id,
-            user=user,
-            role=role,
-            note=note,
+            key_id=new.key_id,
+            user=order.user,
+            role=order.role,
+            note=order.note,
             created_by=author.user,
             created_at=author.at,
-            expires_at=author.at + timedelta(days=days or DEFAULT_DAYS),
+            expires_at=order.expires_at,
         )
-        await self.keys.add(key, self.pepper.code(made.secret), author, replaced=replaced)
-        return MadeKey(key, made)
+        await self.keys.add(key, self.pepper.code(new.secret), author, replaced=replaced)
+        return MadeKey(key, new)
+
+
+def _lasts(days: int) -> timedelta:
+    return timedelta(days=checked_number("days", days, maximum=MAX_DAYS, default=DEFAULT_DAYS))

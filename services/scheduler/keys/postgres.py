@@ -34,9 +34,7 @@ class PostgresKeys:
     ) -> None:
         async def store(transaction: PostgresTransaction) -> None:
             version = await transaction.fetchval("take_access_version")
-            if await transaction.fetchval("count_keys", now=author.at) >= MAX_KEYS:
-                raise TooManyKeys(limit=MAX_KEYS)
-            await transaction.execute(
+            is_new = await transaction.fetchval(
                 "add_key",
                 key_id=key.key_id,
                 username=key.user,
@@ -48,6 +46,11 @@ class PostgresKeys:
                 expires_at=key.expires_at,
                 version=version,
             )
+            if not is_new:
+                # Another one of the same request, or this one before its answer was lost.
+                return
+            if await transaction.fetchval("count_keys", now=author.at) > MAX_KEYS:
+                raise TooManyKeys(limit=MAX_KEYS)
             action, changed = Action.CREATE, key.key_id
             if replaced:
                 await _shorten(transaction, replaced)

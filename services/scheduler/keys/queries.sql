@@ -7,10 +7,11 @@ SELECT version FROM access_version;
 -- name: count_keys: Count the keys that are taken
 SELECT count(*) FROM api_keys WHERE revoked_at IS NULL AND expires_at > :now;
 
--- name: add_key: Store a key unless a repeated transaction has
+-- name: add_key: Store a key and return true, unless it is stored
 INSERT INTO api_keys (key_id, username, role, note, code, created_by, created_at, expires_at, version)
 VALUES (:key_id, :username, :role, :note, :code, :created_by, :created_at, :expires_at, :version)
-ON CONFLICT DO NOTHING;
+ON CONFLICT DO NOTHING
+RETURNING true;
 
 -- name: shorten_key: Let a key end sooner
 UPDATE api_keys SET expires_at = least(expires_at, :expires_at), version = :version WHERE key_id = :key_id;
@@ -29,7 +30,7 @@ WHERE key_id = :key_id;
 SELECT key_number, key_id, username, role, note, created_by, created_at, expires_at, last_used_at, revoked_at
 FROM api_keys
 WHERE (:before_key_number::bigint IS NULL OR key_number < :before_key_number)
-    AND (:username::text = '' OR username = :username)
+    AND (:username = '' OR username = :username)
 ORDER BY key_number DESC
 LIMIT :limit;
 

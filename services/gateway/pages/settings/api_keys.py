@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import uuid4
 
 from fastapi import APIRouter, Request
 from pydantic import ValidationError
@@ -67,7 +68,7 @@ async def make_key(request: Request, page: PageOf, scheduler: SchedulerCalls, no
     entries = {name: entered(text) if name == "days" else text for name, text in given.items()}
     faults: Mapping[str, str]
     try:
-        made = await create_key(scheduler, KeyOrder.model_validate(entries))
+        made = await create_key(scheduler, str(uuid4()), KeyOrder.model_validate(entries))
     except ValidationError as error:
         faults = {str(fault["loc"][0]): form_sentence(fault) for fault in error.errors()}
     except DomainError as error:
@@ -82,7 +83,7 @@ async def make_key(request: Request, page: PageOf, scheduler: SchedulerCalls, no
 
 @router.post("/{key_id}/rotate")
 async def replace_key(page: PageOf, scheduler: SchedulerCalls, now: Now, key_id: KeyId) -> Response:
-    made = await rotate_key(scheduler, key_id, Rotation())
+    made = await rotate_key(scheduler, str(uuid4()), key_id, Rotation())
     return page.show("settings/api_keys", await _view(scheduler, now, made=made), status=201)
 
 

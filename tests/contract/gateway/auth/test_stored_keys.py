@@ -1,6 +1,7 @@
 """Keys that operators make are taken at every door of every replica, and refused once they end."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.values.names.user import Role
 from proctor.wire.enums import words_of
-from services.common.api_keys import new_key
+from services.common.api_keys import Pepper
 from services.gateway.auth.key_ring import MAX_AGE_SECONDS
 from services.gateway.pages.asset_files import Assets
 from services.gateway.settings import GatewaySettings
@@ -27,6 +28,8 @@ from tests.fakes.eventually import eventually
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
 
+# Of another installation.
+FOREIGN = Pepper(b"the key of others").new_key(str(uuid.UUID(int=7))).secret
 ROOT = {"X-API-Key": "secret-key-of-olga"}
 KEYS = "/api/v1/keys"
 QUEUE = "/api/v1/queue"
@@ -106,10 +109,9 @@ async def test_of_two_keys_each_ends_alone_at_every_door(keyed: GatewayHarness) 
 
 async def test_what_is_no_key_of_this_installation_is_refused_at_every_door(keyed: GatewayHarness) -> None:
     (_, ann), (_, bob) = await made(keyed, "ann"), await made(keyed, "bob")
-    foreign = new_key().secret
     mixed = ann[: ann.rindex("_")] + bob[bob.rindex("_") :]
     shortened, prolonged = ann[:-1], ann + "0"
-    for key in (foreign, mixed, shortened, prolonged, ann.upper()):
+    for key in (FOREIGN, mixed, shortened, prolonged, ann.upper()):
         assert not any(await doors_open(keyed, key)), key
 
 
@@ -224,6 +226,21 @@ async def test_key_is_shown_whole_once(keyed: GatewayHarness) -> None:
     assert secret.rpartition("_")[2] not in str(listed)
 
 
+async def test_repeated_request_returns_the_same_key(keyed: GatewayHarness) -> None:
+    headers = {**ROOT, "Idempotency-Key": "nightly"}
+    first, second = [
+        (await call(keyed, "POST", KEYS, json={"user": "ann"}, headers=headers))[1] for _ in range(2)
+    ]
+    assert first == second
+    path = f"{KEYS}/{first['key']['key_id']}/rotate"
+    headers["Idempotency-Key"] = "after the night"
+    body = {"overlap_hours": 0}
+    third, fourth = [(await call(keyed, "POST", path, json=body, headers=headers))[1] for _ in range(2)]
+    assert third == fourth
+    assert third["secret"] != first["secret"]
+    assert len(keyed.scheduler.keys.keys) == 2
+
+
 async def test_uses_are_reported_once_a_minute(keyed: GatewayHarness) -> None:
     key_id, ann = await made(keyed)
     for _ in range(3):
@@ -264,7 +281,7 @@ async def test_made_key_proves_its_user_where_no_key_is_asked_for(harness: Gatew
     assert status == 201
     me = (await call(harness, "GET", "/api/v1/me", headers={"X-API-Key": body["secret"]}))[1]
     assert me == {"user": "ann", "role": "viewer", "is_operator": False, "has_key": True}
-    assert (await call(harness, "GET", "/api/v1/me", headers={"X-API-Key": new_key().secret}))[0] == 401
+    assert (await call(harness, "GET", "/api/v1/me", headers={"X-API-Key": FOREIGN}))[0] == 401
 
 
 def test_words_of_roles_are_those_of_the_contract() -> None:

@@ -148,6 +148,14 @@ async def test_use_is_noted_to_the_minute(keys: Keys) -> None:
     assert first.last_used_at == second.last_used_at
 
 
+async def test_repeated_request_makes_one_key_and_one_change(harness: BatchHarness, keys: Keys) -> None:
+    request_id = "661bc60f-9225-438c-a7d0-797db3523a5b"
+    first, second = [await keys.create("ida", request_id=request_id) for _ in range(2)]
+    assert first == second
+    assert len(await keys.listed("ida")) == 1
+    assert len(await changes(harness, first.key.key_id)) == 1
+
+
 async def test_ended_session_is_heard_of(keys: Keys) -> None:
     before = (await keys.heard()).version
     hour = Duration(seconds=3600)
